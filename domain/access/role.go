@@ -1,0 +1,93 @@
+package access
+
+import (
+	"slices"
+
+	"posthorn/domain/fault"
+)
+
+// Role is what a member is in a tenant (DESIGN section 1). The zero Role may do nothing.
+type Role string
+
+// The roles.
+const (
+	Owner     Role = "owner"
+	Admin     Role = "admin"
+	Developer Role = "developer"
+	Viewer    Role = "viewer"
+)
+
+// Roles are all roles, the mightiest first.
+func Roles() []Role { return []Role{Owner, Admin, Developer, Viewer} }
+
+// ParseRole reads a role's name. The error is a *fault.Error with code role_unknown and field role.
+func ParseRole(name string) (Role, error) {
+	if r := Role(name); slices.Contains(Roles(), r) {
+		return r, nil
+	}
+	return "", fault.InvalidField("role", "role_unknown", "There is no such role. Give one of owner, admin, developer, viewer.")
+}
+
+// Action is something that a member does in the dashboard.
+type Action string
+
+// The actions, in the order of DESIGN section 11's table.
+const (
+	Read              Action = "read"               // endpoints, deliveries, events, health
+	ReadPayloads      Action = "read_payloads"      // what was sent, and what was answered
+	ChangeEndpoints   Action = "change_endpoints"   // create, change, pause, resume, verify, test
+	ActOnDeliveries   Action = "act_on_deliveries"  // replay, retry, cancel, archive
+	RotateSecrets     Action = "rotate_secrets"     // and see a new secret, once
+	ManageKeys        Action = "manage_keys"        // API keys
+	ManageMembers     Action = "manage_members"     // invite, change, remove; see MaySetRole
+	ChangeSettings    Action = "change_settings"    // retention among them
+	Expunge           Action = "expunge"            // destroy payloads before their time
+	DeleteTenant      Action = "delete_tenant"      //
+	TransferOwnership Action = "transfer_ownership" //
+)
+
+// grants is DESIGN section 11's table of action by role, a column to a role.
+var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
+	Read:              {true, true, true, true},
+	ReadPayloads:      {true, true, true, false}, // a viewer by setting: MayReadPayloads
+	ChangeEndpoints:   {true, true, true, false},
+	ActOnDeliveries:   {true, true, true, false},
+	RotateSecrets:     {true, true, true, false},
+	ManageKeys:        {true, true, true, false},
+	ManageMembers:     {true, true, false, false},
+	ChangeSettings:    {true, true, false, false},
+	Expunge:           {true, true, false, false},
+	DeleteTenant:      {true, false, false, false},
+	TransferOwnership: {true, false, false, false},
+}
+
+// May reports whether a role may do an action, whatever the tenant's settings are. An unknown role or action gives false.
+func (r Role) May(a Action) bool {
+	row := grants[a]
+	switch r {
+	case Owner:
+		return row.owner
+	case Admin:
+		return row.admin
+	case Developer:
+		return row.developer
+	case Viewer:
+		return row.viewer
+	}
+	return false
+}
+
+// MayReadPayloads is May(ReadPayloads) under the tenant's setting that lets viewers read payloads and responses too.
+func (r Role) MayReadPayloads(viewersMay bool) bool {
+	return r.May(ReadPayloads) || r == Viewer && viewersMay
+}
+
+// MaySetRole reports whether a member may give another a role: from is what the other has, empty for one who is invited, and
+// to is what they get, empty for one who is removed. Whoever manages members may, but owners are made and unmade by owners,
+// or an admin could rise by inviting themselves.
+func (r Role) MaySetRole(from, to Role) bool {
+	if from == Owner || to == Owner {
+		return r.May(TransferOwnership)
+	}
+	return r.May(ManageMembers)
+}

@@ -1,0 +1,93 @@
+package access
+
+import (
+	"slices"
+	"testing"
+
+	"posthorn/domain/fault"
+)
+
+// TestTheTableOfActionsByRole is DESIGN section 11's table, row by row. Who is not named in a row may not.
+func TestTheTableOfActionsByRole(t *testing.T) {
+	t.Parallel()
+	table := []struct {
+		row     string
+		actions []Action
+		may     []Role
+	}{
+		{"read endpoints, deliveries, events, health", []Action{Read}, []Role{Owner, Admin, Developer, Viewer}},
+		{"read payloads and responses", []Action{ReadPayloads}, []Role{Owner, Admin, Developer}},
+		{"create, change, pause, resume, verify, test endpoints", []Action{ChangeEndpoints}, []Role{Owner, Admin, Developer}},
+		{"replay, retry, cancel, archive", []Action{ActOnDeliveries}, []Role{Owner, Admin, Developer}},
+		{"see a new secret, rotate, API keys", []Action{RotateSecrets, ManageKeys}, []Role{Owner, Admin, Developer}},
+		{"members, settings, retention, expunge", []Action{ManageMembers, ChangeSettings, Expunge}, []Role{Owner, Admin}},
+		{"delete the tenant, transfer ownership", []Action{DeleteTenant, TransferOwnership}, []Role{Owner}},
+	}
+	seen := map[Action]bool{}
+	for _, c := range table {
+		for _, a := range c.actions {
+			seen[a] = true
+			for _, r := range Roles() {
+				if got, want := r.May(a), slices.Contains(c.may, r); got != want {
+					t.Errorf("%s (%s): %s may: %v", c.row, a, r, got)
+				}
+			}
+			for _, r := range []Role{"", "operator", "OWNER"} {
+				if r.May(a) {
+					t.Errorf("%s: the role %q may", a, r)
+				}
+			}
+		}
+	}
+	if len(seen) != len(grants) {
+		t.Errorf("the table here has %d actions, the code %d", len(seen), len(grants))
+	}
+	for _, r := range Roles() {
+		if r.May("fly") || r.May("") {
+			t.Errorf("%s may do what there is not", r)
+		}
+	}
+}
+
+func TestViewersReadPayloadsBySettingAlone(t *testing.T) {
+	t.Parallel()
+	for _, r := range Roles() {
+		if got, want := r.MayReadPayloads(false), r != Viewer; got != want {
+			t.Errorf("%s without the setting: %v", r, got)
+		}
+		if !r.MayReadPayloads(true) {
+			t.Errorf("%s with the setting may not", r)
+		}
+	}
+	if Role("").MayReadPayloads(true) {
+		t.Error("nobody may")
+	}
+}
+
+func TestOwnersAreMadeAndUnmadeByOwners(t *testing.T) {
+	t.Parallel()
+	for _, r := range append(Roles(), "") {
+		for _, from := range append(Roles(), "") {
+			for _, to := range append(Roles(), "") {
+				want := r == Owner || r == Admin && from != Owner && to != Owner
+				if got := r.MaySetRole(from, to); got != want {
+					t.Errorf("%q makes a %q of a %q: %v", r, to, from, got)
+				}
+			}
+		}
+	}
+}
+
+func TestRolesAreReadByTheirNames(t *testing.T) {
+	t.Parallel()
+	for _, r := range Roles() {
+		if got, err := ParseRole(string(r)); got != r || err != nil {
+			t.Errorf("%s: got %q, %v", r, got, err)
+		}
+	}
+	for _, name := range []string{"", "Owner", "root", "owner "} {
+		if got, err := ParseRole(name); got != "" || !fault.Is(err, "role_unknown") {
+			t.Errorf("%q: got %q, %v", name, got, err)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package delivery
+
+import "time"
+
+// Counters is an endpoint's recent record, from which the breaker, the warnings and the disable policy decide (DESIGN
+// section 7). Consecutive means: with no success in between. An answer of one class neither adds to nor breaks the
+// streak of another, so that an endpoint that alternates 500 and 401 does not escape both rules; only TLSOnlySince ends
+// with any proof that a TLS session can be made. Times are zero when nothing counts.
+type Counters struct {
+	ConsecutiveFailures int       // unhealthy outcomes since the last success
+	UnhealthySince      time.Time // the first of them
+	AuthStreak          int       // answers 401, 403 and 404 since the last success
+	AuthSince           time.Time // the first of them
+	TLSFailures         int       // TLS errors since anything else was seen
+	TLSOnlySince        time.Time // the first of them
+	FirstFailureAt      time.Time // the first unhealthy or auth outcome since the last success
+	LastFailureAt       time.Time // the last of them
+	LastSuccessAt       time.Time // survives failures; zero for an endpoint that never received anything
+	Exhausted           int       // deliveries that ran out of attempts since the last success; see AfterExhausted
+}
+
+// After adds one outcome, which the caller classified, at the moment when the attempt ended. Results that were recorded
+// together may come out of order.
+func (c Counters) After(class Class, r Result, at time.Time) Counters {
+	if class == Success {
+		return Counters{LastSuccessAt: latest(c.LastSuccessAt, at)}
+	}
+	switch class {
+	case Unhealthy:
+		c.ConsecutiveFailures++
+		c.UnhealthySince = earliest(c.UnhealthySince, at)
+	case Auth:
+		c.AuthStreak++
+		c.AuthSince = earliest(c.AuthSince, at)
+	}
+	if class == Unhealthy || class == Auth {
+		c.FirstFailureAt = earliest(c.FirstFailureAt, at)
+		c.LastFailureAt = latest(c.LastFailureAt, at)
+	}
+	switch r.Failure {
+	case FailTLS:
+		c.TLSFailures++
+		c.TLSOnlySince = earliest(c.TLSOnlySince, at)
+	case FailInternal: // nothing was sent, so nothing was learnt
+	default:
+		c.TLSFailures, c.TLSOnlySince = 0, time.Time{}
+	}
+	return c
+}
+
+// AfterExhausted adds one delivery that ran out of attempts.
+func (c Counters) AfterExhausted() Counters {
+	c.Exhausted++
+	return c
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

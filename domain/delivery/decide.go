@@ -1,0 +1,145 @@
+package delivery
+
+import (
+	"time"
+
+	"posthorn/domain/retry"
+)
+
+// MaxRetryAfter is the longest wait that an endpoint can ask for with Retry-After.
+const MaxRetryAfter = 24 * time.Hour
+
+// DisableGone is Decision.Disable for an endpoint that answered 410.
+const DisableGone = "gone"
+
+// Result is what came of one attempt.
+type Result struct {
+	Failure    Failure       // FailNone when there was an answer; wins over Status when both are set
+	Status     int           // HTTP status of the answer; 0 when there was none
+	RetryAfter time.Duration // what the answer's Retry-After asks for, read with ParseRetryAfter; 0 is nothing
+}
+
+// Policy is what the endpoint says about answers.
+type Policy struct {
+	Schedule          retry.Schedule
+	AcceptConflict    bool // a 409 counts as delivered: the receiver had it already
+	RetryClientErrors bool // other 4xx are retried by the schedule instead of failing at once
+}
+
+// Decision is what becomes of the delivery and of its lane.
+type Decision struct {
+	Status   Status        // Delivered, Retrying or Failed
+	Reason   Reason        // of a Failed one
+	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
+	LaneWait time.Duration // the whole lane sends nothing for so long; 0 is no wait
+	Disable  string        // why the endpoint is to be disabled at once: DisableGone or empty
+	Class    Class         // how the outcome counts for the endpoint's health
+}
+
+// Class is how an outcome counts for the endpoint's health.
+type Class int16
+
+// The classes.
+const (
+	Neutral   Class = 0 // concerns this one delivery; counts nowhere
+	Success   Class = 1 // clears every counter
+	Unhealthy Class = 2 // the endpoint is not well: breaker, 5 days, 100 failures
+	Auth      Class = 3 // 401, 403, 404: their own streak
+	Throttled Class = 4 // 429: asks for less, counts nowhere
+)
+
+var classWords = [...]string{"neutral", "success", "unhealthy", "auth", "throttled"}
+
+// String is the word for the class, as metrics and logs carry it.
+func (c Class) String() string { return word(classWords[:], int(c), "class") }
+
+// Decide says what an attempt's result means for its delivery, by the table of DESIGN section 6. attempt counts from 1
+// and is the one that just ended; random is drawn evenly from [0, 1) and spreads the retry.
+func Decide(p Policy, attempt int, r Result, random float64) Decision {
+	d := Decision{Class: Classify(r, p.AcceptConflict)}
+	wait := laneWait(r)
+	switch fate(p, r, d.Class) {
+	case deliver:
+		d.Status = Delivered
+		return d
+	case reject:
+		d.Status, d.Reason = Failed, Rejected
+		return d
+	case gone:
+		d.Status, d.Reason, d.Disable = Failed, Gone, DisableGone
+		return d
+	case broken:
+		d.Status, d.Reason = Failed, Internal
+		return d
+	}
+	// The neighbours wait even when this delivery has no attempt left.
+	d.LaneWait = wait
+	in, more := p.Schedule.Delay(attempt, random)
+	if !more {
+		d.Status, d.Reason = Failed, Exhausted
+		return d
+	}
+	d.Status, d.RetryIn = Retrying, max(in, wait)
+	return d
+}
+
+type outcome int
+
+const (
+	again outcome = iota
+	deliver
+	reject
+	gone
+	broken
+)
+
+func fate(p Policy, r Result, class Class) outcome {
+	switch {
+	case r.Failure == FailInternal:
+		// Rendering is a function of stored bytes: trying again would fail the same way, out of sight.
+		return broken
+	case class == Success:
+		return deliver
+	case r.Failure != FailNone:
+		return again
+	case r.Status == 410:
+		return gone
+	case r.Status == 408 || r.Status == 425 || r.Status == 429:
+		return again
+	case r.Status >= 400 && r.Status < 500 && !p.RetryClientErrors:
+		return reject
+	default:
+		return again
+	}
+}
+
+// laneWait heeds Retry-After only where RFC 9110 and RFC 6585 give it this meaning for a refused request: 429 and 503.
+func laneWait(r Result) time.Duration {
+	if r.Failure != FailNone || (r.Status != 429 && r.Status != 503) {
+		return 0
+	}
+	return min(max(r.RetryAfter, 0), MaxRetryAfter)
+}
+
+// Classify says how a result counts for the endpoint's health. A status outside 200 to 599 is no answer that a receiver
+// of webhooks may give, and counts as unhealthy.
+func Classify(r Result, acceptConflict bool) Class {
+	switch {
+	case r.Failure == FailInternal:
+		return Neutral
+	case r.Failure != FailNone:
+		return Unhealthy
+	case r.Status >= 200 && r.Status < 300, r.Status == 409 && acceptConflict:
+		return Success
+	case r.Status == 401 || r.Status == 403 || r.Status == 404:
+		return Auth
+	case r.Status == 429:
+		return Throttled
+	case r.Status == 408:
+		return Unhealthy
+	case r.Status >= 400 && r.Status < 500:
+		return Neutral
+	default:
+		return Unhealthy
+	}
+}

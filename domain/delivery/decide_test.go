@@ -1,0 +1,222 @@
+package delivery_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/retry"
+)
+
+// expectation is the design's table written a second time, by status and in its own words, so that the exhaustive test
+// does not compare the code with itself.
+type expectation struct {
+	fate  string // delivered, retry, rejected, gone
+	class delivery.Class
+}
+
+func expected(status int, acceptConflict, retryClientErrors bool) expectation {
+	clientError := func(class delivery.Class) expectation {
+		if retryClientErrors {
+			return expectation{"retry", class}
+		}
+		return expectation{"rejected", class}
+	}
+	named := map[int]expectation{
+		408: {"retry", delivery.Unhealthy},
+		410: {"gone", delivery.Neutral},
+		425: {"retry", delivery.Neutral},
+		429: {"retry", delivery.Throttled},
+		401: clientError(delivery.Auth),
+		403: clientError(delivery.Auth),
+		404: clientError(delivery.Auth),
+	}
+	if acceptConflict {
+		named[409] = expectation{"delivered", delivery.Success}
+	}
+	if e, ok := named[status]; ok {
+		return e
+	}
+	switch status / 100 {
+	case 2:
+		return expectation{"delivered", delivery.Success}
+	case 4:
+		return clientError(delivery.Neutral)
+	}
+	return expectation{"retry", delivery.Unhealthy}
+}
+
+func TestEveryStatusGetsTheDecisionOfTheTable(t *testing.T) {
+	t.Parallel()
+	schedule, _ := retry.Named("short")
+	statuses := []int{-1, 0, 1, 99, 600, 601, 999, 65536}
+	for status := 100; status < 600; status++ {
+		statuses = append(statuses, status)
+	}
+	for _, acceptConflict := range []bool{false, true} {
+		for _, retryClientErrors := range []bool{false, true} {
+			p := delivery.Policy{Schedule: schedule, AcceptConflict: acceptConflict, RetryClientErrors: retryClientErrors}
+			for _, status := range statuses {
+				want := expected(status, acceptConflict, retryClientErrors)
+				for attempt := 1; attempt <= 5; attempt++ {
+					got := delivery.Decide(p, attempt, delivery.Result{Status: status}, 0.5)
+					if problem := differs(got, want, schedule, attempt); problem != "" {
+						t.Errorf("%d at attempt %d with %+v: %s", status, attempt, p, problem)
+					}
+				}
+			}
+		}
+	}
+}
+
+func differs(got delivery.Decision, want expectation, s retry.Schedule, attempt int) string {
+	full := delivery.Decision{Class: want.class}
+	switch want.fate {
+	case "delivered":
+		full.Status = delivery.Delivered
+	case "rejected":
+		full.Status, full.Reason = delivery.Failed, delivery.Rejected
+	case "gone":
+		full.Status, full.Reason, full.Disable = delivery.Failed, delivery.Gone, "gone"
+	case "retry":
+		if attempt < s.Attempts() {
+			full.Status, full.RetryIn = delivery.Retrying, s.Delays[attempt-1]
+		} else {
+			full.Status, full.Reason = delivery.Failed, delivery.Exhausted
+		}
+	}
+	if got != full {
+		return fmt.Sprintf("got %+v, want %+v", got, full)
+	}
+	return ""
+}
+
+func TestEveryFailureIsRetriedAndUnhealthyExceptOurOwn(t *testing.T) {
+	t.Parallel()
+	schedule, _ := retry.Named("quick")
+	for _, accept := range []bool{false, true} {
+		p := delivery.Policy{Schedule: schedule, AcceptConflict: accept}
+		for f := delivery.FailDNS; f <= delivery.FailProtocol; f++ {
+			// A status beside a failure is what was read before the failure: the answer was never whole.
+			for _, status := range []int{0, 200, 409, 410, 400, 429} {
+				r := delivery.Result{Failure: f, Status: status, RetryAfter: time.Hour}
+				got := delivery.Decide(p, 1, r, 0.5)
+				want := delivery.Decision{Status: delivery.Retrying, RetryIn: time.Second, Class: delivery.Unhealthy}
+				if got != want {
+					t.Errorf("%s with status %d: got %+v, want %+v", f, status, got, want)
+				}
+				got = delivery.Decide(p, 3, r, 0.5)
+				want = delivery.Decision{Status: delivery.Failed, Reason: delivery.Exhausted, Class: delivery.Unhealthy}
+				if got != want {
+					t.Errorf("%s at the last attempt: got %+v, want %+v", f, got, want)
+				}
+			}
+		}
+		got := delivery.Decide(p, 1, delivery.Result{Failure: delivery.FailInternal, Status: 200}, 0.5)
+		want := delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal, Class: delivery.Neutral}
+		if got != want {
+			t.Errorf("internal: got %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestRetryAfterHoldsTheWholeLaneOn429And503Alone(t *testing.T) {
+	t.Parallel()
+	schedule, _ := retry.Named("short") // 5 s, 30 s, 5 min
+	tests := []struct {
+		name     string
+		status   int
+		after    time.Duration
+		attempt  int
+		retryIn  time.Duration
+		laneWait time.Duration
+	}{
+		{"longer than the schedule", 429, time.Minute, 1, time.Minute, time.Minute},
+		{"shorter than the schedule", 429, time.Minute, 3, 5 * time.Minute, time.Minute},
+		{"unavailable", 503, time.Minute, 1, time.Minute, time.Minute},
+		{"none given", 503, 0, 1, 5 * time.Second, 0},
+		{"capped", 429, 100 * time.Hour, 1, 24 * time.Hour, 24 * time.Hour},
+		{"negative", 429, -time.Hour, 1, 5 * time.Second, 0},
+		{"last attempt", 429, time.Minute, 4, 0, time.Minute},
+		{"another status", 500, time.Minute, 1, 5 * time.Second, 0},
+		{"a redirect", 301, time.Minute, 1, 5 * time.Second, 0},
+		{"a success", 200, time.Minute, 1, 0, 0},
+		{"a rejection", 400, time.Minute, 1, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := delivery.Result{Status: tt.status, RetryAfter: tt.after}
+			got := delivery.Decide(delivery.Policy{Schedule: schedule}, tt.attempt, r, 0.5)
+			if got.RetryIn != tt.retryIn || got.LaneWait != tt.laneWait {
+				t.Errorf("retry in %s and lane waits %s, want %s and %s", got.RetryIn, got.LaneWait, tt.retryIn, tt.laneWait)
+			}
+		})
+	}
+}
+
+func TestADecisionIsAlwaysWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s, _ := retry.Named(rapid.SampledFrom(retry.Names()).Draw(t, "schedule"))
+		p := delivery.Policy{Schedule: s, AcceptConflict: rapid.Bool().Draw(t, "accept"), RetryClientErrors: rapid.Bool().Draw(t, "retry")}
+		r := delivery.Result{
+			Failure:    delivery.Failure(rapid.Int16Range(0, 10).Draw(t, "failure")),
+			Status:     rapid.IntRange(-10, 1200).Draw(t, "status"),
+			RetryAfter: time.Duration(rapid.Int64().Draw(t, "after")),
+		}
+		attempt := rapid.IntRange(1, 20).Draw(t, "attempt")
+		d := delivery.Decide(p, attempt, r, rapid.Float64Range(0, 1).Draw(t, "random"))
+		switch d.Status {
+		case delivery.Delivered:
+			if d.Reason != delivery.None || d.RetryIn != 0 || d.LaneWait != 0 || d.Class != delivery.Success {
+				t.Fatalf("delivered: %+v", d)
+			}
+		case delivery.Retrying:
+			if d.Reason != delivery.None || d.RetryIn < time.Second || d.RetryIn < d.LaneWait || attempt >= s.Attempts() {
+				t.Fatalf("retrying: %+v", d)
+			}
+		case delivery.Failed:
+			if d.Reason == delivery.None || d.RetryIn != 0 {
+				t.Fatalf("failed: %+v", d)
+			}
+		default:
+			t.Fatalf("an attempt can't end as %s", d.Status)
+		}
+		if d.LaneWait < 0 || d.LaneWait > delivery.MaxRetryAfter {
+			t.Fatalf("lane waits %s", d.LaneWait)
+		}
+		if d.Class != delivery.Classify(r, p.AcceptConflict) {
+			t.Fatal("the decision and the class disagree")
+		}
+	})
+}
+
+func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
+	t.Parallel()
+	actions := map[string]func(delivery.Status) bool{
+		"retry now": delivery.CanRetryNow, "cancel": delivery.CanCancel, "replay": delivery.CanReplay, "archive": delivery.CanArchive,
+	}
+	allowed := map[delivery.Status][]string{
+		delivery.Pending:     {"retry now", "cancel"},
+		delivery.Retrying:    {"retry now", "cancel"},
+		delivery.Held:        {"cancel"},
+		delivery.Delivered:   {"replay", "archive"},
+		delivery.Failed:      {"replay", "archive"},
+		delivery.Canceled:    {"replay", "archive"},
+		delivery.Status(6):   nil,
+		delivery.Status(-1):  nil,
+		delivery.Status(999): nil,
+	}
+	for status, names := range allowed {
+		for name, can := range actions {
+			if want := slices.Contains(names, name); can(status) != want {
+				t.Errorf("%s: %s = %v, want %v", status, name, !want, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package delivery holds the states of a delivery, what an answer means for it and for its endpoint's health, and which
+// actions each state allows. DESIGN sections 5 and 6 are its source; nothing here reads a clock.
+package delivery
+
+import "fmt"
+
+// Status is the state of a delivery, stored as smallint: the numbers never change.
+type Status int16
+
+// The states. Held is derived from the lane and never stored.
+const (
+	Pending   Status = 0 // never tried
+	Retrying  Status = 1 // tried, a next attempt is set
+	Delivered Status = 2 // a 2xx, or a 409 where the endpoint accepts it
+	Failed    Status = 3 // a dead letter, with a Reason
+	Canceled  Status = 4 // by a person, a program, or the end of its endpoint
+	Held      Status = 5 // waits for an endpoint that receives nothing now: unverified, paused or disabled
+)
+
+var statusWords = [...]string{"pending", "retrying", "delivered", "failed", "canceled", "held"}
+
+// String is the word for the state in the API and on screens.
+func (s Status) String() string { return word(statusWords[:], int(s), "status") }
+
+// MarshalText writes the state's word.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Terminal reports whether nothing more happens to the delivery by itself.
+func (s Status) Terminal() bool { return s == Delivered || s == Failed || s == Canceled }
+
+// ParseStatus reads a state's word; false when it is none.
+func ParseStatus(text string) (Status, bool) {
+	i := index(statusWords[:], text)
+	return Status(i), i >= 0
+}
+
+// Reason is why a delivery failed or was canceled for good, stored as smallint: the numbers never change.
+type Reason int16
+
+// The reasons. A delivery that is not failed has None, except that one canceled with its endpoint has EndpointDeleted.
+const (
+	None            Reason = 0
+	Exhausted       Reason = 1 // the retry schedule came to its end
+	Rejected        Reason = 2 // a 4xx that the endpoint's policy does not retry
+	Gone            Reason = 3 // a 410
+	Expired         Reason = 4 // the event left the retention before it could be delivered
+	EndpointDeleted Reason = 5
+	Internal        Reason = 6 // Posthorn could not render or sign it
+)
+
+var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal"}
+
+// String is the word for the reason; empty for None.
+func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") }
+
+// MarshalText writes the reason's word.
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// ParseReason reads a reason's word; the empty text is None; false when it is no reason.
+func ParseReason(text string) (Reason, bool) {
+	i := index(reasonWords[:], text)
+	return Reason(i), i >= 0
+}
+
+// Failure is why an attempt brought no usable answer, stored as smallint: the numbers never change.
+type Failure int16
+
+// The failures.
+const (
+	FailNone     Failure = 0 // there was an answer: look at its HTTP status
+	FailDNS      Failure = 1 // the host name has no address, or the look-up took too long
+	FailConnect  Failure = 2 // no connection
+	FailTLS      Failure = 3 // no TLS session: certificate, version or handshake
+	FailTimeout  Failure = 4 // connected, but no whole answer within the endpoint's time-out
+	FailReset    Failure = 5 // the connection broke before the answer was whole
+	FailBlocked  Failure = 6 // the egress policy refused the address
+	FailProtocol Failure = 7 // the answer was not HTTP, or its head was over the limit
+	FailInternal Failure = 8 // nothing was sent: Posthorn could not render or sign
+)
+
+var failureWords = [...]string{
+	"", "dns_error", "connect_error", "tls_error", "timeout", "reset", "blocked_address", "protocol_error", "internal_error",
+}
+
+// String is the word for the failure; empty for FailNone.
+func (f Failure) String() string { return word(failureWords[:], int(f), "failure") }
+
+// MarshalText writes the failure's word.
+func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// ParseFailure reads a failure's word; the empty text is FailNone; false when it is no failure.
+func ParseFailure(text string) (Failure, bool) {
+	i := index(failureWords[:], text)
+	return Failure(i), i >= 0
+}
+
+// word names unknown numbers instead of panicking: a newer process may have stored a state this one does not know.
+func word(words []string, i int, kind string) string {
+	if i < 0 || i >= len(words) {
+		return fmt.Sprintf("%s_%d", kind, i)
+	}
+	return words[i]
+}
+
+func index(words []string, text string) int {
+	for i, w := range words {
+		if w == text {
+			return i
+		}
+	}
+	return -1
+}

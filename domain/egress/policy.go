@@ -1,0 +1,158 @@
+// Package egress decides where Posthorn may send: which URLs an endpoint may have, which addresses a dialer may
+// connect to, and which headers a tenant may add. It is pure: no DNS, no dialing. The sender's dialer asks it again for
+// every address on every attempt, since what a name resolved to a minute ago says nothing about now.
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// ErrBlocked says that an address is not one that Posthorn may connect to. Its text is all that a tenant is told: naming
+// the address would turn the dashboard into a map of the operator's network. Reason has the rest, for logs.
+var ErrBlocked = errors.New("blocked address")
+
+// Policy is the address and URL policy plus the operator's allowances. The zero value allows no exception. It is
+// read-only after ParseAllow and safe for concurrent use.
+type Policy struct {
+	allow []allowance
+}
+
+// allowance is one exception: a network, on every port or on one.
+type allowance struct {
+	prefix netip.Prefix
+	port   uint16 // 0: every port that the port rule permits
+}
+
+// ParseAllow reads POSTHORN_EGRESS_ALLOW: networks (10.1.0.0/16), addresses (10.1.2.3, fd00::1) or addresses with a port
+// (127.0.0.1:9000, [::1]:9000), between commas or white space. An empty list allows nothing. The error names the item
+// that can't be read and how to write it; no part of a wrong list is taken.
+//
+// A tenant's host name may resolve to what is listed here: every tenant can reach it.
+func ParseAllow(list string) (Policy, error) {
+	var p Policy
+	items := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+	for _, item := range items {
+		a, err := parseAllowance(item)
+		if err != nil {
+			return Policy{}, fmt.Errorf("egress allow list: %q %w", item, err)
+		}
+		p.allow = append(p.allow, a)
+	}
+	return p, nil
+}
+
+func parseAllowance(item string) (allowance, error) {
+	if strings.Contains(item, "/") {
+		prefix, err := netip.ParsePrefix(item)
+		if err != nil {
+			return allowance{}, errors.New("is not a network: write it as 10.1.0.0/16 or fd00::/8")
+		}
+		if prefix.Addr().Is4In6() {
+			return allowance{}, errors.New("is an IPv4-mapped network, which would never match: write it as IPv4")
+		}
+		// 10.1.2.3/8 may mean one host or sixteen million; a list that opens holes is no place to guess.
+		if masked := prefix.Masked(); masked != prefix {
+			return allowance{}, fmt.Errorf("has bits set beyond its length: write %s or a single address", masked)
+		}
+		return allowance{prefix: prefix}, nil
+	}
+	if addr, err := netip.ParseAddr(item); err == nil {
+		return singleAllowance(addr, 0)
+	}
+	if ap, err := netip.ParseAddrPort(item); err == nil {
+		if ap.Port() == 0 {
+			return allowance{}, errors.New("names port 0: write a port from 1 to 65535, or the address alone")
+		}
+		return singleAllowance(ap.Addr(), ap.Port())
+	}
+	return allowance{}, errors.New("is neither a network (10.1.0.0/16), an address (10.1.2.3) nor an address and port (10.1.2.3:9000, [::1]:9000); host names can't be allowed")
+}
+
+func singleAllowance(addr netip.Addr, port uint16) (allowance, error) {
+	if addr.Zone() != "" {
+		return allowance{}, errors.New("has a zone, which is dropped before addresses are compared: write the address without it")
+	}
+	addr = addr.Unmap()
+	return allowance{prefix: netip.PrefixFrom(addr, addr.BitLen()), port: port}, nil
+}
+
+// allows reports whether the operator opened an address and port. An allowance that names its port opens that port
+// whatever it is; one that does not is held to the same ports as the public internet.
+func (p Policy) allows(ap netip.AddrPort) bool {
+	addr := plain(ap.Addr())
+	for _, a := range p.allow {
+		if a.port != 0 && a.port != ap.Port() || a.port == 0 && !portOpen(ap.Port()) {
+			continue
+		}
+		if a.prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// PlainHTTP reports whether http without TLS may be spoken to an address: to what the operator listed alone, since that
+// is for development, tests and networks of the operator's own.
+func (p Policy) PlainHTTP(ap netip.AddrPort) bool {
+	return p.allows(ap)
+}
+
+// CheckAddr decides whether a connection to an address and port may be made: the address must be public and the port 443,
+// 80 or from 1024, or the operator must have listed it. It belongs in net.Dialer.ControlContext, on what the system is
+// about to dial. A refusal is an ErrBlocked; an invalid address is refused.
+func (p Policy) CheckAddr(ap netip.AddrPort) error {
+	if !ap.Addr().IsValid() {
+		return blocked("no valid address")
+	}
+	if p.allows(ap) {
+		return nil
+	}
+	if why := special(plain(ap.Addr())); why != "" {
+		return blocked(ap.String() + " is " + why)
+	}
+	if !portOpen(ap.Port()) {
+		return blocked(fmt.Sprintf("port %d of %s is neither 443, 80 nor from 1024", ap.Port(), ap.Addr()))
+	}
+	return nil
+}
+
+// CheckAnswer decides about everything that a name resolved to: one address that CheckAddr refuses refuses the answer,
+// since a name that mixes public and private addresses is an attack or a mistake, and so does an empty answer.
+func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
+	if len(addrs) == 0 {
+		return blocked("the name has no address")
+	}
+	for _, addr := range addrs {
+		if err := p.CheckAddr(netip.AddrPortFrom(addr, port)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// portOpen is DESIGN section 9's port rule. The low ports are those of other protocols, some of which (mail, FTP) can be
+// made to act on what an HTTP request says.
+func portOpen(port uint16) bool {
+	return port == 443 || port == 80 || port >= 1024
+}
+
+// blockedError is an ErrBlocked that remembers why without saying so, so that rendering any error is safe.
+type blockedError struct{ reason string }
+
+func blocked(reason string) error { return &blockedError{reason: reason} }
+
+func (*blockedError) Error() string { return ErrBlocked.Error() }
+func (*blockedError) Unwrap() error { return ErrBlocked }
+
+// Reason is the operator's view of a refusal, with the address: for logs and the operator console, never for a tenant.
+// It is empty for an error that is no refusal of this package.
+func Reason(err error) string {
+	var b *blockedError
+	if errors.As(err, &b) {
+		return b.reason
+	}
+	return ""
+}

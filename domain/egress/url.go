@@ -1,0 +1,164 @@
+package egress
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"posthorn/domain/fault"
+)
+
+// maxURL bounds an endpoint's URL, in bytes.
+const maxURL = 2048
+
+// CheckURL decides whether an endpoint may have a URL, without asking DNS: the one validator for create, update, test
+// send, verify, replay, import and operator edits. It accepts https to a host name that could be public, or to a public
+// address in canonical form, on port 443, 80 or from 1024; and what the operator listed, http included. The result has its
+// scheme and host in lower case. A refusal is a *fault.Error with code endpoint_url_refused and field url.
+//
+// The authority is read here by hand and must come out the same from net/url. Two parsers that disagree about where a host
+// ends are how most published bypasses began, so whatever is ambiguous is refused rather than understood.
+func (p Policy) CheckURL(raw string) (*url.URL, error) {
+	if why := checkCharacters(raw); why != "" {
+		return nil, refuse(why)
+	}
+	scheme, rest, found := strings.Cut(raw, "://")
+	scheme = strings.ToLower(scheme)
+	if !found || scheme != "https" && scheme != "http" {
+		return nil, refuse("The URL must begin with https:// and name a host: https://hooks.example.com/path.")
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		authority = rest[:end]
+	}
+	if strings.Contains(authority, "@") {
+		return nil, refuse("The URL carries a user name or password. Take it out, and put credentials in a custom header.")
+	}
+	host, port, why := splitAuthority(authority, scheme)
+	if why == "" {
+		why = p.checkHost(host, port, scheme)
+	}
+	if why != "" {
+		return nil, refuse(why)
+	}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, refuse("The URL can't be read. Check its percent-encoding: % is written %25.")
+	}
+	if u.Host != authority || u.Scheme != scheme || u.User != nil || u.Opaque != "" || u.Fragment != "" {
+		return nil, refuse("The URL can be read in more than one way. Write it as https://host/path.")
+	}
+	return normal(u)
+}
+
+// normal is a URL as it is stored and sent: host in lower case, and characters that a path may not hold percent-encoded,
+// which may make it longer.
+func normal(u *url.URL) (*url.URL, error) {
+	u.Host = strings.ToLower(u.Host)
+	u, err := url.Parse(u.String())
+	if err != nil {
+		return nil, refuse("The URL can't be read. Write its path percent-encoded.")
+	}
+	if n := len(u.String()); n > maxURL {
+		return nil, refuse(fmt.Sprintf("The URL is %d bytes long once percent-encoded; at most %d are accepted.", n, maxURL))
+	}
+	return u, nil
+}
+
+func refuse(detail string) error {
+	return fault.InvalidField("url", "endpoint_url_refused", detail)
+}
+
+// checkCharacters says why a text can't be a URL at all. White space at the ends is refused and not trimmed: what is
+// stored is what was checked.
+func checkCharacters(raw string) string {
+	if raw == "" {
+		return "The URL is missing. Give one such as https://hooks.example.com/path."
+	}
+	if len(raw) > maxURL {
+		return fmt.Sprintf("The URL is %d bytes long; at most %d are accepted.", len(raw), maxURL)
+	}
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c <= ' ' || c == 0x7f:
+			return "The URL holds a space or a control character. Remove it, or write it percent-encoded (a space is %20)."
+		case c > 0x7f:
+			return "The URL holds a character outside ASCII. Write host names in their xn-- form, and percent-encode the rest."
+		case c == '\\':
+			return `The URL holds a backslash, which some programs read as a slash. Write / or %5C.`
+		case c == '#':
+			return "The URL has a fragment (#), which is never sent. Remove it, or write # as %23."
+		}
+	}
+	return ""
+}
+
+// splitAuthority takes host and port apart; an IPv6 host keeps its brackets. It says why where it can't.
+func splitAuthority(authority, scheme string) (host string, port uint16, why string) {
+	if strings.Contains(authority, "%") {
+		return "", 0, "The URL's host is percent-encoded. Write it plainly."
+	}
+	host = authority
+	end := strings.LastIndexByte(authority, ']') // the colons of an IPv6 address are not a port's
+	colon := strings.LastIndexByte(authority, ':')
+	if colon <= end {
+		return host, map[string]uint16{"https": 443, "http": 80}[scheme], ""
+	}
+	host = authority[:colon]
+	digits := authority[colon+1:]
+	number, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || number == 0 || digits[0] == '0' {
+		return "", 0, "The URL's port is not a number from 1 to 65535. Leave it out for 443."
+	}
+	return host, uint16(number), ""
+}
+
+// checkHost applies the rules for addresses or for names. It says why, or nothing.
+func (p Policy) checkHost(host string, port uint16, scheme string) string {
+	addr, literal, why := parseLiteral(host)
+	if why != "" {
+		return why
+	}
+	ap := netip.AddrPortFrom(addr, port)
+	if literal && p.allows(ap) {
+		return ""
+	}
+	if !literal {
+		if why := checkName(host); why != "" {
+			return why
+		}
+	} else if special(addr) != "" {
+		return "The URL's address is not a public one. Posthorn delivers to public addresses only: give a host name or address that the internet can reach."
+	}
+	if scheme != "https" {
+		return "The URL must begin with https://. Events are not sent unencrypted."
+	}
+	if !portOpen(port) {
+		return fmt.Sprintf("Port %d is not one that Posthorn sends to. Use 443, 80, or a port from 1024.", port)
+	}
+	return ""
+}
+
+// parseLiteral reads a host that is an address. A literal has exactly one spelling: other spellings of an address are how
+// blocklists were walked around (CVE-2025-47912, CVE-2022-29188).
+func parseLiteral(host string) (addr netip.Addr, literal bool, why string) {
+	inner, bracketed := strings.CutPrefix(host, "[")
+	if !bracketed {
+		addr, err := netip.ParseAddr(host)
+		return addr, err == nil && addr.Is4(), ""
+	}
+	inner, closed := strings.CutSuffix(inner, "]")
+	addr, err := netip.ParseAddr(inner)
+	if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+		return netip.Addr{}, false, "The URL's host is in brackets but is no IPv6 address."
+	}
+	if addr.Is4In6() {
+		return netip.Addr{}, false, "The URL's host is an IPv4 address in IPv6 form. Write it as IPv4."
+	}
+	if canonical := addr.String(); !strings.EqualFold(inner, canonical) {
+		return netip.Addr{}, false, "The URL's IPv6 address is not in its shortest form. Write it as [" + canonical + "]."
+	}
+	return addr, true, ""
+}

@@ -1,0 +1,276 @@
+package endpoint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"posthorn/domain/egress"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
+	"posthorn/domain/retry"
+	"posthorn/domain/signature"
+)
+
+// Check says whether an endpoint may have these settings, and gives them as they are stored: the URL in its normal form,
+// the filter without white space, event types and channels once each. The error is a *fault.Error that names every field
+// that is wrong, with what it may be.
+func (s Settings) Check(policy egress.Policy) (Settings, error) {
+	s = s.Clone()
+	var c collector
+	if u, err := policy.CheckURL(s.URL); err != nil {
+		c.add(err)
+	} else {
+		s.URL = u.String()
+	}
+	c.text("description", s.Description, MaxDescription)
+	c.subscription(&s)
+	c.wire(s)
+	c.retries(s)
+	c.limits(s)
+	c.oneOf("ordering", s.Ordering, Orderings())
+	c.oneOf("verification", s.Verification, Verifications())
+	if !validVersion(s.PayloadVersion) {
+		c.refuse("payload_version", "payload_version_malformed", fmt.Sprintf(
+			"A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion))
+	}
+	c.metadata(s.Metadata)
+	if len(c.fields) > 0 {
+		return Settings{}, fault.InvalidFields(c.fields)
+	}
+	return s, nil
+}
+
+// CheckRoom says whether a tenant that has so many endpoints may have one more.
+func CheckRoom(has, most int) error {
+	if has < most {
+		return nil
+	}
+	return fault.New(fault.Conflict, "endpoints_limit", fmt.Sprintf(
+		"This tenant may have %s endpoints and has %s. Delete one that is not needed, or ask the operator of this platform for more.",
+		thousands(most), thousands(has)))
+}
+
+// collector gathers the faults of all fields, so that a caller mends them in one go.
+type collector struct{ fields []fault.Field }
+
+func (c *collector) refuse(field, code, detail string) {
+	c.fields = append(c.fields, fault.Field{Name: field, Code: code, Detail: detail})
+}
+
+// add takes over the fields of another package's refusal.
+func (c *collector) add(err error) {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		c.fields = append(c.fields, f.Fields...)
+	}
+}
+
+func (c *collector) subscription(s *Settings) {
+	s.EventTypes, s.Channels = once(s.EventTypes), once(s.Channels)
+	switch {
+	case len(s.EventTypes) == 0, len(s.EventTypes) > MaxEventTypes:
+		c.refuse("event_types", "event_types_count", fmt.Sprintf(
+			`An endpoint has 1 to %d event types; this one has %d. "*" means all.`, MaxEventTypes, len(s.EventTypes)))
+	default:
+		for _, p := range s.EventTypes {
+			if err := filter.ValidPattern(p); err != nil {
+				c.add(err)
+				break
+			}
+		}
+	}
+	if len(s.Channels) > MaxChannels {
+		c.refuse("channels", "channels_count", fmt.Sprintf("An endpoint has at most %d channels; this one has %d.", MaxChannels, len(s.Channels)))
+	}
+	if slices.ContainsFunc(s.Channels, func(name string) bool { return !event.ValidChannel(name) }) {
+		c.refuse("channels", "channel_malformed", fmt.Sprintf(
+			"A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", event.MaxName))
+	}
+	f, err := filter.Compile([]byte(s.Filter))
+	if err != nil {
+		c.add(err)
+		return
+	}
+	var compact bytes.Buffer
+	if f == nil || json.Compact(&compact, []byte(s.Filter)) != nil {
+		s.Filter = ""
+		return
+	}
+	s.Filter = compact.String()
+}
+
+func (c *collector) wire(s Settings) {
+	if !s.Format.Valid() {
+		c.refuse("format", "format_unknown", "There is no such format. Use "+either(words(signature.Formats()))+".")
+	}
+	var own []string
+	if err := signature.ValidPrefix(s.Prefix); err != nil {
+		c.add(err)
+	} else {
+		own = signature.HeaderNames(s.Format, s.Prefix)
+	}
+	if err := egress.CheckHeaders(s.Headers.Values(), own...); err != nil {
+		c.add(err)
+		return
+	}
+	for _, name := range s.Headers.names() {
+		if signature.ReservedHeader(name) {
+			c.refuse("custom_headers."+name, "custom_header_refused",
+				fmt.Sprintf("The header %s is one that a wire format sets. Choose another name.", name))
+		}
+	}
+}
+
+func (c *collector) retries(s Settings) {
+	if s.RetryPolicy != Custom {
+		if _, ok := retry.Named(s.RetryPolicy); !ok {
+			c.refuse("retry_policy.name", "retry_policy_unknown", "There is no such retry policy. Use "+either(append(retry.Names(), Custom))+".")
+		}
+		if len(s.RetryDelays) > 0 {
+			c.refuse("retry_policy.delays", "retry_delays_unwanted",
+				"A named schedule has its own delays. Leave delays out, or use the name custom.")
+		}
+		return
+	}
+	delays := make([]time.Duration, len(s.RetryDelays))
+	for i, seconds := range s.RetryDelays {
+		// Clamped before it is multiplied, which could overflow into the range.
+		delays[i] = time.Duration(min(max(seconds, 0), 1<<31)) * time.Second
+	}
+	if _, err := retry.Custom(delays, customJitter); err != nil {
+		c.add(err)
+	}
+}
+
+func (c *collector) limits(s Settings) {
+	c.within("timeout_seconds", s.TimeoutSeconds, MinTimeout, MaxTimeout, " seconds")
+	c.within("max_in_flight", s.MaxInFlight, 1, MaxInFlight, " requests")
+	if s.RateLimit != nil {
+		c.within("rate_limit", *s.RateLimit, 1, MaxRate, " requests a second, or null for no limit")
+	}
+	if s.Burst != nil {
+		c.within("burst", *s.Burst, 1, MaxRate, " requests, or null for twice the rate")
+	}
+}
+
+func (c *collector) within(field string, n, low, high int, unit string) {
+	if n < low || n > high {
+		c.refuse(field, "out_of_range", fmt.Sprintf("%s must be from %s to %s%s.", field, thousands(low), thousands(high), unit))
+	}
+}
+
+func (c *collector) oneOf(field, value string, allowed []string) {
+	if !slices.Contains(allowed, value) {
+		c.refuse(field, field+"_unknown", fmt.Sprintf("%s must be %s.", field, either(allowed)))
+	}
+}
+
+func (c *collector) text(field, value string, most int) {
+	switch {
+	case utf8.RuneCountInString(value) > most:
+		c.refuse(field, "out_of_range", fmt.Sprintf("%s has at most %s characters.", field, thousands(most)))
+	case !clean(value):
+		c.refuse(field, "text_malformed", field+" holds a control character or bytes that are no UTF-8. Remove them.")
+	}
+}
+
+func (c *collector) metadata(m map[string]string) {
+	if len(m) > MaxMetadata {
+		c.refuse("metadata", "out_of_range", fmt.Sprintf("metadata has at most %d entries; this has %d.", MaxMetadata, len(m)))
+		return
+	}
+	for _, key := range sortedKeys(m) {
+		if key == "" || utf8.RuneCountInString(key) > MaxMetadataKey || !clean(key) {
+			c.refuse("metadata", "text_malformed", fmt.Sprintf("A key of metadata has 1 to %d characters, none of them a control character.", MaxMetadataKey))
+			continue
+		}
+		c.text("metadata."+key, m[key], MaxMetadataVal)
+	}
+}
+
+// clean reports whether PostgreSQL and a page can hold a text: UTF-8 without control characters except line breaks and tabs.
+func clean(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
+	})
+}
+
+// once drops repetitions and keeps the order. A list that is too long for any field stays as it is, to be refused.
+func once(list []string) []string {
+	if len(list) > 10*MaxEventTypes {
+		return list
+	}
+	out := make([]string, 0, len(list))
+	for _, one := range list {
+		if !slices.Contains(out, one) {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func validVersion(v string) bool {
+	return len(v) <= MaxVersion && !strings.ContainsFunc(v, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	})
+}
+
+// printable makes a name that a client chose fit for a field's name.
+func printable(name string) string {
+	if len(name) > 64 || !clean(name) || strings.ContainsAny(name, "\r\n\t") {
+		return strconv.QuoteToASCII(name[:min(len(name), 64)])
+	}
+	return name
+}
+
+func (h Headers) names() []string { return sortedKeys(h) }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// sorted puts the fields of a map's walk in an order that is the same every time.
+func sorted(fields []fault.Field) []fault.Field {
+	slices.SortFunc(fields, func(a, b fault.Field) int { return cmp.Compare(a.Name, b.Name) })
+	return fields
+}
+
+func words(formats []signature.Format) []string {
+	out := make([]string, len(formats))
+	for i, f := range formats {
+		out[i] = string(f)
+	}
+	return out
+}
+
+func either(options []string) string {
+	if len(options) == 1 {
+		return options[0]
+	}
+	last := len(options) - 1
+	return strings.Join(options[:last], ", ") + " or " + options[last]
+}
+
+// thousands writes a number as people read it: 100,000.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

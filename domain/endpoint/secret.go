@@ -1,0 +1,125 @@
+package endpoint
+
+import (
+	"fmt"
+	"strings"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// The rules of rotation (DESIGN section 7).
+const (
+	MaxLiveSecrets = 10
+	MaxOverlap     = 7 * 24 * 3600 // seconds
+	DefaultOverlap = 24 * 3600
+)
+
+// SecretType is what a secret is.
+type SecretType string
+
+// The types of secrets.
+const (
+	HMAC    SecretType = "hmac"    // one secret that both sides know
+	Ed25519 SecretType = "ed25519" // a key pair; the standard format alone knows it
+)
+
+// Secret is the text of a signing secret and what may be shown of it.
+type Secret struct {
+	Text   string
+	Public string // whpk_ of a key pair; empty for HMAC
+	Hint   string // its last characters
+}
+
+// Format keeps secrets out of logs whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("redacted")) }
+
+// NewSecret makes a secret of 32 random bytes that a format can sign with. The refusal is a *fault.Error.
+func NewSecret(f signature.Format, t SecretType, random [32]byte) (Secret, error) {
+	switch t {
+	case HMAC:
+		return takeSecret(signature.NewSecret(random), ""), nil
+	case Ed25519:
+		if f != signature.Standard {
+			return Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
+				fmt.Sprintf("The %s format signs with HMAC alone. Use secret_type hmac, or the standard format.", f))
+		}
+		text, public := signature.NewKeyPair(random)
+		return takeSecret(text, public), nil
+	}
+	return Secret{}, fault.InvalidField("secret_type", "secret_type_unknown", "secret_type must be hmac or ed25519.")
+}
+
+// ImportSecret takes over a secret that receivers know already. The refusal is a *fault.Error that never holds it.
+func ImportSecret(f signature.Format, text string) (Secret, error) {
+	key, err := signature.ParseKey(f, text)
+	if err != nil {
+		return Secret{}, err
+	}
+	return takeSecret(text, key.Public()), nil
+}
+
+func takeSecret(text, public string) Secret {
+	return Secret{Text: text, Public: public, Hint: hint(text)}
+}
+
+// hint is the end of a secret, to tell secrets apart by: four characters of what is long enough to stay secret without them.
+func hint(text string) string {
+	bare := strings.TrimRight(text, "=")
+	if len(bare) < 24 {
+		return ""
+	}
+	end := bare[len(bare)-4:]
+	if strings.ContainsFunc(end, func(r rune) bool { return r < '!' || r > '~' }) {
+		return "" // the middle of a character
+	}
+	return end
+}
+
+// CheckFormat says whether a secret that signs now can sign in another format.
+func CheckFormat(f signature.Format, s Secret) error {
+	_, err := signature.ParseKey(f, s.Text)
+	if err == nil && (s.Public == "" || f == signature.Standard) {
+		return nil
+	}
+	detail := "The endpoint's secret can't sign in this format. Rotate the secret to an HMAC one without an overlap, then change the format."
+	return &fault.Error{
+		Kind: fault.Conflict, Code: "format_secret_mismatch", Detail: detail,
+		Fields: []fault.Field{{Name: "format", Code: "format_secret_mismatch", Detail: detail}},
+	}
+}
+
+// CheckOverlap says whether an old secret may go on signing for so many seconds.
+func CheckOverlap(seconds int) error {
+	if seconds >= 0 && seconds <= MaxOverlap {
+		return nil
+	}
+	return fault.InvalidField("overlap_seconds", "out_of_range",
+		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(MaxOverlap)))
+}
+
+// CheckLive says whether a secret may be added to so many live ones.
+func CheckLive(live int) error {
+	if live < MaxLiveSecrets {
+		return nil
+	}
+	return fault.New(fault.Conflict, "secrets_limit", fmt.Sprintf(
+		"The endpoint has %d live secrets, and no more are allowed. Wait until an overlap ends, or rotate with overlap_seconds 0, which ends them all.", live))
+}
+
+// Slot is the index of the secret that signs where a format has room for one signature, among the ids of the live secrets,
+// newest first: after a rotation the one that signed before it, until the member switches or its overlap ends.
+func Slot(live []id.UUID, chosen *id.UUID) int {
+	if chosen != nil {
+		for i, secret := range live {
+			if secret == *chosen {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// ErrNoSecret says that an endpoint has nothing to sign with.
+var ErrNoSecret = fault.New(fault.Conflict, "secret_missing", "The endpoint has no live secret. Rotate its secret to make one.")

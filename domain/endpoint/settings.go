@@ -1,0 +1,227 @@
+// Package endpoint holds what a tenant may say about an endpoint: its settings with their ranges and defaults, its custom
+// headers, and the rules of its states and secrets. DESIGN sections 7, 8 and 11 are its source.
+package endpoint
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"posthorn/domain/retry"
+	"posthorn/domain/signature"
+)
+
+// The ranges of DESIGN section 11 and the contract.
+const (
+	MaxDescription = 1000 // characters
+	MaxEventTypes  = 100
+	MaxChannels    = 10
+	MinTimeout     = 1 // seconds
+	MaxTimeout     = 30
+	MaxInFlight    = 100
+	MaxRate        = 100_000 // requests a second
+	MaxMetadata    = 50      // entries
+	MaxMetadataKey = 64      // characters
+	MaxMetadataVal = 500     // characters
+	MaxVersion     = 64      // characters
+)
+
+// Orderings are the orders that an endpoint may ask for, the default first.
+func Orderings() []string { return []string{"none", "key", "strict"} }
+
+// Verifications are the ways in which an endpoint may prove itself, the default first.
+func Verifications() []string { return []string{"challenge", "challenge_get", "simple"} }
+
+// Custom names a retry policy of the endpoint's own delays.
+const Custom = "custom"
+
+// customJitter spreads the waits of a custom schedule, as most named ones are spread.
+const customJitter = 0.10
+
+// Settings is everything that a tenant says about an endpoint. Check says whether it may.
+type Settings struct {
+	URL               string
+	Description       string
+	EventTypes        []string
+	Filter            string // JSON as saved: a string is CEL, an object means equality on all; empty is none
+	Channels          []string
+	Format            signature.Format
+	Prefix            string
+	RetryPolicy       string // a named schedule, or Custom
+	RetryDelays       []int  // seconds; of a custom policy alone
+	RetryClientErrors bool
+	TimeoutSeconds    int
+	MaxInFlight       int
+	RateLimit         *int // requests a second; nil is unlimited
+	Burst             *int // nil is twice the rate
+	Ordering          string
+	PayloadVersion    string // empty is any
+	AcceptConflict    bool
+	Verification      string
+	Headers           Headers
+	Metadata          map[string]string
+}
+
+// Clone is a copy that shares nothing with s.
+func (s Settings) Clone() Settings {
+	s.EventTypes = slices.Clone(s.EventTypes)
+	s.Channels = slices.Clone(s.Channels)
+	s.RetryDelays = slices.Clone(s.RetryDelays)
+	s.Headers = maps.Clone(s.Headers)
+	s.Metadata = maps.Clone(s.Metadata)
+	s.RateLimit, s.Burst = cloneInt(s.RateLimit), cloneInt(s.Burst)
+	return s
+}
+
+func cloneInt(n *int) *int {
+	if n == nil {
+		return nil
+	}
+	m := *n
+	return &m
+}
+
+// Schedule is when a failed delivery is tried again. A policy that is unknown, which Check refuses, is the default.
+func (s Settings) Schedule() retry.Schedule {
+	if s.RetryPolicy == Custom {
+		delays := make([]time.Duration, len(s.RetryDelays))
+		for i, seconds := range s.RetryDelays {
+			delays[i] = time.Duration(seconds) * time.Second
+		}
+		if own, err := retry.Custom(delays, customJitter); err == nil {
+			return own
+		}
+	}
+	if named, ok := retry.Named(s.RetryPolicy); ok {
+		return named
+	}
+	standard, _ := retry.Named(retry.Default)
+	return standard
+}
+
+// EffectiveBurst is how many requests may go at once after a quiet time: what was asked, or twice the rate within its range.
+// It is 0 for an endpoint without a rate.
+func (s Settings) EffectiveBurst() int {
+	switch {
+	case s.RateLimit == nil:
+		return 0
+	case s.Burst != nil:
+		return *s.Burst
+	}
+	return min(2**s.RateLimit, MaxRate)
+}
+
+// Routes reports whether two settings route events alike.
+func (s Settings) Routes(other Settings) bool {
+	return slices.Equal(s.EventTypes, other.EventTypes) && slices.Equal(s.Channels, other.Channels) &&
+		s.Filter == other.Filter && s.Ordering == other.Ordering
+}
+
+// Defaults are the limits and defaults of one tenant's endpoints.
+type Defaults struct {
+	MaxEndpoints int
+	Settings     Settings
+}
+
+// defaultsJSON is the shape of "endpoints" within the settings of the platform and of a tenant.
+type defaultsJSON struct {
+	Endpoints struct {
+		Max            *int   `json:"max"`
+		Format         string `json:"format"`
+		Prefix         string `json:"prefix"`
+		RetryPolicy    string `json:"retry_policy"`
+		RetryDelays    []int  `json:"retry_delays"`
+		TimeoutSeconds *int   `json:"timeout_seconds"`
+		MaxInFlight    *int   `json:"max_in_flight"`
+		// A number, or null for unlimited; absent leaves it.
+		RateLimit    json.RawMessage `json:"rate_limit"`
+		Verification string          `json:"verification"`
+	} `json:"endpoints"`
+}
+
+// ReadDefaults lays the settings of the platform and of a tenant, both JSON objects, over what Posthorn comes with (DESIGN
+// section 11) and the number of endpoints that a tenant may have unless they say otherwise. What does not read as settings
+// is left out: a wrong setting must not keep tenants from their endpoints.
+func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
+	rate := 50
+	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
+		EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
+		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
+		Verification: "challenge", Headers: Headers{}, Metadata: map[string]string{},
+	}}
+	for _, raw := range [][]byte{platform, tenant} {
+		var over defaultsJSON
+		if json.Unmarshal(raw, &over) == nil {
+			d.lay(over)
+		}
+	}
+	return d
+}
+
+func (d *Defaults) lay(over defaultsJSON) {
+	e, s := over.Endpoints, &d.Settings
+	setInt(&d.MaxEndpoints, e.Max)
+	setInt(&s.TimeoutSeconds, e.TimeoutSeconds)
+	setInt(&s.MaxInFlight, e.MaxInFlight)
+	if f := signature.Format(e.Format); f.Valid() {
+		s.Format = f
+	}
+	if e.Prefix != "" {
+		s.Prefix = e.Prefix
+	}
+	if e.RetryPolicy != "" {
+		s.RetryPolicy, s.RetryDelays = e.RetryPolicy, e.RetryDelays
+	}
+	if e.Verification != "" {
+		s.Verification = e.Verification
+	}
+	if len(e.RateLimit) > 0 {
+		var rate *int
+		if json.Unmarshal(e.RateLimit, &rate) == nil {
+			s.RateLimit = rate
+		}
+	}
+}
+
+func setInt(into, from *int) {
+	if from != nil {
+		*into = *from
+	}
+}
+
+// Diff names the fields in which two settings differ, as the contract names them.
+func (s Settings) Diff(other Settings) []string {
+	same := func(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
+	fields := []struct {
+		name  string
+		equal bool
+	}{
+		{"url", s.URL == other.URL},
+		{"description", s.Description == other.Description},
+		{"event_types", slices.Equal(s.EventTypes, other.EventTypes)},
+		{"filter", s.Filter == other.Filter},
+		{"channels", slices.Equal(s.Channels, other.Channels)},
+		{"format", s.Format == other.Format},
+		{"prefix", s.Prefix == other.Prefix},
+		{"retry_policy", s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays)},
+		{"retry_client_errors", s.RetryClientErrors == other.RetryClientErrors},
+		{"timeout_seconds", s.TimeoutSeconds == other.TimeoutSeconds},
+		{"max_in_flight", s.MaxInFlight == other.MaxInFlight},
+		{"rate_limit", same(s.RateLimit, other.RateLimit)},
+		{"burst", same(s.Burst, other.Burst)},
+		{"ordering", s.Ordering == other.Ordering},
+		{"payload_version", s.PayloadVersion == other.PayloadVersion},
+		{"accept_conflict", s.AcceptConflict == other.AcceptConflict},
+		{"verification", s.Verification == other.Verification},
+		{"custom_headers", maps.Equal(s.Headers, other.Headers)},
+		{"metadata", maps.Equal(s.Metadata, other.Metadata)},
+	}
+	var differ []string
+	for _, f := range fields {
+		if !f.equal {
+			differ = append(differ, f.name)
+		}
+	}
+	return differ
+}

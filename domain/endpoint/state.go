@@ -1,0 +1,68 @@
+package endpoint
+
+import "posthorn/domain/fault"
+
+// Status is the state of an endpoint.
+type Status string
+
+// The states (DESIGN section 7).
+const (
+	Unverified Status = "unverified" // has not proved itself; its deliveries are held
+	Active     Status = "active"
+	Paused     Status = "paused"   // by a member
+	Disabled   Status = "disabled" // by Posthorn, with a reason
+)
+
+// Statuses lists the states.
+func Statuses() []Status { return []Status{Unverified, Active, Paused, Disabled} }
+
+// Change is what an action does to an endpoint's state.
+type Change struct {
+	To     Status // equal to the present state where nothing changes
+	Verify bool   // a verification is sent; its success makes the endpoint active
+}
+
+// Pause says what pausing an endpoint in a state does. Pausing a paused one changes nothing; what receives nothing anyway
+// can't be paused, since resuming would then skip what keeps it from receiving. The refusal names the present state.
+func Pause(s Status) (Change, error) {
+	switch s {
+	case Active, Paused:
+		return Change{To: Paused}, nil
+	case Unverified:
+		return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified and receives nothing. There is nothing to pause until it is verified.")
+	}
+	return Change{}, refuse(s, "endpoint_disabled", "The endpoint is disabled and receives nothing. There is nothing to pause until it is resumed.")
+}
+
+// Resume says what resuming an endpoint in a state does: a paused one is active at once, a disabled one has to prove itself
+// first, an active one stays as it is. An unverified one has not been stopped by anybody.
+func Resume(s Status) (Change, error) {
+	switch s {
+	case Active, Paused:
+		return Change{To: Active}, nil
+	case Disabled:
+		return Change{To: Disabled, Verify: true}, nil
+	}
+	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it (POST /endpoints/{id}/verify): it becomes active by itself.")
+}
+
+// Test says whether an endpoint in a state can be sent a test event; the refusal says what to do first.
+func Test(s Status) error {
+	mend := map[Status]string{
+		Unverified: "It is unverified: let it answer the verification first (POST /endpoints/{id}/verify).",
+		Paused:     "It is paused: resume it first (POST /endpoints/{id}/resume).",
+		Disabled:   "It is disabled: resume it first (POST /endpoints/{id}/resume), which verifies it.",
+	}[s]
+	if mend == "" {
+		return nil
+	}
+	return refuse(s, "endpoint_not_active", "The endpoint receives nothing now, so a test event would wait. "+mend)
+}
+
+// refuse is a conflict that names the present state for programs.
+func refuse(s Status, code, detail string) error {
+	return &fault.Error{
+		Kind: fault.Conflict, Code: code, Detail: detail,
+		Fields: []fault.Field{{Name: "status", Code: string(s), Detail: "The endpoint is " + string(s) + "."}},
+	}
+}

@@ -1,0 +1,45 @@
+package event
+
+import "time"
+
+// The limits of an emission (DESIGN sections 10 and 11).
+const (
+	DefaultMaxPayload = 256 << 10 // bytes of data
+	DefaultMaxDepth   = 64        // arrays and objects nested within the data
+	MaxKey            = 128       // bytes of an ordering key
+	MaxName           = 128       // characters of a type or of a channel
+	MaxChannels       = 10
+	MaxVersion        = 64
+	MaxIdempotencyKey = 255
+	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at may lie
+)
+
+// The codes of refusals. Those without a field concern the body as a whole.
+const (
+	CodeNotJSON           = "not_json"
+	CodeNotUTF8           = "not_utf8"
+	CodeTooDeep           = "too_deep"
+	CodeUnpairedSurrogate = "unpaired_surrogate"
+	CodeNotObject         = "not_object"
+	CodeUnknownField      = "unknown_field"
+	CodeDuplicateField    = "duplicate_field"
+	CodeFieldType         = "field_type"
+	CodeTypeMissing       = "type_missing"
+	CodeTypeMalformed     = "type_malformed"
+	CodeDataMissing       = "data_missing"
+	CodePayloadTooLarge   = "payload_too_large"
+	CodeKeyMalformed      = "key_malformed"
+	CodeChannelsCount     = "channels_count"
+	CodeChannelMalformed  = "channel_malformed"
+	CodeTimeMalformed     = "time_malformed"
+	CodeTimeRange         = "time_range"
+	CodeVersionMalformed  = "version_malformed"
+	CodeIdempotencyKey    = "idempotency_key_malformed"
+	CodeBatchCount        = "batch_count"
+)
+
+// Limits are the platform's settings for one emission; a zero field means the default.
+type Limits struct {
+	MaxPayload int // bytes of data
+	MaxDepth   int // arrays and objects nested within the data; at most 1,000
+}

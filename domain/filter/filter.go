@@ -1,0 +1,89 @@
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"posthorn/domain/fault"
+
+	"cel.dev/cel-go/cel"
+)
+
+// maxFilter bounds a filter as JSON, in bytes.
+const maxFilter = 4 << 10
+
+// Filter is a compiled filter. The nil *Filter matches every event. It is read-only and safe for concurrent use.
+type Filter struct {
+	source    string
+	program   cel.Program // of an expression, or
+	equal     []equality  // of a plain object
+	readsData bool        // the expression looks at data, which must be decoded first
+}
+
+// Compile makes a Filter of a JSON value of at most 4 KiB:
+//
+//   - null, "", {} or nothing: no filter, a nil *Filter;
+//   - a string: a CEL expression over type (string), data (the event's data, any shape) and channels (list of strings),
+//     which must say true or false: data.amount > 100 && "eu" in channels;
+//   - an object: paths into data with the scalars that must stand there, all of them: {"order.status": "paid"}.
+//
+// Expressions that would cost too much to run are refused; so is a pattern of matches() that is not a literal. Errors are
+// *fault.Error with code filter_invalid and field filter, with the position in an expression.
+func Compile(raw []byte) (*Filter, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > maxFilter {
+		return nil, invalid(fmt.Sprintf("The filter is %d bytes long; at most %d are accepted.", len(raw), maxFilter))
+	}
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil, nil
+	case raw[0] == '"':
+		var expression string
+		if err := json.Unmarshal(raw, &expression); err != nil {
+			return nil, invalid("The filter is not a JSON string.")
+		}
+		return compileExpression(expression)
+	case raw[0] == '{':
+		return compileEqualities(raw)
+	}
+	return nil, invalid("A filter is an expression in a string, or an object of paths and values. Other JSON is not accepted.")
+}
+
+func invalid(detail string) *fault.Error {
+	return fault.InvalidField("filter", "filter_invalid", detail)
+}
+
+// Source is the filter as its author wrote it: the expression, or the object as JSON. It is empty for no filter.
+func (f *Filter) Source() string {
+	if f == nil {
+		return ""
+	}
+	return f.source
+}
+
+// Match reports whether the filter takes an event. An expression that can't be evaluated on this event (a field that is
+// missing, a comparison of different types, too much work) takes nothing, and the error says why in terms of the expression.
+func (f *Filter) Match(in *Input) (bool, error) {
+	if f == nil {
+		return true, nil
+	}
+	if f.readsData {
+		if _, err := in.decoded(); err != nil {
+			return false, err
+		}
+	}
+	if f.program == nil {
+		return matchEqualities(f.equal, in.data), nil
+	}
+	out, _, err := f.program.Eval((*variables)(in))
+	if err != nil {
+		return false, evaluationError(err)
+	}
+	answer, ok := out.Value().(bool)
+	if !ok {
+		return false, errors.New("the expression gives neither true nor false on this event")
+	}
+	return answer, nil
+}

@@ -1,0 +1,124 @@
+// Package health decides from numbers that others keep: when a lane stops and probes, when an endpoint's owner is warned
+// and the endpoint disabled, how well a tenant is, and when it is told. DESIGN sections 6 and 7 are its source; nothing here
+// reads a clock, and the same numbers at the same moment always give the same answer.
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"posthorn/domain/delivery"
+)
+
+// The breaker's numbers (DESIGN section 7).
+const (
+	FailuresToOpen = 10          // consecutive failures after which the lane stops
+	FirstProbeWait = time.Minute // until the first probe; it doubles with each probe that fails
+	MaxProbeWait   = time.Hour
+	// ProbeLost is how long a probe may stay without a result before another may go: more than the longest time-out of an
+	// endpoint (30 s) and the recorder together, so that only a worker that died leaves one behind.
+	ProbeLost = 2 * time.Minute
+)
+
+// State is the state of a breaker, stored as smallint: the numbers never change. The zero value is Closed.
+type State int16
+
+// The states.
+const (
+	Closed   State = 0 // the lane sends as it may
+	Open     State = 1 // the lane sends nothing until the next probe
+	HalfOpen State = 2 // one request is under way, to see how the endpoint is
+)
+
+var stateWords = [...]string{"closed", "open", "half_open"}
+
+// String is the word for the state in the API and on screens.
+func (s State) String() string {
+	if s < 0 || int(s) >= len(stateWords) {
+		return fmt.Sprintf("state_%d", int(s))
+	}
+	return stateWords[s]
+}
+
+// MarshalText writes the state's word.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Breaker stops a lane whose endpoint does nothing but fail, and lets one waiting delivery at a time see whether it is well
+// again. Neither waiting nor probing uses up a delivery's schedule: that is the sender's part. The zero value is closed.
+type Breaker struct {
+	State       State
+	OpenedAt    time.Time // zero when closed
+	NextProbeAt time.Time // zero when closed; while half open the moment when the probe counts as lost
+	Probes      int       // probes that failed in a row; the wait doubles with each
+}
+
+// FromCounters is the breaker of a lane whose new owner has nothing but the counters: open where they say so, with the first
+// probe a minute after the last failure.
+func FromCounters(c delivery.Counters) Breaker {
+	if c.ConsecutiveFailures < FailuresToOpen {
+		return Breaker{}
+	}
+	return opened(c.LastFailureAt)
+}
+
+func opened(at time.Time) Breaker {
+	return Breaker{State: Open, OpenedAt: at, NextProbeAt: at.Add(FirstProbeWait)}
+}
+
+// After is the breaker after an outcome of a class; c are the counters that the outcome is already part of.
+//
+// A success closes it, whoever brought it. What ends while it is open was sent before it opened and says nothing new. An
+// unhealthy probe doubles the wait. A probe that was throttled leaves the wait as it is; any other answer shows a server
+// that is there, so that the wait begins anew at a minute and a backlog of deliveries that the server rejects does not take an hour each.
+func (b Breaker) After(c delivery.Counters, class delivery.Class, now time.Time) Breaker {
+	switch {
+	case class == delivery.Success:
+		return Breaker{}
+	case b.State == Closed && c.ConsecutiveFailures >= FailuresToOpen:
+		return opened(now)
+	case b.State != HalfOpen:
+		return b
+	}
+	switch class {
+	case delivery.Unhealthy:
+		b.Probes++
+	case delivery.Throttled:
+	default:
+		b.Probes = 0
+	}
+	b.State, b.NextProbeAt = Open, now.Add(probeWait(b.Probes))
+	return b
+}
+
+// probeWait is 1, 2, 4, 8, 16, 32 and then 60 minutes.
+func probeWait(failed int) time.Duration {
+	return min(FirstProbeWait<<min(max(failed, 0), 6), MaxProbeWait)
+}
+
+// MayProbe reports whether one request may go now to see how the endpoint is. A closed breaker has nothing to probe: its
+// lane sends as it may. A moment that lies further ahead than any wait was set by a clock that has been put back since.
+func (b Breaker) MayProbe(now time.Time) bool {
+	if b.State == Closed {
+		return false
+	}
+	wait := b.NextProbeAt.Sub(now)
+	return wait <= 0 || wait > MaxProbeWait
+}
+
+// Probe is the breaker with a probe under way, from now; false, and the breaker as it was, where none may go.
+func (b Breaker) Probe(now time.Time) (Breaker, bool) {
+	if !b.MayProbe(now) {
+		return b, false
+	}
+	b.State, b.NextProbeAt = HalfOpen, now.Add(ProbeLost)
+	return b, true
+}
+
+// GiveBack is the breaker after a probe that was never sent, because its delivery was canceled or its worker stops: another
+// may go at once.
+func (b Breaker) GiveBack(now time.Time) Breaker {
+	if b.State == HalfOpen {
+		b.State, b.NextProbeAt = Open, now
+	}
+	return b
+}

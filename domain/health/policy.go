@@ -1,0 +1,174 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+)
+
+// Reason is why an endpoint is, or is going to be, disabled. It is stored, and labels metrics: the words never change.
+type Reason string
+
+// The reasons.
+const (
+	Gone      Reason = delivery.DisableGone // it answered 410
+	TLS       Reason = "tls"                // nothing but TLS errors for too long
+	Auth      Reason = "auth"               // too many 401, 403 and 404 in a row
+	Unhealthy Reason = "unhealthy"          // nothing but unhealthy outcomes for days
+	Failures  Reason = "failures"           // too many consecutive failures over hours
+	Exhausted Reason = "exhausted"          // too many deliveries ran out of attempts
+)
+
+// Reasons lists the reasons, the most telling first: where several policies hold at once, the first names the cause.
+func Reasons() []Reason { return []Reason{Gone, TLS, Auth, Unhealthy, Failures, Exhausted} }
+
+// Policy says when an endpoint is disabled (DESIGN section 7). Each part is a setting of the platform and of the tenant, under
+// "health" with the names below; 0 means never, where the part allows it.
+type Policy struct {
+	Gone              bool `json:"gone"`               // a 410 disables at once
+	AuthFailures      int  `json:"auth_failures"`      // so many consecutive 401, 403 and 404; 0 never
+	UnhealthyHours    int  `json:"unhealthy_hours"`    // nothing but unhealthy outcomes for so long; 0 never
+	UnhealthyFailures int  `json:"unhealthy_failures"` // and at least so many of them
+	FailuresOver      int  `json:"failures_over"`      // more consecutive failures than this; 0 never
+	FailuresHours     int  `json:"failures_hours"`     // over at least so long
+	TLSHours          int  `json:"tls_hours"`          // only TLS errors for so long; 0 never
+	Exhausted         int  `json:"exhausted"`          // so many deliveries ran out of attempts since the last success; 0 never
+}
+
+// DefaultPolicy is what holds where nobody said otherwise (DESIGN section 7).
+func DefaultPolicy() Policy {
+	return Policy{
+		Gone: true, AuthFailures: 10, UnhealthyHours: 5 * 24, UnhealthyFailures: 10,
+		FailuresOver: 100, FailuresHours: 12, TLSHours: 24,
+	}
+}
+
+// Range is what a number of the policy may be.
+type Range struct {
+	Name      string // as the setting is called, below "health"
+	Low, High int
+	Unit      string
+	Never     bool // 0 is allowed too, and switches the policy off
+}
+
+// The longest stretch, 30 days, is well within the retention that events have by default: a warning comes while there is still
+// something to deliver.
+var ranges = []struct {
+	Range
+	of func(*Policy) *int
+}{
+	{Range{"auth_failures", 1, 1000, "answers", true}, func(p *Policy) *int { return &p.AuthFailures }},
+	{Range{"unhealthy_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.UnhealthyHours }},
+	{Range{"unhealthy_failures", 1, 10_000, "failures", false}, func(p *Policy) *int { return &p.UnhealthyFailures }},
+	{Range{"failures_over", 1, 100_000, "failures", true}, func(p *Policy) *int { return &p.FailuresOver }},
+	{Range{"failures_hours", 1, 720, "hours", false}, func(p *Policy) *int { return &p.FailuresHours }},
+	{Range{"tls_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.TLSHours }},
+	{Range{"exhausted", 1, 100_000, "deliveries", true}, func(p *Policy) *int { return &p.Exhausted }},
+}
+
+// Ranges lists what each number of a policy may be, for documents and forms.
+func Ranges() []Range {
+	out := make([]Range, len(ranges))
+	for i, r := range ranges {
+		out[i] = r.Range
+	}
+	return out
+}
+
+// Allows reports whether a number is within the range.
+func (r Range) Allows(n int) bool { return n >= r.Low && n <= r.High || n == 0 && r.Never }
+
+// Sentence says the range: "health.tls_hours must be from 1 to 720 hours, or 0 for never."
+func (r Range) Sentence() string {
+	never := ""
+	if r.Never {
+		never = ", or 0 for never"
+	}
+	return fmt.Sprintf("health.%s must be from %s to %s %s%s.", r.Name, thousands(r.Low), thousands(r.High), r.Unit, never)
+}
+
+// Check says whether every number is within its range. The error is a *fault.Error that names every field that is not, as
+// "health.<name>", with the range.
+func (p Policy) Check() error {
+	var wrong []fault.Field
+	for _, r := range ranges {
+		if !r.Allows(*r.of(&p)) {
+			wrong = append(wrong, fault.Field{Name: "health." + r.Name, Code: "out_of_range", Detail: r.Sentence()})
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.InvalidFields(wrong)
+	}
+	return nil
+}
+
+// ReadPolicy lays the settings of the platform and of a tenant, both JSON objects with the parts of a policy under "health", over
+// the defaults. What is absent, null, no number of its kind or out of range is left out, field by field: a wrong setting must not
+// switch off what protects everybody else.
+func ReadPolicy(platform, tenant []byte) Policy {
+	p := DefaultPolicy()
+	for _, raw := range [][]byte{platform, tenant} {
+		var over struct {
+			Health map[string]json.RawMessage `json:"health"`
+		}
+		if json.Unmarshal(raw, &over) == nil {
+			p.lay(over.Health)
+		}
+	}
+	return p
+}
+
+func (p *Policy) lay(over map[string]json.RawMessage) {
+	var gone *bool
+	if json.Unmarshal(over["gone"], &gone) == nil && gone != nil {
+		p.Gone = *gone
+	}
+	for _, r := range ranges {
+		var n *int
+		if json.Unmarshal(over[r.Name], &n) == nil && n != nil && r.Allows(*n) {
+			*r.of(p) = *n
+		}
+	}
+}
+
+// Sentence says in words what a reason means under this policy, for notices: "The endpoint did nothing but fail (at least
+// 10 times) for 5 days." It is empty for a reason that is none.
+func (p Policy) Sentence(r Reason) string {
+	switch r {
+	case Gone:
+		return "The endpoint answered 410 Gone: its server wants no more events."
+	case TLS:
+		return fmt.Sprintf("For %s no TLS session with the endpoint came about.", duration(p.TLSHours))
+	case Auth:
+		return fmt.Sprintf("The endpoint answered 401, 403 or 404 %s times without a success in between.", thousands(p.AuthFailures))
+	case Unhealthy:
+		return fmt.Sprintf("The endpoint did nothing but fail (at least %s times) for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
+	case Failures:
+		return fmt.Sprintf("The endpoint failed more than %s times over at least %s without a success in between.", thousands(p.FailuresOver), duration(p.FailuresHours))
+	case Exhausted:
+		return fmt.Sprintf("%s deliveries to the endpoint ran out of attempts without a success in between.", thousands(p.Exhausted))
+	}
+	return ""
+}
+
+func duration(hours int) string {
+	if days := hours / 24; days > 1 && hours%24 == 0 {
+		return strconv.Itoa(days) + " days"
+	}
+	if hours == 1 {
+		return "1 hour"
+	}
+	return strconv.Itoa(hours) + " hours"
+}
+
+// thousands writes a number as people read it: 100,000.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

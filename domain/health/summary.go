@@ -1,0 +1,194 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// The thresholds of DESIGN section 7. Each is crossed beyond it, not at it.
+const (
+	criticalPercent  = 90 // of the last hour's attempts succeeded
+	criticalAttempts = 20 // in that hour, for the rate to mean something
+	warningPercent   = 99 // of the last 24 hours' attempts succeeded
+	// CriticalDue is how long a delivery that is due may wait.
+	CriticalDue = 15 * time.Minute
+)
+
+// The classes of attempts in the roll-ups, as the schema numbers them.
+const (
+	ClassOK = iota
+	ClassRedirect
+	ClassClient
+	ClassServer
+	ClassNetwork
+	ClassTimeout
+	ClassBlocked
+	classes
+)
+
+// Attempts counts attempts by the roll-ups' class.
+type Attempts [classes]int64
+
+// Rate is how many attempts succeeded.
+func (a Attempts) Rate() Rate {
+	r := Rate{Succeeded: max(a[ClassOK], 0)}
+	for _, n := range a {
+		r.Total += max(n, 0)
+	}
+	return r
+}
+
+// Rate is a success rate.
+type Rate struct{ Succeeded, Total int64 }
+
+// Known reports whether there is anything to go by.
+func (r Rate) Known() bool { return r.Total > 0 }
+
+// Share is the rate from 0 to 1; 0 when it is not known.
+func (r Rate) Share() float64 {
+	if !r.Known() {
+		return 0
+	}
+	return float64(r.Succeeded) / float64(r.Total)
+}
+
+// String writes the rate in percent with one digit, rounded down so that what is below a threshold never reads as the
+// threshold: "98.9 %". A rate that is not known is a dash.
+func (r Rate) String() string {
+	if !r.Known() {
+		return "-"
+	}
+	tenths := r.Succeeded * 1000 / r.Total
+	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+}
+
+// under reports whether less than so many percent succeeded.
+func (r Rate) under(percent int64) bool { return r.Known() && r.Succeeded*100 < r.Total*percent }
+
+// Severity is how a tenant's endpoints are. The zero value is OK.
+type Severity int16
+
+// The severities, in their order.
+const (
+	OK Severity = iota
+	Warned
+	Critical
+)
+
+var severityWords = [...]string{"ok", "warning", "critical"}
+
+// String is the word for the severity in the API and on screens.
+func (s Severity) String() string {
+	if s < 0 || int(s) >= len(severityWords) {
+		return fmt.Sprintf("severity_%d", int(s))
+	}
+	return severityWords[s]
+}
+
+// MarshalText writes the severity's word.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Inputs are the numbers of one tenant that its summary is made of.
+type Inputs struct {
+	ActiveEndpoints  int
+	Day              Attempts // of the last 24 hours
+	Hour             Attempts // of the last hour
+	Retries          int64    // attempts of the last 24 hours that were not a delivery's first
+	FailedDeliveries int64    // that failed for good in the last 24 hours
+	Latency          Histogram
+	Errors           []ErrorCount  // what failed in the last 24 hours, or a sample; empty where only the classes are known
+	Disabled         int           // endpoints that Posthorn disabled in the last 24 hours
+	BreakersOpen     int           // now, half open ones too
+	Warnings         int           // endpoints that have a warning running now
+	OldestDue        time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
+}
+
+// Summary is how a tenant's endpoints are, why, and what to do.
+type Summary struct {
+	Inputs
+	Severity      Severity  // the worst of the findings
+	Findings      []Finding // the worst first; none when all is well
+	SuccessDay    Rate
+	SuccessHour   Rate
+	P50, P95      time.Duration // of the attempts in Latency; 0 when there were none
+	Dominant      Problem       // what failed attempts have most often; none without failed attempts
+	DominantCount int64
+	Action        string // what to do first; empty when all is well
+}
+
+// Finding is one thing that is not well.
+type Finding struct {
+	Severity Severity
+	Code     string // stable, snake_case
+	Detail   string // a sentence for people
+	action   string // what to do where no attempt failed
+}
+
+// Reason says why the severity is what it is.
+func (s Summary) Reason() string {
+	if len(s.Findings) == 0 {
+		return "All is well."
+	}
+	return s.Findings[0].Detail
+}
+
+// Summarise makes the summary of a tenant by the thresholds of DESIGN section 7.
+func Summarise(in Inputs) Summary {
+	s := Summary{Inputs: in, SuccessDay: in.Day.Rate(), SuccessHour: in.Hour.Rate()}
+	s.P50, _ = in.Latency.Quantile(0.50)
+	s.P95, _ = in.Latency.Quantile(0.95)
+	if s.Dominant, s.DominantCount = dominant(in.Errors, in.Day); s.Dominant == "" {
+		s.Dominant, s.DominantCount = dominant(nil, in.Hour) // the two were not counted at the same moment
+	}
+	s.find()
+	if len(s.Findings) > 0 {
+		s.Severity = s.Findings[0].Severity
+		s.Action = s.Dominant.Action()
+		if s.Action == "" {
+			s.Action = s.Findings[0].action
+		}
+	}
+	return s
+}
+
+// find lists what is not well, the critical first.
+func (s *Summary) find() {
+	add := func(there bool, f Finding) {
+		if there {
+			s.Findings = append(s.Findings, f)
+		}
+	}
+	add(s.Disabled > 0, Finding{
+		Critical, "endpoint_disabled", count(s.Disabled, "endpoint was", "endpoints were") + " disabled in the last 24 hours.",
+		"Mend what the notice names, then resume the endpoint and replay what failed.",
+	})
+	add(s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent), Finding{
+		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), "",
+	})
+	add(s.OldestDue > CriticalDue, Finding{
+		Critical, "oldest_due", fmt.Sprintf("A delivery has been due for %s minutes and still waits.", thousands(int(s.OldestDue.Minutes()))),
+		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, tell the operator of this platform.",
+	})
+	add(s.SuccessDay.under(warningPercent), Finding{
+		Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), "",
+	})
+	add(s.BreakersOpen > 0, Finding{
+		Warned, "breaker_open", count(s.BreakersOpen, "endpoint does", "endpoints do") + " nothing but fail and get one delivery at a time as a probe.",
+		"Look at the endpoint's last attempts: when one succeeds, the backlog is delivered by itself.",
+	})
+	add(s.Warnings > 0, Finding{
+		Warned, "warning_running", count(s.Warnings, "endpoint is", "endpoints are") + " going to be disabled unless a delivery succeeds.",
+		"Mend the endpoint and send it a test event: one success ends the countdown.",
+	})
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(n) + " " + many
+}
+
+func rateSentence(r Rate, period string) string {
+	return fmt.Sprintf("Only %s of the attempts of the last %s succeeded (%s of %s).", r, period, thousands(int(r.Succeeded)), thousands(int(r.Total)))
+}

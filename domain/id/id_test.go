@@ -1,0 +1,51 @@
+package id
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestTextFormRoundTripsAndKeepsOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) (u UUID) {
+			copy(u[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
+			return u
+		}
+		a, b := draw("a"), draw("b")
+		sa, sb := Event.Format(a), Event.Format(b)
+		if back, err := Event.Parse(sa); err != nil || back != a {
+			t.Fatalf("Parse(%q) = %v, %v; want %v", sa, back, err, a)
+		}
+		if (a.String() < b.String()) != (sa < sb) {
+			t.Fatalf("order of %s and %s is not the order of %s and %s", a, b, sa, sb)
+		}
+	})
+}
+
+func TestIdCarriesItsCreationTime(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 4, 5, 6, 789e6, time.UTC)
+	u := New(at, [10]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	if !u.Time().Equal(at) {
+		t.Fatalf("Time() = %v, want %v", u.Time(), at)
+	}
+	if got := u.String()[14]; got != '7' {
+		t.Fatalf("version digit %c in %s, want 7", got, u)
+	}
+}
+
+func TestParseRefusesEverythingButTheCanonicalText(t *testing.T) {
+	t.Parallel()
+	good := Event.Format(New(time.UnixMilli(1), [10]byte{}))
+	for _, s := range []string{
+		"", "evt_", good[:len(good)-1], good + "0", "dlv" + good[3:], "EVT" + good[3:], "evt-" + good[4:],
+		good[:29] + "U", "evt_8" + good[5:], " " + good[1:], "evt_zzzzzzzzzzzzzzzzzzzzzzzzzz",
+	} {
+		if _, err := Event.Parse(s); err == nil {
+			t.Errorf("Parse(%q) accepted", s)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package signature
+
+import (
+	"time"
+	"unicode/utf8"
+)
+
+// Message is what a format shows of an event on its way to one endpoint. Ids are in their outer form (evt_...).
+type Message struct {
+	EventID, DeliveryID, EndpointID string
+
+	Type       string
+	OccurredAt time.Time // the producer's time; zero when it gave none
+	CreatedAt  time.Time
+	Data       []byte // the exact bytes that were emitted; one JSON value
+	Version    string // of the payload, where the event type has versions; else empty
+}
+
+// AppendBody appends the request body in format f to dst. It depends on m alone, so every attempt of an event has the
+// same bytes, and so has its replay; the data stands in it byte for byte. Times are RFC 3339 in UTC with milliseconds,
+// cut, not rounded: "timestamp" is the producer's time if it gave one, else the event's creation; "created_at" is always
+// the creation. A payload version stands before the data, which is last so that a truncated copy still shows the head.
+func AppendBody(dst []byte, f Format, m Message) []byte {
+	if f == Raw {
+		return append(dst, m.Data...)
+	}
+	at := m.OccurredAt
+	if at.IsZero() {
+		at = m.CreatedAt
+	}
+	switch f {
+	case BodyHex:
+		dst = append(dst, `{"event":`...)
+		dst = appendString(dst, m.Type)
+		dst = append(dst, `,"timestamp":"`...)
+	case XWebhook:
+		dst = appendHead(dst, m)
+		dst = append(dst, `,"created_at":"`...)
+		at = m.CreatedAt
+	default:
+		dst = appendHead(dst, m)
+		dst = append(dst, `,"timestamp":"`...)
+	}
+	dst = appendTime(dst, at)
+	dst = append(dst, '"')
+	if m.Version != "" {
+		dst = append(dst, `,"version":`...)
+		dst = appendString(dst, m.Version)
+	}
+	dst = append(dst, `,"data":`...)
+	if len(m.Data) == 0 {
+		dst = append(dst, "null"...)
+	}
+	dst = append(dst, m.Data...)
+	return append(dst, '}')
+}
+
+func appendHead(dst []byte, m Message) []byte {
+	dst = append(dst, `{"id":`...)
+	dst = appendString(dst, m.EventID)
+	dst = append(dst, `,"type":`...)
+	return appendString(dst, m.Type)
+}
+
+func appendTime(dst []byte, at time.Time) []byte {
+	return at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00")
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString writes a JSON string (RFC 8259 section 7) with the fewest escapes: HTML characters stay as they are, which
+// encoding/json would change. Bytes that are no UTF-8 become U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+			i++
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			i++
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+			i++
+		default:
+			r, n := utf8.DecodeRuneInString(s[i:])
+			dst = utf8.AppendRune(dst, r)
+			i += n
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,153 @@
+// Package signature is the wire of a delivery: how an event's body is rendered, signed and verified in each of the five
+// formats of DESIGN section 8. A format is data that a customer's code depends on: its bytes never change. Times come
+// from the caller.
+package signature
+
+import (
+	"fmt"
+	"strings"
+
+	"posthorn/domain/fault"
+)
+
+// Format names one of the wire formats.
+type Format string
+
+// The formats. "hex" and "base64" are of HMAC-SHA256 unless the key is ed25519.
+const (
+	Standard Format = "standard"  // Standard Webhooks: base64 over id.timestamp.body, one signature per live key
+	XWebhook Format = "x-webhook" // v1=hex over timestamp.body, comma between several
+	TV1      Format = "t-v1"      // t=unix,v1=hex over timestamp.body, further v1= on rotation
+	BodyHex  Format = "body-hex"  // hex over the body alone, one key
+	Raw      Format = "raw"       // the body is the data alone; hex over timestamp.body, one key
+)
+
+// DefaultPrefix stands for {P} in header names where an endpoint chose none.
+const DefaultPrefix = "Webhook"
+
+// MaxPrefix is the length of the longest prefix, in characters.
+const MaxPrefix = 40
+
+// Formats lists the formats, the default first.
+func Formats() []Format { return []Format{Standard, XWebhook, TV1, BodyHex, Raw} }
+
+// Valid reports whether f is one of Formats.
+func (f Format) Valid() bool {
+	switch f {
+	case Standard, XWebhook, TV1, BodyHex, Raw:
+		return true
+	}
+	return false
+}
+
+// OneSlot reports whether the format has room for a single signature, so that a rotated key waits for its switch.
+func (f Format) OneSlot() bool { return f == BodyHex || f == Raw }
+
+// ValidPrefix says whether p may stand for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
+// refusal is a *fault.Error of field prefix.
+func ValidPrefix(p string) error {
+	ok := len(p) >= 1 && len(p) <= MaxPrefix && p[0] != '-' && p[len(p)-1] != '-'
+	for i := 0; ok && i < len(p); i++ {
+		ok = p[i] == '-' || isAlphanumeric(p[i])
+	}
+	if !ok {
+		return fault.InvalidField("prefix", "prefix_refused", fmt.Sprintf(
+			"A header prefix has 1 to %d letters, digits and hyphens, and no hyphen at either end, such as \"Acme\".", MaxPrefix))
+	}
+	return nil
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// names are a format's header names; a field is empty where the format has no such header.
+type names struct {
+	id, timestamp, signature, event, endpoint, delivery, retry, attempt, replayed string
+}
+
+var defaultNames = func() map[Format]names {
+	all := make(map[Format]names)
+	for _, f := range Formats() {
+		all[f] = makeNames(f, DefaultPrefix)
+	}
+	return all
+}()
+
+func namesOf(f Format, prefix string) names {
+	if prefix == "" || prefix == DefaultPrefix {
+		return defaultNames[f]
+	}
+	return makeNames(f, prefix)
+}
+
+func makeNames(f Format, prefix string) names {
+	switch f {
+	case Standard:
+		return names{
+			id: "webhook-id", timestamp: "webhook-timestamp", signature: "webhook-signature",
+			attempt: "webhook-attempt", replayed: "webhook-replayed",
+		}
+	case XWebhook: // its own four names are fixed; what Posthorn adds carries the prefix
+		return names{
+			id: "X-Webhook-Id", timestamp: "X-Webhook-Timestamp", signature: "X-Webhook-Signature",
+			delivery: "X-Delivery-Id", attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+		}
+	case TV1:
+		return names{
+			signature: prefix + "-Signature", id: prefix + "-Event-Id", event: prefix + "-Event-Type",
+			endpoint: prefix + "-Webhook-Id", attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+		}
+	case BodyHex:
+		return names{
+			event: "X-" + prefix + "-Event", signature: "X-" + prefix + "-Signature",
+			timestamp: "X-" + prefix + "-Timestamp", retry: "X-" + prefix + "-Retry-Attempt",
+			attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+		}
+	case Raw:
+		return names{
+			event: "X-" + prefix + "-Event", delivery: "X-" + prefix + "-Delivery",
+			timestamp: "X-" + prefix + "-Timestamp", signature: "X-" + prefix + "-Signature",
+			attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+		}
+	}
+	return names{}
+}
+
+// HeaderNames lists every header that the format may set, for documentation and screens; an empty prefix is the default.
+func HeaderNames(f Format, prefix string) []string {
+	n := namesOf(f, prefix)
+	var list []string
+	for _, name := range []string{
+		n.id, n.event, n.endpoint, n.delivery, n.timestamp, n.signature, n.retry, n.attempt, n.replayed,
+	} {
+		if name != "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// ReservedHeader reports whether some format with some prefix sets a header of this name, whatever its case. Custom
+// headers with such a name are refused whatever the endpoint's own format and prefix, because both can be changed later
+// and a custom header must never stand where a receiver looks for a signature.
+func ReservedHeader(name string) bool {
+	name = strings.ToLower(name)
+	if name == "x-delivery-id" || strings.HasPrefix(name, "webhook-") || strings.HasPrefix(name, "x-webhook-") {
+		return true
+	}
+	for _, end := range []string{"-signature", "-event-id", "-event-type", "-webhook-id"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	if !strings.HasPrefix(name, "x-") {
+		return false
+	}
+	for _, end := range []string{"-event", "-delivery", "-timestamp", "-attempt", "-replayed"} {
+		if strings.HasSuffix(name, end) && len(name) > len("x")+len(end) {
+			return true
+		}
+	}
+	return false
+}
