@@ -1,0 +1,41 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"posthorn/domain/id"
+)
+
+// Author is who does something that the audit log tells of.
+type Author struct {
+	Kind    string // key, member, operator, system, command
+	ID      string // as people see it; empty where the kind says all
+	Address string // where the request came from; empty for what came from no network
+}
+
+// Audited is what was done, on what, and why.
+type Audited struct {
+	Tenant  *id.UUID // nil: concerns no tenant
+	Action  string   // object and past participle: endpoint.created
+	Kind    string   // of the object
+	Object  string   // its id as people see it, or its name
+	Reason  string
+	Details any // becomes a JSON object; nil is an empty one; never a secret
+}
+
+// Audit writes to the audit log, in the transaction of what it tells.
+func (q *Queries) Audit(ctx context.Context, by Author, what Audited) error {
+	details := json.RawMessage("{}")
+	if what.Details != nil {
+		var err error
+		if details, err = json.Marshal(what.Details); err != nil {
+			return fmt.Errorf("encode audit details: %w", err)
+		}
+	}
+	return q.InsertAudit(ctx, InsertAuditParams{
+		ID: NewID(), TenantID: what.Tenant, ActorKind: by.Kind, ActorID: by.ID, Action: what.Action,
+		ObjectKind: what.Kind, ObjectID: what.Object, Address: by.Address, Reason: what.Reason, Details: details,
+	})
+}

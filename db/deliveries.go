@@ -1,0 +1,203 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// DeliveryState is a delivery as people see it.
+type DeliveryState struct {
+	Delivery
+	Shown  delivery.Status // with Held where its lane is held
+	NextAt *time.Time      // when it is due; nil where nothing is scheduled, or where it goes as soon as its lane lets it
+}
+
+// stateOf derives what is shown of a waiting delivery from its queue row and its lane.
+func stateOf(d Delivery, queued, held bool, nextAt *time.Time) DeliveryState {
+	s := DeliveryState{Delivery: d, Shown: d.Status}
+	switch {
+	case d.Status.Terminal(), !queued:
+	case held:
+		s.Shown = delivery.Held
+	default:
+		s.NextAt = nextAt
+	}
+	return s
+}
+
+// AllFailed asks for what went wrong at least once and was not delivered: failed, retrying, and canceled after an attempt.
+const AllFailed delivery.Status = -1
+
+// DeliveryList asks for a page of a tenant's deliveries by id. Zero values of filters select all.
+type DeliveryList struct {
+	Status    *delivery.Status // or AllFailed
+	EventType string
+	Channel   string
+	Endpoint  *id.UUID
+	Event     *id.UUID
+	Since     time.Time // created at or after
+	Until     time.Time // created before
+	Archived  bool      // archived ones alone; else none of them
+	Ascending bool
+	After     id.UUID // the page begins beyond this id; zero at the list's beginning
+	Most      int
+}
+
+// DeliveryPage is a page of a list. A filter that matches rarely may leave it short, even empty, before the end.
+type DeliveryPage struct {
+	Rows []DeliveryState
+	Next *id.UUID // After of the next page; nil at the end
+}
+
+// How many rows a page may look at, and how fast. The first scan takes as many as the page has room for, which is all that a
+// list without a rare filter needs; each further one takes more. What only the delivery's or the event's own row can tell has
+// to be read row by row, so fewer are looked at.
+const (
+	scanBudget = 20_000
+	readBudget = 2_000
+	scanGrowth = 8
+)
+
+// firstSlice is how much time the first scan of the deliveries covers: a plan over every partition costs more than all rows
+// of most pages. Each further one covers more, and one that would be longer than lastSlice all that is left.
+const (
+	firstSlice = 48 * time.Hour
+	lastSlice  = 2000 * time.Hour
+)
+
+// ListDeliveries is a page of a tenant's deliveries. It changes how its transaction plans: it comes last.
+func (q *Queries) ListDeliveries(ctx context.Context, tenant id.UUID, l DeliveryList) (DeliveryPage, error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return DeliveryPage{}, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return DeliveryPage{}, err
+	}
+	w, slice := l.window(floor), firstSlice
+	budget, scan := l.budget(), l.Most+1
+	var page DeliveryPage
+	for {
+		part := w
+		if l.partitioned() && slice <= lastSlice {
+			part = w.slice(slice, time.Now(), l.Ascending)
+		}
+		found, err := q.scan(ctx, tenant, &l, part, min(scan, budget))
+		if err != nil {
+			return DeliveryPage{}, err
+		}
+		rows, err := q.readPage(ctx, tenant, &l, found.ids, l.Most+1-len(page.Rows))
+		if err != nil {
+			return DeliveryPage{}, err
+		}
+		page.Rows = append(page.Rows, rows...)
+		if len(page.Rows) > l.Most {
+			page.Rows = page.Rows[:l.Most]
+			page.Next = &page.Rows[l.Most-1].ID
+			return page, nil
+		}
+		budget -= found.scanned
+		switch {
+		case found.scanned == found.asked && budget <= 0:
+			page.Next = &found.reached
+			return page, nil
+		case found.scanned == found.asked:
+			w.beyond(found.reached, l.Ascending)
+			scan *= scanGrowth
+		case part == w:
+			return page, nil
+		default:
+			w.beyond(part.end(l.Ascending), l.Ascending)
+			slice *= scanGrowth
+		}
+	}
+}
+
+// budget is how many rows the page may look at.
+func (l *DeliveryList) budget() int {
+	waiting := l.Status != nil && (*l.Status == AllFailed || !l.Status.Terminal())
+	if l.Channel != "" || waiting && l.EventType != "" {
+		return readBudget
+	}
+	return scanBudget
+}
+
+// partitioned reports whether the list is read from the deliveries themselves.
+func (l *DeliveryList) partitioned() bool { return l.Status == nil || *l.Status == delivery.Delivered }
+
+// window is an open interval of ids, and so of time.
+type window struct{ low, high id.UUID }
+
+func (l *DeliveryList) window(floor time.Time) window {
+	since := l.Since
+	if since.Before(floor) {
+		since = floor
+	}
+	if l.Event != nil && since.Before(l.Event.Time()) {
+		since = l.Event.Time().Add(-clockSkew) // no delivery is older than its event
+	}
+	w := window{low: firstID(since), high: lastID}
+	if !l.Until.IsZero() {
+		w.high = firstID(l.Until)
+	}
+	if !l.After.IsZero() {
+		w.beyond(l.After, l.Ascending)
+	}
+	return w
+}
+
+// beyond leaves the part of the window that lies behind an id. It never makes it wider.
+func (w *window) beyond(u id.UUID, ascending bool) {
+	if ascending && compareIDs(u, w.low) > 0 {
+		w.low = u
+	} else if !ascending && compareIDs(u, w.high) < 0 {
+		w.high = u
+	}
+}
+
+// slice is the part of the window where a list begins that covers so much time, or all of it. It decides nothing but where
+// to look first, so any clock will do.
+func (w window) slice(length time.Duration, now time.Time, ascending bool) window {
+	if ascending {
+		if high := firstID(w.low.Time().Add(length)); compareIDs(high, w.high) < 0 {
+			w.high = high
+		}
+		return w
+	}
+	from := w.high.Time()
+	if from.After(now) {
+		from = now
+	}
+	if low := firstID(from.Add(-length)); compareIDs(low, w.low) > 0 {
+		w.low = low
+	}
+	return w
+}
+
+// end is where a list leaves the window.
+func (w window) end(ascending bool) id.UUID {
+	if ascending {
+		return w.high
+	}
+	return w.low
+}
+
+func compareIDs(a, b id.UUID) int { return slices.Compare(a[:], b[:]) }
+
+// firstID lies below every id of a moment and above every earlier one. A part of a millisecond counts as the next one, since
+// ids know whole ones alone.
+func firstID(at time.Time) id.UUID {
+	if whole := at.Truncate(time.Millisecond); whole.Before(at) {
+		at = whole.Add(time.Millisecond)
+	}
+	ms := max(at.UnixMilli(), 0)
+	var u id.UUID
+	for i := range 6 {
+		u[i] = byte(ms >> (40 - 8*i))
+	}
+	return u
+}

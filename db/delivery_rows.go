@@ -1,0 +1,176 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// scanned is what one look at a table found: the ids that match, how many rows were asked for and seen, and the last of
+// them.
+type scanned struct {
+	ids            []id.UUID
+	asked, scanned int
+	reached        id.UUID
+}
+
+// scan looks at so many rows of the table that knows the wanted status.
+func (q *Queries) scan(ctx context.Context, tenant id.UUID, l *DeliveryList, w window, n int) (scanned, error) {
+	newest, most := !l.Ascending, int32(n)
+	status := delivery.Status(-2)
+	if l.Status != nil {
+		status = *l.Status
+	}
+	found := func(ids []id.UUID, seen int32, reached id.UUID, err error) (scanned, error) {
+		slices.SortFunc(ids, compareIDs)
+		if newest {
+			slices.Reverse(ids)
+		}
+		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
+	}
+	switch status {
+	case delivery.Pending, delivery.Retrying, delivery.Held:
+		if l.Archived {
+			return scanned{asked: 1}, nil // what waits can't be archived
+		}
+		r, err := q.ScanQueue(ctx, ScanQueueParams{
+			Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying, TenantID: tenant,
+			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+		})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	case delivery.Failed:
+		r, err := q.ScanDeadLetters(ctx, ScanDeadLettersParams{
+			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
+			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+		})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	case delivery.Canceled:
+		r, err := q.ScanCancellations(ctx, ScanCancellationsParams{
+			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
+			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+		})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	case AllFailed:
+		r, err := q.ScanAllFailed(ctx, ScanAllFailedParams{
+			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
+			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+		})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	}
+	r, err := q.ScanDeliveries(ctx, ScanDeliveriesParams{
+		Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
+		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, EventID: l.Event, Scan: most,
+	})
+	return found(r.Ids, r.Scanned, r.Reached, err)
+}
+
+// readPage reads the first rows of ids, in their order, leaving out what the scan could not judge.
+func (q *Queries) readPage(ctx context.Context, tenant id.UUID, l *DeliveryList, ids []id.UUID, room int) ([]DeliveryState, error) {
+	var rows []DeliveryState
+	for len(ids) > 0 && len(rows) < room {
+		n := min(len(ids), room)
+		some, err := q.readDeliveries(ctx, tenant, ids[:n])
+		if err != nil {
+			return nil, err
+		}
+		some = slices.DeleteFunc(some, func(d DeliveryState) bool { return !l.takes(d) })
+		if l.Channel != "" {
+			if some, err = q.onChannel(ctx, tenant, l.Channel, some); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, some...)
+		ids = ids[n:]
+	}
+	if len(rows) > room {
+		rows = rows[:room]
+	}
+	return rows, nil
+}
+
+// takes judges by the whole row what a scan of another table could not.
+func (l *DeliveryList) takes(d DeliveryState) bool {
+	switch {
+	case l.EventType != "" && d.EventType != l.EventType, l.Event != nil && d.EventID != *l.Event:
+		return false
+	case l.Status == nil, *l.Status == AllFailed:
+		return true
+	}
+	return d.Shown == *l.Status
+}
+
+// readDeliveries reads rows by id, in the order of the ids; what is gone is left out. A statement reads one day's partition.
+func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.UUID) ([]DeliveryState, error) {
+	read := make(map[id.UUID]DeliveryState, len(ids))
+	for _, day := range splitByDay(ids) {
+		rows, err := q.ReadDeliveries(ctx, ReadDeliveriesParams{
+			TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			read[r.Delivery.ID] = stateOf(r.Delivery, r.Queued, r.Held, r.NextAt)
+		}
+	}
+	out := make([]DeliveryState, 0, len(ids))
+	for _, u := range ids {
+		if d, ok := read[u]; ok {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// onChannel keeps the deliveries whose event went out on a channel.
+func (q *Queries) onChannel(ctx context.Context, tenant id.UUID, channel string, rows []DeliveryState) ([]DeliveryState, error) {
+	ids := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.EventID
+	}
+	slices.SortFunc(ids, compareIDs)
+	on := map[id.UUID]bool{}
+	for _, day := range splitByDay(slices.Compact(ids)) {
+		found, err := q.EventsOnChannel(ctx, EventsOnChannelParams{
+			TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last, Channel: channel,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range found {
+			on[u] = true
+		}
+	}
+	return slices.DeleteFunc(rows, func(d DeliveryState) bool { return !on[d.EventID] }), nil
+}
+
+// dayOfIDs are ids of one UTC day, with their creation times and the ends of those.
+type dayOfIDs struct {
+	ids         []id.UUID
+	created     []time.Time
+	first, last time.Time
+}
+
+// splitByDay splits ordered ids, either way, into days.
+func splitByDay(ids []id.UUID) []dayOfIDs {
+	var days []dayOfIDs
+	number := int64(-1)
+	for _, u := range ids {
+		at := u.Time()
+		if n := at.Unix() / 86400; n != number || len(days) == 0 {
+			days, number = append(days, dayOfIDs{first: at, last: at}), n
+		}
+		d := &days[len(days)-1]
+		d.ids, d.created = append(d.ids, u), append(d.created, at)
+		if at.Before(d.first) {
+			d.first = at
+		}
+		if at.After(d.last) {
+			d.last = at
+		}
+	}
+	return days
+}

@@ -1,0 +1,268 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// postmaster is the server process, a child of this one.
+type postmaster struct {
+	pid    int
+	exited chan struct{} // closed when it is gone and reaped
+	err    error         // how it ended; read it after exited is closed
+}
+
+// launch starts the server's process and returns at once. The thread that starts it is the one whose death would send
+// the server the signal of endWithParent, so it is kept until the server has ended.
+func (l *layout) launch(program string, args []string) (*postmaster, error) {
+	out, err := createNoFollow(l.startLog)
+	if err != nil {
+		return nil, err
+	}
+	cmd := l.command(context.Background(), program, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	detach(cmd)
+	endWithParent(cmd)
+	p := &postmaster{exited: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := cmd.Start()
+		_ = out.Close()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.exited)
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p.pid = cmd.Process.Pid
+	return p, nil
+}
+
+// run launches the server and waits until it is ready. What is left of a predecessor is waited for and cleared away.
+func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []string) (*postmaster, error) {
+	begun := time.Now()
+	for {
+		if err := l.clearWay(ctx, log); err != nil {
+			return nil, err
+		}
+		p, err := l.launch(b.program("postgres"), args)
+		if err != nil {
+			return nil, l.startFault(err)
+		}
+		if err = l.awaitReady(ctx, log, p); err == nil {
+			return p, nil
+		}
+		if ctx.Err() != nil {
+			return nil, errors.Join(ctx.Err(), p.stop(context.Background(), log))
+		}
+		said := l.said()
+		if time.Since(begun) > lockRetry || !remnant(said) {
+			return nil, l.startFault(fmt.Errorf("%w: %s", err, said))
+		}
+		log.Info("PostgreSQL can't start beside what is left of the last one; trying again", "said", lastLine(said))
+		if !sleep(ctx, 5*pollInterval) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// remnant tells whether the server refused to start because of a predecessor that was killed and is not quite gone,
+// in spite of clearWay.
+func remnant(said string) bool {
+	return strings.Contains(said, "lock file") || strings.Contains(said, "pre-existing shared memory block")
+}
+
+func (l *layout) startFault(cause error) error {
+	return &fault.Error{
+		Kind: fault.Unavailable, Code: "postgres_start_failed", Cause: cause,
+		Detail: "The embedded PostgreSQL did not start. Its log is in " + l.logs + " and " + l.startLog + ".",
+	}
+}
+
+// awaitReady waits until this very process says that it is ready and answers. The file alone may be a dead
+// predecessor's, and so may the socket.
+func (l *layout) awaitReady(ctx context.Context, log *slog.Logger, p *postmaster) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	progress := time.NewTicker(progressEvery)
+	defer progress.Stop()
+	for {
+		if f := l.readPIDFile(); f.ready && f.pid == p.pid && l.answers(ctx, AdminRole, "postgres") {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			if p.err == nil {
+				return errors.New("it stopped at once")
+			}
+			return p.err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-progress.C:
+			log.Info("PostgreSQL is starting; after a crash it replays its log first", "pid", p.pid)
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends the server: a fast stop, then an immediate one when the context is done, then SIGKILL. The error says
+// when it was not the first; the data is safe in any case, but the next start has to recover.
+func (p *postmaster) stop(ctx context.Context, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	_ = signal(p.pid, stopFast)
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+	}
+	for _, sig := range []syscall.Signal{stopImmediate, stopHard} {
+		log.Warn("PostgreSQL does not stop in time", "pid", p.pid, "sending", sig.String())
+		_ = signal(p.pid, sig)
+		select {
+		case <-p.exited:
+			return fmt.Errorf("PostgreSQL was stopped without a checkpoint; the next start recovers: %w", ctx.Err())
+		case <-time.After(quitGrace):
+		}
+	}
+	return fmt.Errorf("PostgreSQL (process %d) can't be stopped", p.pid)
+}
+
+// clearWay ends what is left of a server that has no owner any more, and removes lock files that would keep the next
+// one from starting. The caller holds the owner's lock.
+//
+// A server whose owner was killed is replaced, not adopted: its fast stop may be under way already, it lacks a parent
+// to die with, and it may run with settings of an older Posthorn.
+func (l *layout) clearWay(ctx context.Context, log *slog.Logger) error {
+	left := l.readPIDFile()
+	if left.pid == 0 && !exists(l.socketLock()) {
+		return nil
+	}
+	mains, _, err := l.processes(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(mains, left.pid) {
+		log.Info("ending a PostgreSQL that lost its Posthorn", "pid", left.pid)
+		if err := l.endOrphan(ctx, left.pid); err != nil {
+			return err
+		}
+	}
+	if err := l.endSessions(ctx, log); err != nil {
+		return err
+	}
+	return l.clearLockFiles(ctx, left.pid)
+}
+
+// endOrphan stops a postmaster that is not a child of this process.
+func (l *layout) endOrphan(ctx context.Context, pid int) error {
+	for _, step := range []struct {
+		sig  syscall.Signal
+		wait time.Duration
+	}{{stopFast, lockRetry}, {stopImmediate, quitGrace}, {stopHard, quitGrace}} {
+		if err := signal(pid, step.sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return l.startFault(fmt.Errorf("ending process %d: %w", pid, err))
+		}
+		for until := time.Now().Add(step.wait); time.Now().Before(until); {
+			mains, _, err := l.processes(ctx)
+			if err != nil || !slices.Contains(mains, pid) {
+				return err
+			}
+			if !sleep(ctx, pollInterval) {
+				return ctx.Err()
+			}
+		}
+	}
+	return l.startFault(fmt.Errorf("process %d can't be ended", pid))
+}
+
+// endSessions waits for the other processes of a postmaster that is dead. They end by themselves as a rule, but not in
+// the middle of a long statement; then they are killed. Nothing that they still do reaches the next server.
+func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
+	for begun := time.Now(); time.Since(begun) < lockRetry; {
+		mains, others, err := l.processes(ctx)
+		if err != nil {
+			return err
+		}
+		left := append(mains, others...)
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Since(begun) > remnantGrace {
+			log.Warn("killing what is left of a dead PostgreSQL", "pids", left)
+			for _, pid := range left {
+				_ = signal(pid, stopHard)
+			}
+		}
+		if !sleep(ctx, pollInterval) {
+			return ctx.Err()
+		}
+	}
+	return nil // the start will say what it misses
+}
+
+// clearLockFiles removes the lock files of a process that is something else by now, or dead and not reaped:
+// PostgreSQL asks only whether the number is in use and would refuse for as long as it is. No process of the cluster
+// lives at this point; nothing is removed if something answers all the same, from a container perhaps.
+func (l *layout) clearLockFiles(ctx context.Context, pid int) error {
+	if l.answers(ctx, AdminRole, "postgres") {
+		return dirFault(l.home, fmt.Sprintf("is in use by a PostgreSQL that this Posthorn can't see (process %d)", pid), nil)
+	}
+	for _, file := range []string{l.pidPath(), l.socketLock()} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return l.startFault(err)
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// processes finds the living processes of this cluster: the postmaster by the folder in its arguments (a child that it
+// has just forked looks alike for a moment), the others by the cluster's name in their titles. Zombies do not count.
+func (l *layout) processes(ctx context.Context) (mains, others []int, err error) {
+	all, err := commandLines(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing processes: %w", err)
+	}
+	for pid, line := range all {
+		switch {
+		case strings.HasPrefix(line, "postgres: "+l.name+":"), strings.HasPrefix(line, "postgres: "+l.name+" "):
+			others = append(others, pid)
+		case strings.HasPrefix(line, "/") && strings.Contains(line, "/postgres -D "+l.data+" "):
+			mains = append(mains, pid)
+		}
+	}
+	return mains, others, nil
+}
+
+// sleep waits, and reports false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,78 @@
+package embedded
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+)
+
+// supervise keeps a server running until the context ends: the owner restarts its own when it dies, an adopter that
+// stays takes the ownership when it is free.
+func (c *Cluster) supervise(ctx context.Context, stay bool) {
+	defer close(c.done)
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		owned, server := c.lock != nil, c.server
+		c.mu.Unlock()
+		switch {
+		case owned && server != nil:
+			select {
+			case <-ctx.Done():
+			case <-server.exited:
+				c.mu.Lock()
+				c.server = nil
+				lasted := time.Since(c.launchedAt)
+				c.mu.Unlock()
+				c.log.Error("PostgreSQL has ended unexpectedly; starting it again", "pid", server.pid, "error", server.err, "ran", lasted.Round(time.Second))
+				c.restart(ctx, lasted)
+			}
+		case stay:
+			c.takeOver(ctx)
+		default:
+			<-ctx.Done()
+		}
+	}
+}
+
+// restart launches the server until it runs. The first try comes at once after a server that ran for a while.
+func (c *Cluster) restart(ctx context.Context, lasted time.Duration) {
+	backoff := 100 * time.Millisecond
+	if lasted < steadyAfter && !sleep(ctx, backoff) {
+		return
+	}
+	for {
+		err := c.launch(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		backoff = min(2*backoff, maxBackoff)
+		c.log.Error("PostgreSQL did not start again", "error", err, "next_try_in", backoff)
+		if !sleep(ctx, backoff) {
+			return
+		}
+	}
+}
+
+// takeOver waits for the ownership and starts a server with it.
+func (c *Cluster) takeOver(ctx context.Context) {
+	if !sleep(ctx, adoptInterval) {
+		return
+	}
+	owner, err := c.becomeOwner(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		c.log.Error("the PostgreSQL that this process used is gone, and starting it again failed", "error", err, "next_try_in", maxBackoff)
+		sleep(ctx, maxBackoff)
+	case owner:
+		c.log.Warn("the process that ran PostgreSQL is gone; this one has taken over", "pid", c.PID())
+	}
+}
+
+// removeForeignSockets removes the socket's folder if it had to lie outside of the data directory.
+func (l *layout) removeForeignSockets() {
+	if !strings.HasPrefix(l.sockets, l.base) {
+		_ = os.Remove(l.sockets)
+	}
+}

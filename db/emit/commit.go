@@ -1,0 +1,209 @@
+package emit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Run stores what is emitted until the context ends; then it refuses new requests, stores those that wait, and returns.
+func (c *Committer) Run(ctx context.Context) error {
+	work := context.WithoutCancel(ctx)
+	go c.announce.run(ctx)
+	for {
+		select {
+		case r := <-c.queue:
+			c.commit(work, c.gather(r))
+		case <-ctx.Done():
+			c.close()
+			for r := range c.queue {
+				c.commit(work, c.gather(r))
+			}
+			return nil
+		}
+	}
+}
+
+func (c *Committer) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	close(c.queue)
+}
+
+// gather takes the first request and whatever else waits, within the bounds of one transaction.
+func (c *Committer) gather(first *request) []*request {
+	batch := []*request{first}
+	events, deliveries, bytes := size(first)
+	for events < maxBatchEvents && deliveries < maxBatchDeliveries && bytes < maxBatchBytes {
+		select {
+		case r, open := <-c.queue:
+			if !open {
+				return batch
+			}
+			e, d, b := size(r)
+			events, deliveries, bytes = events+e, deliveries+d, bytes+b
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+func size(r *request) (events, deliveries int, bytes int64) {
+	for _, it := range r.items {
+		deliveries += len(it.Deliveries)
+	}
+	return len(r.items), deliveries, r.bytes
+}
+
+// commit stores a batch of requests and releases their callers. Their patience began when they were queued: a request
+// that waited for a batch that could not be stored is not made to wait as long again. The first is the oldest.
+func (c *Committer) commit(ctx context.Context, batch []*request) {
+	items := make([]*item, 0, len(batch))
+	for _, r := range batch {
+		items = append(items, r.items...)
+	}
+	c.store(ctx, items, batch[0].since.Add(patience), false)
+	for _, r := range batch {
+		c.forget(r)
+		close(r.done)
+	}
+}
+
+// store writes items in one transaction. Routes that changed meanwhile are followed; a database that went away is tried
+// again with the same ids until the deadline; what it refuses is halved until the bad item stands alone and fails alone.
+// again says that an earlier try may have been committed.
+func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) {
+	for try := 0; len(items) > 0; try++ {
+		events, routes := prepare(items)
+		attempt, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
+		answers, err := c.db.StoreEvents(attempt, events, routes, again)
+		cancel()
+		switch {
+		case err == nil:
+			c.finish(items, answers)
+			return
+		case errors.Is(err, db.ErrRoutesChanged):
+			if items = c.reroute(ctx, items); try > 100 {
+				failItems(items, err)
+				return
+			}
+		case db.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
+			if time.Now().After(deadline) {
+				failItems(items, err)
+				return
+			}
+			again = true
+			time.Sleep(50 * time.Millisecond)
+		case len(items) == 1:
+			c.log.Error("event refused by the database", "event", id.Event.Format(items[0].ID), "type", items[0].Type, "error", err)
+			failItems(items, err)
+			return
+		default:
+			half := len(items) / 2
+			c.store(ctx, items[:half], deadline, again)
+			items = items[half:]
+		}
+	}
+}
+
+func prepare(items []*item) ([]*db.NewEvent, map[id.UUID]int64) {
+	events := make([]*db.NewEvent, len(items))
+	routes := map[id.UUID]int64{}
+	for i, it := range items {
+		it.RoutingVersion = it.version
+		events[i] = &it.NewEvent
+		// Two requests of a tenant may have seen different routes; the older makes the check fail for both.
+		if v, seen := routes[it.TenantID]; !seen || it.version < v {
+			routes[it.TenantID] = it.version
+		}
+	}
+	return events, routes
+}
+
+// reroute fans items out again by the routes as they are now. Items that may no longer be emitted fail and drop out.
+func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
+	fresh := map[id.UUID]*tenantRoutes{}
+	kept := items[:0:0]
+	for _, it := range items {
+		route, ok := fresh[it.TenantID]
+		if !ok {
+			var err error
+			if route, err = c.routes.refresh(ctx, it.TenantID); err != nil {
+				it.result.Err = err
+				continue
+			}
+			fresh[it.TenantID] = route
+		}
+		if it.version != route.version {
+			if err := route.fanOut(it); err != nil {
+				it.result.Err = err
+				continue
+			}
+		}
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+// finish writes results and makes the commit known.
+func (c *Committer) finish(items []*item, answers map[int]db.FirstAnswer) {
+	batch := Batch{Events: make([]*db.Event, 0, len(items))}
+	seen := make(map[id.UUID]struct{}, len(items))
+	for i, it := range items {
+		if first, lost := answers[i]; lost {
+			it.result.ID, it.result.Deliveries, it.result.Duplicate = first.EventID, first.Deliveries, true
+			if !first.SameBody {
+				*it.result = Result{Err: errIdempotencyConflict}
+			}
+			continue
+		}
+		it.result.ID, it.result.Deliveries = it.ID, len(it.Deliveries)
+		if len(it.Deliveries) == 0 {
+			continue
+		}
+		if it.only != nil {
+			it.result.DeliveryID = it.Deliveries[0].ID
+		}
+		if it.DeliverAt != nil {
+			continue // promotion wakes the lanes when it is due
+		}
+		batch.Events = append(batch.Events, &it.Event)
+		for k := range it.Deliveries {
+			ep := it.Deliveries[k].EndpointID
+			if _, known := seen[ep]; !known {
+				seen[ep] = struct{}{}
+				batch.Endpoints = append(batch.Endpoints, ep)
+			}
+		}
+	}
+	foreign := batch.Endpoints
+	if c.onCommit != nil {
+		foreign = c.onCommit(batch)
+	}
+	c.announce.add(foreign)
+}
+
+var errIdempotencyConflict = &fault.Error{
+	Kind: fault.Conflict, Code: "idempotency_conflict",
+	Detail: "This Idempotency-Key was used within 24 hours with another body. Use a new key for a new event, or send the first body again.",
+	Fields: []fault.Field{{Name: "idempotency_key", Code: "idempotency_conflict", Detail: "used with another body"}},
+}
+
+func failItems(items []*item, err error) {
+	if fault.As(err) == nil {
+		err = &fault.Error{
+			Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2, Cause: err,
+			Detail: "The event could not be stored at the moment. Send the same request again.",
+		}
+	}
+	for _, it := range items {
+		*it.result = Result{Err: err}
+	}
+}

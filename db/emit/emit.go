@@ -1,0 +1,217 @@
+// Package emit turns emissions into stored events: it routes each to the endpoints that subscribe, gathers what arrives
+// together into one transaction, and answers only after that transaction has committed (group commit).
+//
+// Emit routes in the caller's goroutine, puts the batch on a bounded queue, and waits. One committer takes everything
+// that is queued, stores it, and takes what has gathered meanwhile: nothing waits on a timer, and batches grow by
+// themselves under load. Bounds are on rows and bytes; past them Emit answers busy at once.
+package emit
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Bounds of one transaction and of what may wait for one.
+const (
+	maxBatchEvents     = 1000
+	maxBatchDeliveries = 5000
+	maxBatchBytes      = 8 << 20
+	maxWaitingEvents   = 20000
+	maxWaitingBytes    = 64 << 20
+	// A database that went away is tried again for this long before the callers are told, within the 5 s that they may
+	// be kept waiting.
+	patience = 3 * time.Second
+)
+
+// Item is one emission of a request.
+type Item struct {
+	Emission event.Emission
+	BodyHash [32]byte // SHA-256 of the request body, compared under an idempotency key
+	Only     *id.UUID // this endpoint alone, whatever it subscribes to: a test send
+}
+
+// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
+// idempotency_conflict, not_found, busy and database_unavailable.
+type Result struct {
+	ID         id.UUID
+	DeliveryID id.UUID // of a test send
+	Deliveries int
+	Duplicate  bool // the first answer under the same idempotency key
+	Err        error
+}
+
+// Batch is what a commit made known: for the worker in the same process.
+type Batch struct {
+	Events    []*db.Event // payloads that the worker need not read again
+	Endpoints []id.UUID   // with new rows, each once
+}
+
+// Config is what a committer needs.
+type Config struct {
+	DB  *db.DB
+	Log *slog.Logger
+	// OnCommit tells the worker of this process what was stored and returns the endpoints that other processes should
+	// hear of. Nil: all of them.
+	OnCommit func(Batch) []id.UUID
+}
+
+// Committer stores events. Make one with New and let it Run; Emit is safe for concurrent use.
+type Committer struct {
+	db       *db.DB
+	log      *slog.Logger
+	onCommit func(Batch) []id.UUID
+	routes   *routes
+	queue    chan *request
+	waiting  atomic.Int64 // events
+	bytes    atomic.Int64
+	announce *announcer
+	mu       sync.RWMutex // held for reading while a request is queued, for writing to close
+	closed   bool
+}
+
+// request is one call of Emit on its way through the committer.
+type request struct {
+	tenant id.UUID
+	items  []*item
+	bytes  int64
+	since  time.Time
+	done   chan struct{}
+}
+
+// item is one event on its way; the result is the caller's once its request is done.
+type item struct {
+	db.NewEvent
+	only    *id.UUID
+	version int64 // of the routes that fanned it out
+	result  *Result
+}
+
+// New makes a committer; it stores nothing before Run.
+func New(c Config) *Committer {
+	return &Committer{
+		db: c.DB, log: c.Log, onCommit: c.OnCommit, routes: newRoutes(c.DB),
+		queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
+	}
+}
+
+var (
+	errBusy = &fault.Error{
+		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
+		Detail: "More events are waiting to be stored than we keep in memory. Nothing of this request was stored; send it again in a second.",
+	}
+	errClosing = &fault.Error{
+		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
+		Detail: "This server is shutting down. Nothing of this request was stored; send it again.",
+	}
+)
+
+// Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Items fail one by
+// one. When the context ends first the items may still be stored: an idempotency key makes a repeat safe.
+func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
+	results := make([]Result, len(items))
+	r := &request{tenant: tenant, since: time.Now(), done: make(chan struct{})}
+	route, err := c.routes.of(ctx, tenant)
+	if err != nil {
+		return fail(results, err)
+	}
+	fresh := false
+	for i := range items {
+		it := newItem(tenant, &items[i], &results[i])
+		err := route.fanOut(it)
+		if err != nil && !fresh {
+			// What is stored is checked against the database's version of the routes; a refusal would not be.
+			if route, err = c.routes.refresh(ctx, tenant); err != nil {
+				return fail(make([]Result, len(items)), err)
+			}
+			fresh = true
+			err = route.fanOut(it)
+		}
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		r.items = append(r.items, it)
+		r.bytes += int64(len(it.Data))
+	}
+	if len(r.items) == 0 {
+		return results
+	}
+	if err := c.enqueue(r); err != nil {
+		return fail(results, err)
+	}
+	select {
+	case <-r.done:
+		return results
+	case <-ctx.Done():
+		// The committer still writes to results; the caller gets its own.
+		return fail(make([]Result, len(items)), &fault.Error{
+			Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
+			Detail: "The request ended before its events were stored; they may be stored still. Send it again with the same Idempotency-Key.",
+		})
+	}
+}
+
+func newItem(tenant id.UUID, from *Item, result *Result) *item {
+	m := &from.Emission
+	u := db.NewID()
+	it := &item{only: from.Only, result: result}
+	it.Event = db.Event{TenantID: tenant, CreatedAt: u.Time(), ID: u, Type: m.Type, Data: m.Data, Channels: m.Channels}
+	if m.Key != "" {
+		it.Key = &m.Key
+	}
+	if m.Version != "" {
+		it.Version = &m.Version
+	}
+	if !m.OccurredAt.IsZero() {
+		it.OccurredAt = &m.OccurredAt
+	}
+	if !m.DeliverAt.IsZero() {
+		it.DeliverAt = &m.DeliverAt
+	}
+	it.IdempotencyKey, it.BodyHash = m.IdempotencyKey, from.BodyHash
+	return it
+}
+
+func (c *Committer) enqueue(r *request) error {
+	n := int64(len(r.items))
+	if events, bytes := c.waiting.Add(n), c.bytes.Add(r.bytes); events > maxWaitingEvents || bytes > maxWaitingBytes {
+		c.forget(r)
+		return errBusy
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed {
+		c.forget(r)
+		return errClosing
+	}
+	select {
+	case c.queue <- r:
+		return nil
+	default:
+		c.forget(r)
+		return errBusy
+	}
+}
+
+// forget gives back a request's share of the bounds.
+func (c *Committer) forget(r *request) {
+	c.waiting.Add(-int64(len(r.items)))
+	c.bytes.Add(-r.bytes)
+}
+
+func fail(results []Result, err error) []Result {
+	for i := range results {
+		if results[i].Err == nil {
+			results[i] = Result{Err: err}
+		}
+	}
+	return results
+}

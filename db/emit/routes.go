@@ -1,0 +1,148 @@
+package emit
+
+import (
+	"context"
+	"sync"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+)
+
+// routes is the in-memory routing table. An entry is true for its version only; StoreEvents checks that version inside
+// the transaction, so an entry may be as old as it likes.
+type routes struct {
+	db    *db.DB
+	mu    sync.RWMutex
+	known map[id.UUID]*tenantRoutes
+}
+
+type tenantRoutes struct {
+	version   int64
+	suspended bool
+	types     map[string]bool // nil: any type
+	endpoints []endpointRoute
+}
+
+type endpointRoute struct {
+	id       id.UUID
+	ordering string
+	filter.Subscription
+}
+
+func newRoutes(d *db.DB) *routes { return &routes{db: d, known: map[id.UUID]*tenantRoutes{}} }
+
+func (r *routes) of(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) {
+	r.mu.RLock()
+	t := r.known[tenant]
+	r.mu.RUnlock()
+	if t != nil {
+		return t, nil
+	}
+	return r.refresh(ctx, tenant)
+}
+
+// refresh reads a tenant's routes from the database. Of two that run at once the newer version stays.
+func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) {
+	var t *tenantRoutes
+	err := r.db.Ingest(ctx, func(q *db.Queries) (err error) {
+		t, err = load(ctx, q, tenant)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if newer := r.known[tenant]; newer != nil && newer.version > t.version {
+		return newer, nil
+	}
+	r.known[tenant] = t
+	return t, nil
+}
+
+func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, error) {
+	rows, err := q.RoutingTenants(ctx, []id.UUID{tenant})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, fault.ErrNotFound
+	}
+	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended"}
+	if rows[0].StrictTypes {
+		names, err := q.RoutingTypes(ctx, []id.UUID{tenant})
+		if err != nil {
+			return nil, err
+		}
+		t.types = make(map[string]bool, len(names))
+		for _, n := range names {
+			t.types[n.Name] = true
+		}
+	}
+	endpoints, err := q.RoutingEndpoints(ctx, []id.UUID{tenant})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range endpoints {
+		route := endpointRoute{id: e.ID, ordering: e.Ordering, Subscription: filter.Subscription{EventTypes: e.EventTypes, Channels: e.Channels}}
+		if e.Filter != nil {
+			if route.Filter, err = filter.Compile([]byte(*e.Filter)); err != nil {
+				// It was compiled when it was saved; a version of the language that reads it otherwise must not stop the others.
+				continue
+			}
+		}
+		t.endpoints = append(t.endpoints, route)
+	}
+	return t, nil
+}
+
+var (
+	errSuspended = fault.New(fault.Forbidden, "tenant_suspended",
+		"This tenant is suspended and may not emit events. Ask the operator of this platform to resume it.")
+	errUnknownType = fault.InvalidField("type", "unknown_event_type",
+		"The tenant accepts only event types of its catalogue, and this is none of them. Add the type, or correct its name.")
+)
+
+// fanOut decides which endpoints an item goes to, replacing what was decided before.
+func (t *tenantRoutes) fanOut(it *item) error {
+	it.version, it.Deliveries = t.version, nil
+	if t.suspended {
+		return errSuspended
+	}
+	if t.types != nil && it.only == nil && !t.types[it.Type] {
+		return errUnknownType
+	}
+	var input *filter.Input
+	for i := range t.endpoints {
+		e := &t.endpoints[i]
+		if it.only != nil {
+			if e.id == *it.only {
+				it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id})
+				return nil
+			}
+			continue
+		}
+		if input == nil {
+			input = filter.NewInput(it.Type, it.Data, it.Channels)
+		}
+		if matched, _, _ := e.Decide(input); matched {
+			it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
+		}
+	}
+	if it.only != nil {
+		return fault.ErrNotFound
+	}
+	return nil
+}
+
+func (e *endpointRoute) orderKey(it *item) string {
+	switch {
+	case e.ordering == "strict":
+		return db.StrictKey
+	case e.ordering == "key" && it.Key != nil:
+		return *it.Key
+	}
+	return ""
+}

@@ -1,0 +1,386 @@
+package emit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+// Endpoints are created while events are emitted, through two nodes that hear nothing of each other: whoever was told that
+// an endpoint exists finds its later events there, and whoever was told that it is gone finds none.
+func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
+	t.Parallel()
+	const endpoints = 60
+	h := newHouse(t)
+	tenant := h.tenant()
+	second, _ := h.committer(open(t, h.url))
+	var mu sync.Mutex
+	var known, gone []id.UUID // in the order of their acknowledgement
+	type emitted struct {
+		id          id.UUID
+		known, gone int // so many endpoints were known, and gone, before the call
+	}
+	var events []emitted
+	stop := make(chan struct{})
+	var emitters, creators sync.WaitGroup
+	for i := range 4 {
+		emitters.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				mu.Lock()
+				e := emitted{known: len(known), gone: len(gone)}
+				mu.Unlock()
+				r := one([]*Committer{h.commit, second}[i%2], tenant, posted(1, ""))
+				if r.Err != nil {
+					t.Error(r.Err)
+					return
+				}
+				e.id = r.ID
+				mu.Lock()
+				events = append(events, e)
+				mu.Unlock()
+			}
+		})
+	}
+	creators.Go(func() {
+		for range endpoints {
+			ep := h.endpoint(tenant, nil)
+			mu.Lock()
+			known = append(known, ep)
+			mu.Unlock()
+		}
+	})
+	creators.Go(func() {
+		for range endpoints / 6 {
+			var victim id.UUID
+			for victim.IsZero() {
+				mu.Lock()
+				if n := len(known); n > 0 && !slices.Contains(gone, known[n-1]) {
+					victim = known[n-1]
+				}
+				mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+			if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
+				_, err := q.RemoveEndpoint(t.Context(), tenant, victim)
+				return err
+			}); err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			gone = append(gone, victim)
+			mu.Unlock()
+		}
+	})
+	creators.Wait()
+	close(stop)
+	emitters.Wait()
+	got := map[id.UUID]map[id.UUID]bool{}
+	rows, err := h.sql.Query(t.Context(), "SELECT event_id, endpoint_id FROM deliveries")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var event, ep [16]byte
+		if err := rows.Scan(&event, &ep); err != nil {
+			t.Fatal(err)
+		}
+		if got[event] == nil {
+			got[event] = map[id.UUID]bool{}
+		}
+		got[event][ep] = true
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	missed, stray, between := 0, 0, 0
+	for _, e := range events {
+		for _, ep := range known[:e.known] {
+			if !got[e.id][ep] && !slices.Contains(gone, ep) {
+				missed++
+			}
+		}
+		for _, ep := range gone[:e.gone] {
+			if got[e.id][ep] {
+				stray++
+			}
+		}
+		if e.known > 0 && e.known < endpoints {
+			between++
+		}
+	}
+	if missed > 0 || stray > 0 {
+		t.Errorf("%d deliveries are missing and %d go to deleted endpoints, of %d events", missed, stray, len(events))
+	}
+	if between < endpoints {
+		t.Errorf("only %d events came between the changes: the test proves little", between)
+	}
+	h.balanced()
+}
+
+func TestASuspendedTenantMayNotEmit(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	set := func(state string) {
+		t.Helper()
+		if _, err := h.db.SetTenantState(t.Context(), tenant, state, "test", db.Author{Kind: "command"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if r := one(h.commit, tenant, posted(1, "")); r.Err != nil {
+			t.Errorf("active: %v", r.Err)
+		}
+		set("suspended")
+		if r := one(h.commit, tenant, posted(2, "")); code(r.Err) != "tenant_suspended" {
+			t.Errorf("suspended: %+v", r)
+		}
+		if r := one(h.commit, other, posted(3, "")); r.Err != nil {
+			t.Errorf("another tenant: %v", r.Err)
+		}
+		set("active")
+	}
+	if r := one(h.commit, db.NewID(), posted(4, "")); code(r.Err) != "not_found" {
+		t.Errorf("a tenant that does not exist: %+v", r)
+	}
+	if n := h.count("SELECT count(*) FROM events"); n != 4 {
+		t.Errorf("%d events, want 4", n)
+	}
+}
+
+func TestAStrictTenantAcceptsTheTypesOfItsCatalogue(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, nil)
+	strict := func(on bool) {
+		t.Helper()
+		if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
+			_, err := q.ChangeTenant(t.Context(), tenant, db.TenantChange{StrictTypes: &on}, db.Author{Kind: "command"})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := one(h.commit, tenant, posted(1, "")); r.Err != nil {
+		t.Errorf("not strict: %v", r.Err)
+	}
+	strict(true)
+	mixed := func() []Result {
+		other := posted(3, "")
+		other.Emission.Type = "order.other"
+		return h.commit.Emit(t.Context(), tenant, []Item{posted(2, ""), other})
+	}
+	for _, r := range mixed() {
+		if code(r.Err) != "unknown_event_type" {
+			t.Errorf("no type is known: %+v", r)
+		}
+	}
+	h.exec("INSERT INTO event_types (tenant_id, name) VALUES ($1, 'order.completed')", tenant)
+	h.exec("UPDATE tenants SET routing_version = routing_version + 1 WHERE id = $1", tenant)
+	if r := mixed(); r[0].Err != nil || r[0].Deliveries != 1 || code(r[1].Err) != "unknown_event_type" {
+		t.Errorf("one type is known: %+v", r)
+	}
+	// A test send is not an event of the catalogue.
+	test := posted(4, "")
+	test.Emission.Type, test.Only = "posthorn.test", &ep
+	if r := one(h.commit, tenant, test); r.Err != nil || r.Deliveries != 1 {
+		t.Errorf("test send: %+v", r)
+	}
+	strict(false)
+	if r := mixed(); r[0].Err != nil || r[1].Err != nil {
+		t.Errorf("not strict any more: %+v", r)
+	}
+}
+
+func TestATestSendGoesToItsEndpointAlone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	ep := h.endpoint(tenant, func(s *endpoint.Settings) { s.EventTypes = []string{"never.this"} })
+	h.endpoint(tenant, nil)
+	foreign := h.endpoint(other, nil)
+	it := posted(1, "")
+	it.Only = &ep
+	r := one(h.commit, tenant, it)
+	if r.Err != nil || r.Deliveries != 1 || r.DeliveryID.IsZero() {
+		t.Fatalf("%+v", r)
+	}
+	if n := h.count("SELECT count(*) FROM deliveries WHERE id = $1 AND endpoint_id = $2", r.DeliveryID, ep); n != 1 {
+		t.Error("the delivery that the answer names is not the endpoint's")
+	}
+	for _, ep := range []id.UUID{foreign, db.NewID()} {
+		it.Only = &ep
+		if r := one(h.commit, tenant, it); code(r.Err) != "not_found" {
+			t.Errorf("to an endpoint that is not the tenant's: %+v", r)
+		}
+	}
+	h.balanced()
+}
+
+func TestEventsAreRoutedByTypeChannelAndFilter(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	names := map[id.UUID]string{}
+	for name, change := range map[string]func(*endpoint.Settings){
+		"all":     func(*endpoint.Settings) {},
+		"orders":  func(s *endpoint.Settings) { s.EventTypes = []string{"order.*"} },
+		"user":    func(s *endpoint.Settings) { s.EventTypes = []string{"user.created"} },
+		"channel": func(s *endpoint.Settings) { s.Channels = []string{"north"} },
+		"seven":   func(s *endpoint.Settings) { s.Filter = `"data.n == 7"` },
+		"plain":   func(s *endpoint.Settings) { s.Filter = `{"data.n": 7}` },
+		"broken":  func(s *endpoint.Settings) { s.Filter = `"no such thing("` }, // of another version of the language, say
+	} {
+		names[h.endpoint(tenant, change)] = name
+	}
+	for _, tt := range []struct {
+		typ, channel string
+		n            int
+		want         []string
+	}{
+		{"order.completed", "", 1, []string{"all", "orders"}},
+		{"user.created", "north", 1, []string{"all", "channel", "user"}},
+		{"order.completed", "south", 7, []string{"all", "orders", "seven"}},
+	} {
+		it := posted(tt.n, "")
+		it.Emission.Type = tt.typ
+		if tt.channel != "" {
+			it.Emission.Channels = []string{tt.channel}
+		}
+		r := one(h.commit, tenant, it)
+		rows, err := h.sql.Query(t.Context(), "SELECT endpoint_id FROM deliveries WHERE event_id = $1", [16]byte(r.ID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for rows.Next() {
+			var ep [16]byte
+			if err := rows.Scan(&ep); err != nil {
+				t.Fatal(err)
+			}
+			if name := names[ep]; name != "plain" { // what an object compares is the filter's own affair
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if r.Err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s on %q with %d: %v %v, want %v", tt.typ, tt.channel, tt.n, got, r.Err, tt.want)
+		}
+	}
+	h.balanced()
+}
+
+func TestACommitSaysWhoHasNewRows(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	eps := []id.UUID{h.endpoint(tenant, nil), h.endpoint(tenant, nil)}
+	heard := make(chan []id.UUID, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready := make(chan struct{})
+	var once sync.Once
+	go db.Listen(ctx, h.url, []string{db.ChannelWake}, func() { once.Do(func() { close(ready) }) }, func(_, payload string) {
+		list, _, again := db.ParseWake(payload)
+		if again {
+			t.Error("new rows are announced as old ones")
+		}
+		heard <- list
+	})
+	<-ready
+	later := posted(9, "")
+	later.Emission.DeliverAt = time.Now().Add(time.Hour)
+	for i, r := range h.commit.Emit(t.Context(), tenant, []Item{posted(1, ""), posted(2, ""), later}) {
+		if r.Err != nil {
+			t.Fatal(i, r.Err)
+		}
+	}
+	named := map[id.UUID]bool{}
+	for len(named) < 2 {
+		select {
+		case list := <-heard:
+			for _, ep := range list {
+				named[ep] = true
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("only %v were announced", named)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var told Batch
+	for _, b := range h.told {
+		told.Events = append(told.Events, b.Events...)
+		told.Endpoints = append(told.Endpoints, b.Endpoints...)
+	}
+	slices.SortFunc(eps, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(told.Endpoints, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
+	if len(told.Events) != 2 || !slices.Equal(told.Endpoints, eps) {
+		t.Errorf("the worker of this process is told of %d events and endpoints %v, want 2 and each endpoint once", len(told.Events), told.Endpoints)
+	}
+	if n := h.count("SELECT count(*) FROM queue WHERE state = 3 AND due_at > now()"); n != 2 {
+		t.Errorf("%d deliveries are deferred, want 2", n)
+	}
+}
+
+func TestRowsAreNumberedInTheOrderOfTheirRequest(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.endpoint(tenant, func(s *endpoint.Settings) { s.Ordering = "key" })
+	h.endpoint(tenant, func(s *endpoint.Settings) { s.Ordering = "strict" })
+	h.endpoint(tenant, nil)
+	var emitted atomic.Int64
+	var all sync.WaitGroup
+	for g := range 5 {
+		all.Go(func() {
+			for range 10 {
+				items := make([]Item, 20)
+				for i := range items {
+					items[i] = posted(i, "")
+					items[i].Emission.Key = fmt.Sprintf("k%d", g)
+				}
+				for _, r := range h.commit.Emit(t.Context(), tenant, items) {
+					if r.Err != nil {
+						t.Error(r.Err)
+					}
+				}
+				emitted.Add(20)
+			}
+		})
+	}
+	all.Wait()
+	// Ids grow with the order of emission within a request, and requests of one caller follow each other.
+	if n := h.count(`SELECT count(*) FROM (SELECT q.seq, q.event_id, lag(q.event_id) OVER (PARTITION BY q.endpoint_id, e.key ORDER BY q.seq) AS before
+		FROM queue q JOIN events e ON e.id = q.event_id) s WHERE s.before > s.event_id`); n != 0 {
+		t.Errorf("%d rows stand before an older event of their key", n)
+	}
+	for _, tt := range []struct {
+		where string
+		want  int64
+	}{
+		{"state = 2 AND order_key LIKE 'k_'", emitted.Load()},
+		{"state = 2 AND order_key = '*'", emitted.Load()},
+		{"state = 0 AND order_key IS NULL", emitted.Load()},
+	} {
+		if n := h.count("SELECT count(*) FROM queue WHERE " + tt.where); int64(n) != tt.want {
+			t.Errorf("%d rows where %s, want %d", n, tt.where, tt.want)
+		}
+	}
+	h.balanced()
+}

@@ -1,0 +1,88 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/domain/fault"
+)
+
+// What the engine's own checks say from inside a transaction.
+var (
+	// ErrRoutesChanged says that a batch was fanned out by routes that the database has since changed.
+	ErrRoutesChanged = errors.New("routes changed")
+	// ErrWorkerDead says that another worker has declared this one dead.
+	ErrWorkerDead = errors.New("worker declared dead")
+)
+
+// translate turns the driver's errors into the project's, once, here. What callers can act on gets a code; the rest is
+// internal, with the driver's message as hidden cause.
+func translate(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case fault.As(err) != nil, errors.Is(err, ErrRoutesChanged), errors.Is(err, ErrWorkerDead):
+		return err
+	case errors.Is(err, pgx.ErrNoRows):
+		return fault.ErrNotFound
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &pg):
+		return translateServer(pg)
+	case errors.Is(err, context.DeadlineExceeded), isConnection(err):
+		return unavailable(err)
+	}
+	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: err}
+}
+
+func translateServer(pg *pgconn.PgError) error {
+	switch {
+	case pg.Code == "22012": // division by zero: nothing divides but AssertRoutes
+		return ErrRoutesChanged
+	case pg.Code == "PH002":
+		return ErrWorkerDead
+	case pg.Code == "23505":
+		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name exists already. Choose another name.", Cause: pg}
+	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to retry, 25006 a replica,
+	// 25P03 this process was frozen in the middle of a transaction.
+	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
+		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == "25006", pg.Code == "25P03", pg.Code == "55P03":
+		return unavailable(pg)
+	}
+	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: pg}
+}
+
+func unavailable(cause error) error {
+	return &fault.Error{
+		Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
+		Detail: "The database does not answer at the moment. Send the same request again in a few seconds.", Cause: cause,
+	}
+}
+
+// isConnection reports whether an error says that the server could not be reached or went away.
+func isConnection(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") ||
+		strings.Contains(err.Error(), "closed pool")
+}
+
+// IsUnavailable reports whether the database could not be asked; the same call may succeed later.
+func IsUnavailable(err error) bool {
+	e := fault.As(err)
+	return e != nil && e.Kind == fault.Unavailable
+}
+
+func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+func isNotFound(err error) bool {
+	e := fault.As(err)
+	return e != nil && e.Kind == fault.NotFound
+}

@@ -1,0 +1,55 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Channels of notifications.
+const (
+	ChannelWake = "posthorn_wake" // endpoint ids in hexadecimal, comma between, or "all"
+	ChannelJobs = "posthorn_jobs"
+)
+
+// Listen passes notifications on until the context ends, over a connection of its own that no pooler may stand before.
+// It connects again by itself; connected is called after every connection, since what was said meanwhile is lost.
+// Everything works without notifications, a second later.
+func Listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) {
+	for ctx.Err() == nil {
+		if err := listen(ctx, url, channels, connected, got); err != nil && ctx.Err() == nil {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+func listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	cfg.ConnectTimeout = 5 * time.Second
+	prepareConfig(cfg, "listen")
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for _, c := range channels {
+		if _, err := conn.Exec(ctx, "LISTEN "+identifier(c)); err != nil {
+			return err
+		}
+	}
+	connected()
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		got(n.Channel, n.Payload)
+	}
+}

@@ -1,0 +1,102 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"posthorn/db/migrations"
+	"posthorn/domain/fault"
+)
+
+// schema holds every table, so that a product may share its database with Posthorn.
+const schema = "posthorn"
+
+// MigrationState is one migration and whether the database has it.
+type MigrationState struct {
+	Version int64
+	Name    string
+	Applied bool
+}
+
+// MigrateUp brings a database to the newest schema. Several processes may call it at once: one works, the others wait.
+func MigrateUp(ctx context.Context, url string) error {
+	return migrate(ctx, url, func(p *goose.Provider) error {
+		_, err := p.Up(ctx)
+		return err
+	})
+}
+
+// MigrateDown undoes the newest migration.
+func MigrateDown(ctx context.Context, url string) error {
+	return migrate(ctx, url, func(p *goose.Provider) error {
+		_, err := p.Down(ctx)
+		return err
+	})
+}
+
+// MigrateStatus lists all migrations, oldest first.
+func MigrateStatus(ctx context.Context, url string) (states []MigrationState, err error) {
+	err = migrate(ctx, url, func(p *goose.Provider) error {
+		list, err := p.Status(ctx)
+		for _, s := range list {
+			states = append(states, MigrationState{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
+		}
+		return err
+	})
+	return states, err
+}
+
+func migrate(ctx context.Context, url string, do func(*goose.Provider) error) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fault.New(fault.Invalid, "database_url_invalid",
+			"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
+	}
+	prepareConfig(cfg, "migrate")
+	conn := stdlib.OpenDB(*cfg)
+	defer func() { _ = conn.Close() }()
+	if err := ensureSchema(ctx, conn); err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS), goose.WithSessionLocker(locker))
+	if err != nil {
+		return err
+	}
+	if err := do(provider); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+// ensureSchema makes the schema where the migrator keeps its own table too. Two processes that do it at once may collide
+// inside PostgreSQL's catalogue; the loser finds it made.
+func ensureSchema(ctx context.Context, conn *sql.DB) error {
+	const exists = "SELECT count(*) FROM pg_namespace WHERE nspname = $1"
+	var n int
+	if err := conn.QueryRowContext(ctx, exists, schema).Scan(&n); err != nil {
+		return translate(err)
+	}
+	if n > 0 {
+		return nil
+	}
+	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+identifier(schema)); err != nil {
+		if again := conn.QueryRowContext(ctx, exists, schema).Scan(&n); again != nil || n == 0 {
+			return &fault.Error{
+				Kind: fault.Invalid, Code: "database_role_too_weak", Cause: err,
+				Detail: "The database role cannot create the schema posthorn. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.",
+			}
+		}
+	}
+	return nil
+}

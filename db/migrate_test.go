@@ -1,0 +1,229 @@
+package db_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/domain/id"
+)
+
+// connect is a plain connection to a database.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// shape describes everything in the schema: tables and columns, indexes, policies, grants, functions and their owners.
+func shape(t *testing.T, c *pgx.Conn) []string {
+	t.Helper()
+	return names(t, c, `
+		SELECT format('column %s.%s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid))
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relkind IN ('r', 'p')
+		UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'posthorn'
+		UNION ALL SELECT format('policy %s.%s %s %s %s', c.relname, p.polname, p.polroles, pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid))
+			FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+		UNION ALL SELECT format('table %s %s %s %s', c.relname, c.relrowsecurity, c.relforcerowsecurity, c.relacl)
+			FROM pg_class c WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relname NOT LIKE 'goose%'
+		UNION ALL SELECT format('function %s %s %s %s', p.oid::regprocedure, p.proowner::regrole, p.prosecdef, p.proacl)
+			FROM pg_proc p WHERE p.pronamespace = 'posthorn'::regnamespace
+		ORDER BY 1`)
+}
+
+func TestMigrationsGoDownAndUpAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	url := dbtest.Clone(t, "", nil)
+	if err := db.MigrateUp(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	owner := connect(t, url)
+	first := shape(t, owner)
+	if len(first) < 200 {
+		t.Fatalf("only %d things in the schema", len(first))
+	}
+	states, err := db.MigrateStatus(ctx, url)
+	if err != nil || len(states) == 0 {
+		t.Fatal(states, err)
+	}
+	for _, s := range states {
+		if !s.Applied {
+			t.Errorf("%s is not applied", s.Name)
+		}
+	}
+	for range states {
+		if err := db.MigrateDown(ctx, url); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := names(t, owner, `SELECT relname FROM pg_class WHERE relnamespace = 'posthorn'::regnamespace AND relname NOT LIKE 'goose%'
+		UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'posthorn'::regnamespace`); len(left) > 0 {
+		t.Errorf("after going down there are still %q", left)
+	}
+	if states, err := db.MigrateStatus(ctx, url); err != nil || slices.ContainsFunc(states, func(s db.MigrationState) bool { return s.Applied }) {
+		t.Errorf("after going down: %+v, %v", states, err)
+	}
+	if err := db.MigrateUp(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	second := shape(t, owner)
+	for _, line := range first {
+		if !slices.Contains(second, line) {
+			t.Errorf("not there the second time: %s", line)
+		}
+	}
+	for _, line := range second {
+		if !slices.Contains(first, line) {
+			t.Errorf("there only the second time: %s", line)
+		}
+	}
+	if err := db.MigrateUp(ctx, url); err != nil {
+		t.Errorf("up twice: %v", err)
+	}
+}
+
+func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Clone(t, "", nil)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := db.MigrateUp(t.Context(), url); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if d, err := db.Open(t.Context(), url, db.Options{}); err != nil {
+		t.Error(err)
+	} else {
+		defer d.Close()
+		if _, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "t"}, db.Author{Kind: "command"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
+	t.Parallel()
+	d, owner, _, _ := two(t, 2)
+	ctx := t.Context()
+	day := time.Date(2031, 2, 27, 0, 0, 0, 0, time.UTC)
+	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 3)); err != nil || made != 12 {
+		t.Errorf("%d partitions made, %v; want 4 days of 3 tables", made, err)
+	}
+	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 4)); err != nil || made != 3 {
+		t.Errorf("%d partitions made the second time, %v; want the one day that was missing", made, err)
+	}
+	days, err := d.PartitionDays(ctx)
+	if err != nil || !slices.Contains(days, day) || !slices.Contains(days, day.AddDate(0, 0, 2)) || days[len(days)-1] != day.AddDate(0, 0, 4) {
+		t.Errorf("%v, %v", days, err)
+	}
+	if direct := names(t, owner, `SELECT c.relname || ' to ' || r.rolname FROM pg_class c, pg_roles r
+		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relispartition AND r.rolname IN (`+roles+`)
+		AND has_table_privilege(r.oid, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE')`); len(direct) > 0 {
+		t.Errorf("partitions are reached directly: %q", direct)
+	}
+	// Every index of the parent is there, and the bounds are days of UTC whatever the session's time zone.
+	if _, err := owner.Exec(ctx, "SET TIME ZONE 'Asia/Tokyo'"); err != nil {
+		t.Fatal(err)
+	}
+	if bounds := names(t, owner, `SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_class c WHERE c.relname = 'events_y20310227'`); len(bounds) != 1 ||
+		bounds[0] != "FOR VALUES FROM ('2031-02-27 09:00:00+09') TO ('2031-02-28 09:00:00+09')" {
+		t.Errorf("%q", bounds)
+	}
+	if err := d.DropDay(ctx, day); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.DropDay(ctx, day); err != nil {
+		t.Errorf("dropped twice: %v", err)
+	}
+	if left := names(t, owner, `SELECT relname FROM pg_class WHERE relname LIKE '%_y20310227'`); len(left) > 0 {
+		t.Errorf("still there: %q", left)
+	}
+}
+
+// Whatever ends a transaction, the next one on the same connection begins with nothing of it.
+func TestAConnectionCarriesNothingOver(t *testing.T) {
+	t.Parallel()
+	d, _, a, _ := two(t, 1)
+	ctx := t.Context()
+	clean := func(after string) {
+		t.Helper()
+		if err := d.Ping(ctx); err != nil {
+			t.Fatalf("after %s: %v", after, err)
+		}
+		err := d.Tenant(ctx, a, func(q *db.Queries) error {
+			_, err := q.GetTenant(ctx, a)
+			return err
+		})
+		if err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = d.Tenant(ctx, a, func(*db.Queries) error { panic("in mid-transaction") })
+	}()
+	clean("a panic")
+	_ = d.Tenant(ctx, a, func(q *db.Queries) error {
+		_, err := q.InsertEventType(ctx, db.InsertEventTypeParams{TenantID: a, Name: "kept.not"})
+		if err != nil {
+			t.Error(err)
+		}
+		return context.DeadlineExceeded
+	})
+	clean("an error")
+	_ = d.Tenant(ctx, a, func(q *db.Queries) error {
+		gone, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := q.GetTenant(gone, a)
+		return err
+	})
+	clean("a canceled statement")
+	_ = d.Worker(ctx, func(q *db.Queries) error { return q.AssertAlive(ctx, a) }) // fails inside
+	clean("a failed statement")
+	var n int64
+	if err := d.Tenant(ctx, a, func(q *db.Queries) (err error) { n, err = q.CountEventTypes(ctx, a); return err }); err != nil || n != 0 {
+		t.Errorf("%d event types, %v: what was rolled back is there", n, err)
+	}
+}
+
+func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	ids := []struct {
+		n          int
+		again, all bool
+	}{{0, false, false}, {1, false, false}, {3, true, false}, {230, false, false}, {231, false, true}, {5000, true, true}}
+	for _, tt := range ids {
+		made := make([]id.UUID, tt.n)
+		for i := range made {
+			made[i] = db.NewID()
+		}
+		payload := db.WakePayload(made, tt.again)
+		if len(payload) >= 8000 {
+			t.Errorf("%d endpoints make %d bytes; PostgreSQL takes fewer than 8,000", tt.n, len(payload))
+		}
+		got, all, again := db.ParseWake(payload)
+		if all != tt.all || again != tt.again || !all && !slices.Equal(got, made) {
+			t.Errorf("%d endpoints came back as %d, all %v, again %v", tt.n, len(got), all, again)
+		}
+	}
+	if got, all, _ := db.ParseWake("junk,," + strings.Repeat("z", 32)); len(got) != 0 || all {
+		t.Errorf("junk was read as %v", got)
+	}
+}

@@ -1,0 +1,31 @@
+// Package migrations embeds the schema's history, one file a step.
+package migrations
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+)
+
+// FS holds the migrations; goose reads them.
+//
+//go:embed *.sql
+var FS embed.FS
+
+// Fingerprint changes whenever a migration does. Tests name their template database by it.
+func Fingerprint() string {
+	h := sha256.New()
+	entries, err := FS.ReadDir(".")
+	if err != nil {
+		panic(err) // embedded: cannot fail
+	}
+	for _, e := range entries {
+		b, err := FS.ReadFile(e.Name())
+		if err != nil {
+			panic(err)
+		}
+		h.Write([]byte(e.Name()))
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}

@@ -1,0 +1,360 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// Outcome is the result of one attempt, or of a delivery that ended without one, as the recorder writes it.
+type Outcome struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+	EventID    id.UUID
+	EndpointID id.UUID
+	EventType  string
+	Gen        int32 // of the queue row that was read
+	Attempts   int16 // made so far, this one included
+	Decision   delivery.Decision
+	Result     delivery.Result
+	Attempt    *AttemptRecord // nil: the delivery ended without a request
+}
+
+// AttemptRecord is what is kept of one request and its answer. Durations are microseconds.
+type AttemptRecord struct {
+	ID                            id.UUID
+	StartedAt                     time.Time // the id's
+	DNS, Connect, TLS, Wait, Read int32
+	Total                         int32
+	URL, Format, Signature        string
+	ResponseHeaders               string
+	ResponseExcerpt               []byte
+	Error                         string
+	Class                         int16 // of the roll-ups
+}
+
+// HealthChange is what a batch of outcomes made of an endpoint's counters.
+type HealthChange struct {
+	EndpointID, TenantID id.UUID
+	Counters             delivery.Counters
+}
+
+// LaneDelay makes a whole lane wait.
+type LaneDelay struct {
+	EndpointID id.UUID
+	Wait       time.Duration
+}
+
+// Record is one transaction of the recorder.
+type Record struct {
+	Worker   id.UUID
+	Outcomes []*Outcome
+	Health   []HealthChange
+	Delays   []LaneDelay
+	Again    bool // an earlier try of the same outcomes ended without a known outcome
+}
+
+// Recorded says, by delivery id, which outcomes changed their delivery. The others came late: they were logged as
+// attempts and overwrote nothing.
+type Recorded map[id.UUID]bool
+
+// RecordOutcomes writes outcomes in one transaction: queue rows go or wait, attempts are inserted, deliveries updated,
+// dead letters listed, the books and roll-ups entered. ErrWorkerDead when another worker has taken over; LogLate is then
+// all that may be done.
+func (d *DB) RecordOutcomes(ctx context.Context, r Record) (Recorded, error) {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer conn.Release()
+	matched, err := r.write(ctx, conn.Conn())
+	if err != nil && !conn.Conn().IsClosed() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+	}
+	return matched, translate(err)
+}
+
+func (r *Record) write(ctx context.Context, conn *pgx.Conn) (Recorded, error) {
+	matched, known := Recorded{}, map[id.UUID]bool{}
+	first := &pgx.Batch{}
+	first.Queue("begin")
+	first.Queue(setHotRole, roleWorker)
+	first.Queue(assertAlive, r.Worker)
+	r.queueMatches(first, matched)
+	if r.Again {
+		queueKnown(first, r.Outcomes, known)
+	}
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return nil, err
+	}
+	outcomes := r.Outcomes
+	if len(known) > 0 {
+		// Their first try did commit; all of it stands.
+		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return o.Attempt != nil && known[o.Attempt.ID] })
+	}
+	books := Books{}
+	late := lateSuccesses(outcomes, matched)
+	if len(late) > 0 {
+		b := &pgx.Batch{}
+		queueLateSuccesses(b, late, books)
+		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+			return nil, err
+		}
+	}
+	second := &pgx.Batch{}
+	queueAttempts(second, outcomes, matched)
+	queueDeliveries(second, outcomes, matched)
+	queueDeadLetters(second, outcomes, matched)
+	queueLedger(second, outcomes, matched, books)
+	r.queueLanes(second)
+	second.Queue("commit")
+	if err := conn.SendBatch(ctx, second).Close(); err != nil {
+		return nil, err
+	}
+	for _, o := range r.Outcomes {
+		if o.Attempt != nil && known[o.Attempt.ID] {
+			matched[o.DeliveryID] = true
+		}
+	}
+	return matched, nil
+}
+
+// queueMatches takes away or reschedules the queue rows that still are as they were read.
+func (r *Record) queueMatches(b *pgx.Batch, matched Recorded) {
+	var settle SettleQueueParams
+	var later RescheduleQueueParams
+	for _, o := range r.Outcomes {
+		if o.Decision.Status.Terminal() {
+			settle.Tenants = append(settle.Tenants, o.TenantID)
+			settle.Deliveries = append(settle.Deliveries, o.DeliveryID)
+			settle.Gens = append(settle.Gens, o.Gen)
+			continue
+		}
+		later.Tenants = append(later.Tenants, o.TenantID)
+		later.Deliveries = append(later.Deliveries, o.DeliveryID)
+		later.Gens = append(later.Gens, o.Gen)
+		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
+		later.Attempts = append(later.Attempts, o.Attempts)
+	}
+	if len(settle.Tenants) > 0 {
+		b.Queue(settleQueue, settle.Tenants, settle.Deliveries, settle.Gens).Query(collectIDs(matched))
+	}
+	if len(later.Tenants) > 0 {
+		b.Queue(rescheduleQueue, later.Tenants, later.Deliveries, later.Gens, later.DelaysUs, later.Attempts).Query(collectIDs(matched))
+	}
+}
+
+func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
+	var p KnownAttemptsParams
+	for _, o := range outcomes {
+		if o.Attempt == nil {
+			continue
+		}
+		p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
+		p.Created, p.Ids = append(p.Created, o.Attempt.StartedAt), append(p.Ids, o.Attempt.ID)
+		p.Low, p.High = widen(p.Low, p.High, o.Attempt.StartedAt)
+	}
+	if len(p.Ids) > 0 {
+		b.Queue(knownAttempts, p.Tenants, p.Deliveries, p.Created, p.Ids, p.Low, p.High).Query(collectIDs(known))
+	}
+}
+
+func lateSuccesses(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] && o.Decision.Status == delivery.Delivered {
+			late = append(late, o)
+		}
+	}
+	return late
+}
+
+func queueLateSuccesses(b *pgx.Batch, late []*Outcome, books Books) {
+	for _, group := range byDay(late) {
+		var p RecordLateSuccessParams
+		for _, o := range group {
+			created := o.DeliveryID.Time()
+			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+			p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+			p.Low, p.High = widen(p.Low, p.High, created)
+		}
+		b.Queue(recordLateSuccess, p.Low, p.High, p.Tenants, p.Created, p.Ids, p.Attempts, p.LastStatuses).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RecordLateSuccessRow])
+			for _, won := range list {
+				e := books.At(won.TenantID, won.CreatedAt)
+				e.Canceled--
+				e.Delivered++
+			}
+			return err
+		})
+	}
+}
+
+// byDay groups outcomes by the UTC day of their delivery's creation.
+func byDay(outcomes []*Outcome) map[int64][]*Outcome {
+	days := map[int64][]*Outcome{}
+	for _, o := range outcomes {
+		day := o.DeliveryID.Time().Unix() / 86400
+		days[day] = append(days[day], o)
+	}
+	return days
+}
+
+func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	n := len(outcomes)
+	p := InsertAttemptsParams{
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Deliveries: make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n), Numbers: make([]int16, 0, n), Late: make([]bool, 0, n), Statuses: make([]int16, 0, n),
+		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
+		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
+		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n), Excerpts: make([][]byte, 0, n),
+		Errors: make([]string, 0, n),
+	}
+	for _, o := range outcomes {
+		a := o.Attempt
+		if a == nil {
+			continue
+		}
+		p.Tenants, p.Created, p.Ids = append(p.Tenants, o.TenantID), append(p.Created, a.StartedAt), append(p.Ids, a.ID)
+		p.Deliveries, p.Endpoints = append(p.Deliveries, o.DeliveryID), append(p.Endpoints, o.EndpointID)
+		p.Numbers, p.Late = append(p.Numbers, o.Attempts), append(p.Late, !matched[o.DeliveryID])
+		p.Statuses, p.Failures = append(p.Statuses, int16(o.Result.Status)), append(p.Failures, int16(o.Result.Failure))
+		p.DNS, p.Connect, p.TLS = append(p.DNS, a.DNS), append(p.Connect, a.Connect), append(p.TLS, a.TLS)
+		p.Wait, p.Read, p.Total = append(p.Wait, a.Wait), append(p.Read, a.Read), append(p.Total, a.Total)
+		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format), append(p.Signatures, a.Signature)
+		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt), append(p.Errors, a.Error)
+	}
+	if len(p.Ids) == 0 {
+		return
+	}
+	b.Queue(insertAttempts, p.Tenants, p.Created, p.Ids, p.Deliveries, p.Endpoints, p.Numbers, p.Late, p.Statuses, p.Failures,
+		p.DNS, p.Connect, p.TLS, p.Wait, p.Read, p.Total, p.Urls, p.Formats, p.Signatures, p.Headers, p.Excerpts, p.Errors)
+}
+
+func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	n := len(outcomes)
+	p := RecordDeliveriesParams{
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Events: make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Statuses: make([]int16, 0, n), Reasons: make([]int16, 0, n),
+		Attempts: make([]int16, 0, n), LastStatuses: make([]int16, 0, n), LastFailures: make([]int16, 0, n),
+	}
+	var unsent []*Outcome
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] {
+			continue
+		}
+		if o.Attempt == nil {
+			unsent = append(unsent, o)
+			continue
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, o.DeliveryID.Time())
+		p.Events, p.Endpoints, p.Types = append(p.Events, o.EventID), append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
+		p.Statuses, p.Reasons = append(p.Statuses, int16(o.Decision.Status)), append(p.Reasons, int16(o.Decision.Reason))
+		p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+		p.LastFailures = append(p.LastFailures, int16(o.Result.Failure))
+	}
+	if len(p.Ids) > 0 {
+		b.Queue(recordDeliveries, p.Tenants, p.Created, p.Ids, p.Events, p.Endpoints, p.Types, p.Statuses, p.Reasons, p.Attempts,
+			p.LastStatuses, p.LastFailures)
+	}
+	for _, group := range byDay(unsent) {
+		queueUnsent(b, group)
+	}
+}
+
+// queueUnsent fails deliveries of one day that ended without a request. Their day may be gone, and with it the rows.
+func queueUnsent(b *pgx.Batch, group []*Outcome) {
+	reasons := map[delivery.Reason]*FailDeliveriesParams{}
+	for _, o := range group {
+		p := reasons[o.Decision.Reason]
+		if p == nil {
+			p = &FailDeliveriesParams{Reason: o.Decision.Reason}
+			reasons[o.Decision.Reason] = p
+		}
+		created := o.DeliveryID.Time()
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+		p.Low, p.High = widen(p.Low, p.High, created)
+	}
+	for _, p := range reasons {
+		b.Queue(failDeliveries, p.Reason, p.Low, p.High, p.Tenants, p.Created, p.Ids)
+	}
+}
+
+func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	var p InsertDeadLettersParams
+	for _, o := range outcomes {
+		if matched[o.DeliveryID] && o.Decision.Status == delivery.Failed {
+			p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
+			p.Endpoints, p.Types = append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
+			p.Reasons = append(p.Reasons, int16(o.Decision.Reason))
+		}
+	}
+	if len(p.Tenants) > 0 {
+		b.Queue(insertDeadLetters, p.Tenants, p.Deliveries, p.Endpoints, p.Types, p.Reasons)
+	}
+}
+
+func queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books Books) {
+	stats := Stats{}
+	for _, o := range outcomes {
+		if o.Attempt != nil {
+			stats.add(o)
+		}
+		if !matched[o.DeliveryID] {
+			continue
+		}
+		switch o.Decision.Status {
+		case delivery.Delivered:
+			books.At(o.TenantID, o.DeliveryID.Time()).Delivered++
+		case delivery.Failed:
+			books.At(o.TenantID, o.DeliveryID.Time()).Failed++
+		}
+	}
+	stats.queue(b)
+	if len(books) > 0 {
+		tenants, days, counts := books.columns()
+		b.Queue(enterSettled, tenants, days, counts[0], counts[1], counts[2], counts[3], counts[4])
+	}
+}
+
+func (r *Record) queueLanes(b *pgx.Batch) {
+	if len(r.Delays) > 0 {
+		var p DelayLanesParams
+		for _, l := range r.Delays {
+			p.Endpoints, p.WaitsUs = append(p.Endpoints, l.EndpointID), append(p.WaitsUs, l.Wait.Microseconds())
+		}
+		b.Queue(delayLanes, p.Endpoints, p.WaitsUs)
+	}
+	if len(r.Health) == 0 {
+		return
+	}
+	var p SaveHealthParams
+	var unhealthy, tls, firsts, lasts, successes []*time.Time
+	for _, h := range r.Health {
+		c := h.Counters
+		p.Endpoints, p.Tenants = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID)
+		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
+		unhealthy, tls = append(unhealthy, orNull(c.UnhealthySince)), append(tls, orNull(c.TLSOnlySince))
+		firsts, lasts = append(firsts, orNull(c.FirstFailureAt)), append(lasts, orNull(c.LastFailureAt))
+		successes = append(successes, orNull(c.LastSuccessAt))
+	}
+	b.Queue(saveHealth, p.Endpoints, p.Tenants, p.Failures, p.Auths, unhealthy, tls, firsts, lasts, successes)
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes.
+func (d *DB) LogLate(ctx context.Context, outcomes []*Outcome) error {
+	return d.hot(ctx, func(b *pgx.Batch) {
+		queueAttempts(b, outcomes, Recorded{})
+	})
+}

@@ -1,0 +1,152 @@
+// Package seal encrypts the few secrets that Posthorn must be able to read again: signing secrets and custom headers.
+// What is stored says which key sealed it, and opens for one tenant and one object alone, so that a ciphertext moved to
+// another row fails instead of signing somebody else's requests.
+package seal
+
+import (
+	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+const (
+	version   = 1
+	keySize   = 32
+	idSize    = 4
+	headSize  = 1 + idSize
+	nonceSize = 12
+	tagSize   = 16
+)
+
+// ErrUnopened says that a sealed value can't be read: no key of the ring sealed it, it was changed, or it belongs to
+// another tenant or object. Which of them is not told apart, since a forger would like to know.
+var ErrUnopened = errors.New("sealed value does not open: it was sealed under a master key that is not configured, or belongs to another row")
+
+// Ring holds the master keys: the first seals, all open. It is read-only after NewRing, safe for concurrent use, and
+// never prints its keys.
+type Ring struct {
+	keys []key
+}
+
+type key struct {
+	id   [idSize]byte
+	aead cipher.AEAD
+}
+
+// NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, comma between, newest first. The refusal
+// never holds a key.
+func NewRing(keys string) (*Ring, error) {
+	r := &Ring{}
+	for i, text := range strings.Split(keys, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" && i > 0 {
+			continue // a comma too many
+		}
+		raw, err := decode(text)
+		if err != nil || len(raw) != keySize {
+			return nil, fault.New(fault.Invalid, "master_key_invalid", fmt.Sprintf(
+				"Key %d of POSTHORN_MASTER_KEY is not base64 of 32 bytes. Make one with `openssl rand -base64 32`.", i+1))
+		}
+		k, err := newKey(raw)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range r.keys {
+			if other.id == k.id {
+				return nil, fault.New(fault.Invalid, "master_key_invalid", fmt.Sprintf(
+					"Key %d of POSTHORN_MASTER_KEY is listed twice. List every key once, the newest first.", i+1))
+			}
+		}
+		r.keys = append(r.keys, k)
+	}
+	return r, nil
+}
+
+// decode takes both alphabets of base64, padded or not: keys are pasted from many tools.
+func decode(text string) ([]byte, error) {
+	text = strings.TrimRight(text, "=")
+	if strings.ContainsAny(text, "-_") {
+		return base64.RawURLEncoding.Strict().DecodeString(text)
+	}
+	return base64.RawStdEncoding.Strict().DecodeString(text)
+}
+
+func newKey(raw []byte) (key, error) {
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		return key{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return key{}, err
+	}
+	k := key{aead: aead}
+	sum := sha256.Sum256(raw)
+	copy(k.id[:], sum[:])
+	return k, nil
+}
+
+// Generate is the text of a new key.
+func Generate(random [32]byte) string { return base64.StdEncoding.EncodeToString(random[:]) }
+
+// KeyID is the first 8 hexadecimal digits of the SHA-256 of the key that seals: what operators compare between machines.
+func (r *Ring) KeyID() string { return hex.EncodeToString(r.keys[0].id[:]) }
+
+// Seal encrypts under the newest key, for one tenant and one object. The result is a version byte, the key's id, the nonce
+// and the ciphertext with its tag.
+func (r *Ring) Seal(plaintext []byte, tenant, object id.UUID) []byte {
+	k := r.keys[0]
+	out := make([]byte, 0, headSize+nonceSize+len(plaintext)+tagSize)
+	out = append(append(out, version), k.id[:]...)
+	return k.aead.Seal(out, nil, plaintext, associated(k.id, tenant, object)) //nolint:gosec // G407: this AEAD draws its own nonce
+}
+
+// Open decrypts what Seal made for the same tenant and object under any key of the ring; else it is ErrUnopened.
+func (r *Ring) Open(sealed []byte, tenant, object id.UUID) ([]byte, error) {
+	k := r.find(sealed)
+	if k == nil {
+		return nil, ErrUnopened
+	}
+	plain, err := k.aead.Open(nil, nil, sealed[headSize:], associated(k.id, tenant, object))
+	if err != nil {
+		return nil, ErrUnopened
+	}
+	return plain, nil
+}
+
+// Stale reports whether a value was sealed under another key than the newest, so that a rotation must seal it anew.
+func (r *Ring) Stale(sealed []byte) bool {
+	return len(sealed) < headSize || sealed[0] != version || !bytes.Equal(sealed[1:headSize], r.keys[0].id[:])
+}
+
+func (r *Ring) find(sealed []byte) *key {
+	if len(sealed) < headSize || sealed[0] != version {
+		return nil
+	}
+	for i := range r.keys {
+		if bytes.Equal(sealed[1:headSize], r.keys[i].id[:]) {
+			return &r.keys[i]
+		}
+	}
+	return nil
+}
+
+// associated binds a ciphertext to its key, tenant and object: three fixed lengths, so that no two sets read the same.
+func associated(keyID [idSize]byte, tenant, object id.UUID) []byte {
+	out := make([]byte, 0, idSize+2*len(tenant))
+	out = append(out, keyID[:]...)
+	out = append(out, tenant[:]...)
+	return append(out, object[:]...)
+}
+
+// Format keeps keys out of logs whatever the verb.
+func (r *Ring) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("redacted")) }

@@ -1,0 +1,114 @@
+package db
+
+import (
+	"encoding/json"
+
+	"posthorn/db/seal"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// settings is what a stored endpoint says, with its custom headers opened.
+func (e Endpoint) settings(ring *seal.Ring) (endpoint.Settings, error) {
+	headers, err := e.Headers(ring)
+	if err != nil {
+		return endpoint.Settings{}, err
+	}
+	s := e.BareSettings()
+	s.Headers = headers
+	return s, nil
+}
+
+// Headers opens an endpoint's custom headers.
+func (e Endpoint) Headers(ring *seal.Ring) (endpoint.Headers, error) {
+	if len(e.CustomHeaders) == 0 {
+		return endpoint.Headers{}, nil
+	}
+	text, err := ring.Open(e.CustomHeaders, e.TenantID, e.ID)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	h, err := endpoint.DecodeHeaders(text, e.SensitiveHeaders)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return h, nil
+}
+
+// BareSettings is what a stored endpoint says, without its custom headers.
+func (e Endpoint) BareSettings() endpoint.Settings {
+	s := endpoint.Settings{
+		URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
+		Format: signature.Format(e.Format), Prefix: e.Prefix, RetryPolicy: e.RetryPolicy, RetryClientErrors: e.RetryClientErrors,
+		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification,
+		Headers: endpoint.Headers{}, Metadata: map[string]string{},
+	}
+	for _, seconds := range e.RetryDelays {
+		s.RetryDelays = append(s.RetryDelays, int(seconds))
+	}
+	if e.Filter != nil {
+		s.Filter = *e.Filter
+	}
+	if e.PayloadVersion != nil {
+		s.PayloadVersion = *e.PayloadVersion
+	}
+	_ = json.Unmarshal(e.Metadata, &s.Metadata) // written by encodeMetadata alone
+	return s
+}
+
+// settingsRow is settings as columns. They have been checked: numbers fit.
+func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) InsertEndpointParams {
+	p := InsertEndpointParams{
+		TenantID: tenant, ID: u, URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: textOrNull(s.Filter),
+		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
+		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
+		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: textOrNull(s.PayloadVersion),
+		AcceptConflict: s.AcceptConflict, Verification: s.Verification, Metadata: encodeMetadata(s.Metadata),
+		SensitiveHeaders: s.Headers.Marked(),
+	}
+	if p.Channels == nil {
+		p.Channels = []string{}
+	}
+	for _, seconds := range s.RetryDelays {
+		p.RetryDelays = append(p.RetryDelays, int32(seconds))
+	}
+	if text := s.Headers.Encode(); text != nil {
+		p.CustomHeaders = ring.Seal(text, tenant, u)
+	}
+	return p
+}
+
+func updateRow(p InsertEndpointParams) UpdateEndpointParams {
+	return UpdateEndpointParams{
+		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
+		Prefix: p.Prefix, RetryPolicy: p.RetryPolicy, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
+		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, Metadata: p.Metadata,
+		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, TenantID: p.TenantID, ID: p.ID,
+	}
+}
+
+func toInt(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	m := int(*n)
+	return &m
+}
+
+func toInt32(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	m := int32(*n)
+	return &m
+}
+
+func textOrNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

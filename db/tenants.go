@@ -1,0 +1,112 @@
+package db
+
+import (
+	"context"
+
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+// NewTenant describes a tenant to be made.
+type NewTenant struct {
+	Name          string
+	StrictTypes   bool
+	RetentionDays int // 0: 90
+}
+
+// CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
+// stored nowhere.
+func (d *DB) CreateTenant(ctx context.Context, t NewTenant, by Author) (tenant Tenant, text string, err error) {
+	if t.RetentionDays == 0 {
+		t.RetentionDays = 90
+	}
+	u := NewID()
+	tenant = Tenant{
+		ID: u, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
+		RetentionDays: int32(t.RetentionDays), Settings: []byte("{}"), CreatedAt: u.Time(),
+	}
+	err = d.Console(ctx, func(q *Queries) error {
+		err := q.InsertTenant(ctx, InsertTenantParams{
+			ID: u, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt,
+		})
+		if err != nil {
+			return err
+		}
+		key, keyText, err := q.MakeKey(ctx, NewKey{Tenant: &u, Name: "first key", Scopes: access.TenantScopes()})
+		if err != nil {
+			return err
+		}
+		text = keyText
+		return q.Audit(ctx, by, Audited{
+			Tenant: &u, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(u),
+			Details: map[string]any{"name": t.Name, "key": id.Key.Format(key.ID)},
+		})
+	})
+	return tenant, text, err
+}
+
+// KeyCreated is what the audit log says of a new key.
+func KeyCreated(k APIKey) Audited {
+	return Audited{
+		Tenant: k.TenantID, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
+		Details: map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt},
+	}
+}
+
+// SetTenantState suspends ("suspended") or resumes ("active") a tenant; within a second every node knows. A tenant that
+// is in the state already stays as it is, and nothing is audited.
+func (d *DB) SetTenantState(ctx context.Context, tenant id.UUID, state, reason string, by Author) (row Tenant, err error) {
+	err = d.Console(ctx, func(q *Queries) error {
+		if row, err = q.LockTenant(ctx, tenant); err != nil || row.State == state {
+			return err
+		}
+		if row, err = q.SetTenantState(ctx, SetTenantStateParams{TenantID: tenant, State: state}); err != nil {
+			return err
+		}
+		if err := q.BumpKeysRevision(ctx); err != nil {
+			return err
+		}
+		action := "tenant.resumed"
+		if state == "suspended" {
+			action = "tenant.suspended"
+		}
+		return q.Audit(ctx, by, Audited{Tenant: &tenant, Action: action, Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+	})
+	return row, err
+}
+
+// TenantChange is what may be changed about a tenant; nil stays.
+type TenantChange struct {
+	Name          *string
+	StrictTypes   *bool
+	RetentionDays *int
+}
+
+// ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
+func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change TenantChange, by Author) (Tenant, error) {
+	row, err := q.LockTenant(ctx, tenant)
+	if err != nil {
+		return row, err
+	}
+	to := UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays}
+	changed := map[string]any{}
+	if change.Name != nil && *change.Name != to.Name {
+		to.Name = *change.Name
+		changed["name"] = []string{row.Name, to.Name}
+	}
+	if change.StrictTypes != nil && *change.StrictTypes != to.StrictTypes {
+		to.StrictTypes = *change.StrictTypes
+		changed["strict_types"] = []bool{row.StrictTypes, to.StrictTypes}
+	}
+	if change.RetentionDays != nil && int32(*change.RetentionDays) != to.RetentionDays {
+		to.RetentionDays = int32(*change.RetentionDays)
+		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
+	}
+	if len(changed) == 0 {
+		return row, nil
+	}
+	if row, err = q.UpdateTenant(ctx, to); err != nil {
+		return row, err
+	}
+	return row, q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+}

@@ -1,0 +1,50 @@
+package db
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"posthorn/domain/id"
+)
+
+// maxAnnounced is how many ids fit the 8,000 bytes of a notification.
+const maxAnnounced = 230
+
+// WakePayload writes a notification of endpoints that have rows to send. again says that old rows are ready again or that
+// something about the lane changed, so that its owner must look from the head; without it only newer rows matter.
+func WakePayload(endpoints []id.UUID, again bool) string {
+	var b strings.Builder
+	if again {
+		b.WriteByte('!')
+	}
+	if len(endpoints) > maxAnnounced {
+		b.WriteString("all")
+		return b.String()
+	}
+	for i, u := range endpoints {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(hex.EncodeToString(u[:]))
+	}
+	return b.String()
+}
+
+// ParseWake reads a notification. all says that it names no endpoints but means every one. An endpoint may be written
+// with or without hyphens; what cannot be read is left out.
+func ParseWake(payload string) (endpoints []id.UUID, all, again bool) {
+	payload, again = strings.CutPrefix(payload, "!")
+	if payload == "all" {
+		return nil, true, again
+	}
+	for part := range strings.SplitSeq(payload, ",") {
+		part = strings.ReplaceAll(part, "-", "")
+		var u id.UUID
+		if len(part) == 32 {
+			if _, err := hex.Decode(u[:], []byte(part)); err == nil {
+				endpoints = append(endpoints, u)
+			}
+		}
+	}
+	return endpoints, false, again
+}

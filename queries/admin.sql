@@ -1,0 +1,14 @@
+-- What operators and the command line ask, across tenants. Runs as the console role.
+
+-- name: SealedSamples :many
+-- One secret for every master key in use (a sealed value begins with its version and its key's id), to see at start that
+-- the configured keys open them all.
+SELECT DISTINCT ON (substring(sealed FROM 1 FOR 5)) tenant_id, endpoint_id, sealed
+FROM endpoint_secrets
+WHERE expires_at IS NULL OR expires_at > now()
+ORDER BY substring(sealed FROM 1 FOR 5), id DESC;
+
+-- name: InsertOperator :execrows
+-- No row: the address has an account already.
+INSERT INTO operators (id, email, created_at) VALUES (@id, @email, @created_at)
+ON CONFLICT (email) DO NOTHING;

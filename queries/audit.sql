@@ -1,0 +1,30 @@
+-- The audit log: appended to in the transaction of what it tells, changed by nobody.
+
+-- name: InsertAudit :exec
+INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details)
+VALUES (@id, sqlc.narg('tenant_id'), @actor_kind, @actor_id, @action, @object_kind, @object_id, @address, @reason, @details);
+
+-- name: ScanAuditDown :many
+-- As ScanEventsDown: at most @scan rows are looked at, and the last of them is returned, matching or not.
+SELECT * FROM (
+	SELECT a.*, row_number() OVER (ORDER BY a.id DESC) AS place, (@action::text = '' OR a.action = @action)::boolean AS matches
+	FROM audit_log a
+	WHERE a.tenant_id = @tenant_id AND a.id > @low AND a.id < @high
+	ORDER BY a.id DESC
+	LIMIT @scan::int
+) looked
+WHERE matches OR place = @scan::int
+ORDER BY id DESC
+LIMIT @most::int;
+
+-- name: ScanAuditUp :many
+SELECT * FROM (
+	SELECT a.*, row_number() OVER (ORDER BY a.id) AS place, (@action::text = '' OR a.action = @action)::boolean AS matches
+	FROM audit_log a
+	WHERE a.tenant_id = @tenant_id AND a.id > @low AND a.id < @high
+	ORDER BY a.id
+	LIMIT @scan::int
+) looked
+WHERE matches OR place = @scan::int
+ORDER BY id
+LIMIT @most::int;

@@ -1,0 +1,242 @@
+-- Deliveries: lists, one with its attempts, and what people and programs do to one.
+--
+-- A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the dead
+-- letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far it came;
+-- then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer history, and a rare
+-- filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high) of ids is one of time,
+-- and both ends carry the day for the partitions.
+--
+-- Each scan holds both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
+-- direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no plan is
+-- kept from when the queue was short.
+
+-- name: PlanByIndex :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true);
+
+-- name: VisibleSince :one
+-- A tenant's retention hides at once what the platform drops later.
+SELECT (now() - make_interval(days => retention_days))::timestamptz FROM tenants WHERE id = @tenant_id;
+
+-- name: ScanDeliveries :one
+-- Any status, or one that the row itself tells for good.
+WITH page AS (
+	(SELECT d.id, d.event_type, d.status, d.archived_at FROM deliveries d
+	WHERE @newest::boolean AND d.tenant_id = @tenant_id
+		AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+		AND (d.created_at, d.id) > (@low_at, @low::uuid) AND (d.created_at, d.id) < (@high_at, @high::uuid)
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
+		AND (sqlc.narg('event_id')::uuid IS NULL OR d.event_id = sqlc.narg('event_id'))
+	ORDER BY d.created_at DESC, d.id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT d.id, d.event_type, d.status, d.archived_at FROM deliveries d
+	WHERE NOT @newest::boolean AND d.tenant_id = @tenant_id
+		AND d.created_at BETWEEN @low_at AND @high_at
+		AND (d.created_at, d.id) > (@low_at, @low) AND (d.created_at, d.id) < (@high_at, @high)
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
+		AND (sqlc.narg('event_id')::uuid IS NULL OR d.event_id = sqlc.narg('event_id'))
+	ORDER BY d.created_at, d.id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = @archived::boolean
+		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: ScanQueue :one
+-- Waiting: pending, retrying or held. A blocked or deferred row is pending like any other.
+WITH page AS (
+	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
+	WHERE @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low::uuid AND q.delivery_id < @high::uuid
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR q.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY q.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
+	WHERE NOT @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low AND q.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR q.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY q.delivery_id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE coalesce(l.held, false) = @held::boolean
+		AND (@held OR (page.attempts > 0) = @tried::boolean)), '{}')::uuid[] AS ids
+FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
+
+-- name: ScanDeadLetters :one
+WITH page AS (
+	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
+	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
+	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: ScanCancellations :one
+WITH page AS (
+	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM cancellations x
+	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM cancellations x
+	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: ScanAllFailed :one
+-- What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after an
+-- attempt.
+WITH failed AS (
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, true AS counts FROM dead_letters x
+	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, true AS counts FROM dead_letters x
+	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id LIMIT @scan)
+), canceled AS (
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.attempted AS counts FROM cancellations x
+	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.attempted AS counts FROM cancellations x
+	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY x.delivery_id LIMIT @scan)
+), retrying AS (
+	(SELECT q.delivery_id AS id, q.endpoint_id, ''::text AS event_type, false AS archived, q.attempts > 0 AS counts FROM queue q
+	WHERE @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low AND q.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR q.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY q.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT q.delivery_id AS id, q.endpoint_id, ''::text AS event_type, false AS archived, q.attempts > 0 AS counts FROM queue q
+	WHERE NOT @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low AND q.delivery_id < @high
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR q.endpoint_id = sqlc.narg('endpoint_id'))
+	ORDER BY q.delivery_id LIMIT @scan)
+), every AS (
+	SELECT * FROM failed UNION ALL SELECT * FROM canceled UNION ALL
+	SELECT r.id, r.endpoint_id, r.event_type, r.archived, r.counts AND NOT coalesce(l.held, false)
+	FROM retrying r LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = r.endpoint_id
+), page AS (
+	(SELECT * FROM every WHERE @newest::boolean ORDER BY id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT * FROM every WHERE NOT @newest::boolean ORDER BY id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id) FILTER (WHERE counts AND archived = @archived::boolean
+		AND (@event_type::text = '' OR event_type IN ('', @event_type))), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: ReadDeliveries :many
+-- The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
+SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id
+	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+LEFT JOIN queue q ON q.tenant_id = @tenant_id AND q.delivery_id = d.id
+LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = d.endpoint_id;
+
+-- name: EventsOnChannel :many
+-- Which of these events, created between two moments, went out on a channel.
+SELECT e.id
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+WHERE @channel::text = ANY(e.channels);
+
+-- name: GetDelivery :one
+SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+FROM deliveries d
+LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
+LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
+WHERE d.tenant_id = @tenant_id AND d.created_at = @created_at AND d.id = @id;
+
+-- name: ListAttempts :many
+-- Newest first. All lie between the delivery's creation and a while after it was settled.
+SELECT * FROM attempts
+WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at BETWEEN @since AND @until
+ORDER BY created_at DESC, id DESC LIMIT @most;
+
+-- name: LockQueued :one
+-- The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it must
+-- have before it draws one of the queue's.
+SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id FOR UPDATE;
+
+-- name: QueueNow :exec
+-- A deferred row takes its place at the end, as it would have when due: behind its key where it has one.
+UPDATE queue SET due_at = now(), gen = gen + 1, state = CASE WHEN state = 3 AND order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN state = 3 THEN nextval('queue_seq') ELSE seq END
+WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+
+-- name: DropQueued :exec
+DELETE FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+
+-- name: CancelDelivery :one
+UPDATE deliveries SET status = 4, settled_at = now()
+WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id
+RETURNING attempts, event_type;
+
+-- name: InsertCancellation :exec
+INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted)
+VALUES (@tenant_id, @delivery_id, @endpoint_id, @event_type, @attempted)
+ON CONFLICT (tenant_id, delivery_id) DO NOTHING;
+
+-- name: EnterOwnBooks :exec
+-- The transaction's tenant, a row a day (UTC) of the deliveries' creation.
+SELECT posthorn.enter_books(@days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
+
+-- name: ReplayableEvent :one
+-- What a replay sends again: not there, or without its data, it cannot be.
+SELECT key, (data IS NOT NULL)::boolean AS has_data FROM events
+WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
+
+-- name: InsertReplay :exec
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of)
+VALUES (@tenant_id, @created_at, @id, @event_id, @endpoint_id, @event_type, @replay_of);
+
+-- name: QueueReplay :exec
+-- After its delivery, always: see LockQueued.
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key)
+VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'));
+
+-- name: MarkReplayed :exec
+UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND NOT replayed;
+
+-- name: LockDelivery :one
+SELECT * FROM deliveries
+WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id FOR NO KEY UPDATE;
+
+-- name: ArchiveDelivery :exec
+UPDATE deliveries SET archived_at = CASE WHEN @archived::boolean THEN coalesce(archived_at, now()) END
+WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
+
+-- name: ArchiveDeadLetter :exec
+UPDATE dead_letters SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+
+-- name: ArchiveCancellation :exec
+UPDATE cancellations SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+
+-- name: DeliveryTo :one
+-- The delivery of one event to one endpoint; both are new.
+SELECT id FROM deliveries
+WHERE tenant_id = @tenant_id AND event_id = @event_id AND endpoint_id = @endpoint_id AND created_at >= @since
+ORDER BY created_at, id LIMIT 1;

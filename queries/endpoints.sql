@@ -1,0 +1,75 @@
+-- Endpoints: the URLs that subscribe. A deleted one stays as a row, for the history of its deliveries, and is found by no
+-- query here.
+
+-- name: PlatformSettings :one
+-- Limits and defaults of all tenants; a tenant's own lie over them.
+SELECT settings FROM platform;
+
+-- name: CountEndpoints :one
+SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
+
+-- name: InsertEndpoint :one
+INSERT INTO endpoints (tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
+	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
+	verification, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
+VALUES (@tenant_id, @id, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @retry_policy,
+	sqlc.narg('retry_delays'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
+	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @metadata, sqlc.narg('custom_headers'),
+	@sensitive_headers, sqlc.narg('slot_secret_id'), @created_at)
+RETURNING *;
+
+-- name: InsertEndpointRevision :exec
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, deleted)
+VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('filter'), @channels, @status, @deleted);
+
+-- name: GetEndpoint :one
+SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
+
+-- name: LockEndpoint :one
+SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR NO KEY UPDATE;
+
+-- name: ShareEndpoint :one
+-- For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
+SELECT ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR SHARE;
+
+-- name: ListEndpointsNewest :many
+SELECT * FROM endpoints
+WHERE tenant_id = @tenant_id AND id < @before AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
+ORDER BY id DESC LIMIT @most;
+
+-- name: ListEndpointsOldest :many
+SELECT * FROM endpoints
+WHERE tenant_id = @tenant_id AND id > @after AND deleted_at IS NULL AND (@status::text = '' OR status = @status)
+ORDER BY id LIMIT @most;
+
+-- name: UpdateEndpoint :one
+-- The whole row as it is to be: the caller has locked it and changed what was asked.
+UPDATE endpoints SET url = @url, description = @description, event_types = @event_types, filter = sqlc.narg('filter'),
+	channels = @channels, format = @format, prefix = @prefix, retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'),
+	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
+	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
+	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, verification = @verification,
+	metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
+	sensitive_headers = @sensitive_headers, updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
+RETURNING *;
+
+-- name: SetEndpointStatus :one
+UPDATE endpoints SET status = @status, status_reason = @status_reason, status_at = now(), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
+RETURNING *;
+
+-- name: UnverifyEndpoint :one
+-- Another URL has proved nothing yet.
+UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
+RETURNING *;
+
+-- name: SetSlotSecret :exec
+UPDATE endpoints SET slot_secret_id = sqlc.narg('slot_secret_id'), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
+
+-- name: DeleteEndpoint :exec
+-- Softly: its deliveries still name it. What it kept secret goes at once.
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, slot_secret_id = NULL
+WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;

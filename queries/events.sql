@@ -1,0 +1,42 @@
+-- Reading events. created_at comes from the id or from both ends of an interval of ids, always as parameters, so that
+-- partitions prune; lists plan by index (PlanByIndex), whatever was planned before.
+
+-- name: GetEvent :one
+SELECT * FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id;
+
+-- name: EventExists :one
+SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id);
+
+-- name: ScanEventsDown :many
+-- A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
+-- rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is returned
+-- too, matching or not, so that the caller knows where to go on.
+SELECT * FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
+		((@type::text = '' OR e.type = @type) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+	FROM events e
+	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
+	ORDER BY e.created_at DESC, e.id DESC
+	LIMIT @scan::int
+) looked
+WHERE matches OR place = @scan::int
+ORDER BY created_at DESC, id DESC
+LIMIT @most::int;
+
+-- name: ScanEventsUp :many
+-- The same, oldest first.
+SELECT * FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
+		((@type::text = '' OR e.type = @type) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+	FROM events e
+	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
+	ORDER BY e.created_at, e.id
+	LIMIT @scan::int
+) looked
+WHERE matches OR place = @scan::int
+ORDER BY created_at, id
+LIMIT @most::int;

@@ -1,0 +1,140 @@
+-- Housekeeping: what is kept in order by whoever comes first.
+
+-- name: ClaimChore :one
+-- A periodic chore that was not done for so many seconds, by the database's clock, taken by one worker. No row: not due,
+-- or somebody is at it.
+UPDATE chores SET done_at = now()
+WHERE name = (SELECT c.name FROM chores c
+	WHERE c.name = @chore AND c.done_at <= now() - make_interval(secs => @seconds)
+	FOR UPDATE SKIP LOCKED)
+RETURNING name;
+
+-- name: InsertChore :exec
+INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
+
+-- name: FoldLedger :one
+-- Moves entries of the ledger into the books and the minute's roll-ups. Whoever reads adds both, so that it does not
+-- matter when.
+WITH taken AS (
+	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)
+	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us
+), book AS (
+	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged)
+	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged)
+	FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.book_tenant), unnest(t.book_day), unnest(t.accepted), unnest(t.delivered),
+		unnest(t.failed), unnest(t.canceled), unnest(t.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
+	GROUP BY u.tenant_id, u.day ORDER BY u.tenant_id, u.day
+	ON CONFLICT (tenant_id, day) DO UPDATE SET accepted = b.accepted + excluded.accepted, delivered = b.delivered + excluded.delivered,
+		failed = b.failed + excluded.failed, canceled = b.canceled + excluded.canceled, expunged = b.expunged + excluded.expunged
+), stat AS (
+	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us
+	FROM (
+		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us
+		FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.stat_endpoint), unnest(t.stat_type), unnest(t.stat_minute), unnest(t.stat_kind),
+			unnest(t.stat_count), unnest(t.stat_us)) AS u(endpoint_id, event_type, minute, kind, n, us)
+		GROUP BY u.endpoint_id, u.minute, u.event_type, u.kind
+	) g JOIN endpoints e ON e.id = g.endpoint_id
+	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.event_type, g.kind
+	ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = s.n + excluded.n, us = s.us + excluded.us
+)
+SELECT count(*) FROM taken;
+
+-- name: FoldHours :exec
+-- The roll-ups of the present hour and the one before, anew from their minutes: the same however often it is done.
+INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+SELECT m.tenant_id, m.endpoint_id, 3600, date_trunc('hour', m.bucket, 'UTC') AS hour, m.event_type, m.kind, sum(m.n)::bigint, sum(m.us)::bigint
+FROM endpoint_stats m
+WHERE m.width = 60 AND m.bucket >= date_trunc('hour', now(), 'UTC') - interval '1 hour'
+GROUP BY 1, 2, 4, 5, 6
+ORDER BY 1, 2, 4, 5, 6
+ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = excluded.n, us = excluded.us
+WHERE s.n <> excluded.n;
+
+-- name: ExpireIdempotencyKeys :execrows
+DELETE FROM idempotency_keys k
+USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < now() LIMIT @most::int) old
+WHERE k.tenant_id = old.tenant_id AND k.key = old.key AND k.expires_at < now();
+
+-- name: DropOldStats :execrows
+DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 days') OR bucket < now() - make_interval(days => @days);
+
+-- name: DeletedLanes :many
+SELECT endpoint_id, tenant_id FROM lanes WHERE deleted LIMIT @most::int;
+
+-- name: TakeDeletedRows :many
+-- Rows of a deleted endpoint, to be failed.
+DELETE FROM queue q
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.state IN (0, 1, 2, 3) AND r.endpoint_id = @endpoint LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
+RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
+
+-- name: TakeExpiringRows :many
+-- Rows whose delivery or event lies before a day that is about to go.
+DELETE FROM queue q
+USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.delivery_id < @before OR r.event_id < @before LIMIT @most::int FOR UPDATE SKIP LOCKED) t
+WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
+RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
+
+-- name: FailDeliveries :many
+-- Ends deliveries whose queue rows are gone; the answer feeds the dead letters.
+UPDATE deliveries d SET status = 3, reason = @reason, settled_at = now()
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
+WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high
+RETURNING d.tenant_id, d.id, d.endpoint_id, d.event_type;
+
+-- name: RemoveLane :execrows
+DELETE FROM lanes l WHERE l.endpoint_id = @endpoint AND l.deleted AND l.owner IS NULL
+AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.state IN (0, 1, 2, 3) AND q.endpoint_id = l.endpoint_id);
+
+-- name: DropOldDeadLetters :execrows
+DELETE FROM dead_letters WHERE delivery_id < @before;
+
+-- name: DropOldCancellations :execrows
+DELETE FROM cancellations WHERE delivery_id < @before;
+
+-- name: LongestRetention :one
+-- Days that some tenant keeps its history: the platform's horizon.
+SELECT coalesce(max(retention_days), 90)::int FROM tenants;
+
+-- name: PendingVerifications :many
+-- Verifications that are due; the claim holds for a minute, so that a worker that dies gives it up.
+UPDATE verifications v SET tries = v.tries + 1, due_at = now() + interval '1 minute'
+FROM (SELECT p.tenant_id, p.id FROM verifications p WHERE p.state = 'pending' AND p.due_at <= now() ORDER BY p.due_at LIMIT @most::int FOR UPDATE SKIP LOCKED) due
+WHERE v.tenant_id = due.tenant_id AND v.id = due.id
+RETURNING v.tenant_id, v.id, v.endpoint_id, v.challenge, v.tries;
+
+-- name: FinishVerification :execrows
+UPDATE verifications SET state = @state, done_at = now(), last_status = sqlc.narg('last_status'), last_detail = @last_detail
+WHERE tenant_id = @tenant_id AND id = @id AND state = 'pending';
+
+-- name: PostponeVerification :exec
+UPDATE verifications SET due_at = now() + make_interval(secs => @seconds), last_status = sqlc.narg('last_status'), last_detail = @last_detail
+WHERE tenant_id = @tenant_id AND id = @id AND state = 'pending';
+
+-- name: ActivateEndpoint :one
+-- No row: the endpoint was changed, paused or deleted while it was being verified.
+UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
+RETURNING event_types, filter, channels;
+
+-- name: InsertActiveRevision :exec
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
+VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, @filter, @channels, 'active');
+
+-- name: PendingByAge :many
+-- How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
+-- bound that keeps the question cheap.
+SELECT (CASE WHEN q.age < interval '5 minutes' THEN 0 WHEN q.age < interval '1 hour' THEN 1 WHEN q.age < interval '24 hours' THEN 2 ELSE 3 END)::int AS bucket,
+	count(*) AS n,
+	count(*) FILTER (WHERE q.sendable) AS sendable,
+	coalesce(max(extract(epoch FROM q.ready_for)) FILTER (WHERE q.sendable), 0)::double precision AS lag_seconds
+FROM (
+	SELECT now() - posthorn.created_at(w.delivery_id) AS age, now() - coalesce(w.due_at, posthorn.created_at(w.delivery_id)) AS ready_for,
+		w.state = 0 AND NOT l.held AND NOT l.deleted AS sendable
+	FROM queue w JOIN lanes l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+) q
+GROUP BY 1;
+
+-- name: CountDeadLetters :one
+SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed LIMIT 100000) d;

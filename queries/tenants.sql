@@ -1,0 +1,38 @@
+-- Tenants. Lists and changes of any tenant run as the console role, the rest as the tenant itself.
+
+-- name: TenantState :one
+-- A platform key names its tenant: does it exist, and may it emit? No row: it does not exist.
+SELECT s.state::text AS state FROM (SELECT posthorn.tenant_state(@tenant_id) AS state) s WHERE s.state IS NOT NULL;
+
+-- name: InsertTenant :exec
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at)
+VALUES (@id, @name, @strict_types, @retention_days, @created_at);
+
+-- name: GetTenant :one
+SELECT * FROM tenants WHERE id = @tenant_id;
+
+-- name: LockTenant :one
+-- Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
+SELECT * FROM tenants WHERE id = @tenant_id FOR NO KEY UPDATE;
+
+-- name: UpdateTenant :one
+-- Strictness decides what the router accepts, so it makes a new version of the routes.
+UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days,
+	routing_version = routing_version + CASE WHEN strict_types <> @strict_types THEN 1 ELSE 0 END
+WHERE id = @tenant_id
+RETURNING *;
+
+-- name: SetTenantState :one
+UPDATE tenants SET state = @state, routing_version = routing_version + 1
+WHERE id = @tenant_id
+RETURNING *;
+
+-- name: BumpRouting :one
+-- Before a change of what routes, in its transaction: changes of one tenant's routes happen one after the other.
+UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id RETURNING routing_version;
+
+-- name: ListTenantsDown :many
+SELECT * FROM tenants WHERE id < @after ORDER BY id DESC LIMIT @most;
+
+-- name: ListTenantsUp :many
+SELECT * FROM tenants WHERE id > @after ORDER BY id LIMIT @most;

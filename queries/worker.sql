@@ -1,0 +1,302 @@
+-- What a worker does with lanes and the queue. It acts for all tenants, under the worker role.
+
+-- name: RegisterWorker :exec
+INSERT INTO workers (id, name) VALUES (@id, @name);
+
+-- name: Beat :execrows
+-- No row: somebody has declared this worker dead.
+UPDATE workers SET beat = beat + 1 WHERE id = @id AND NOT dead;
+
+-- name: LiveWorkers :many
+SELECT id, name, beat FROM workers WHERE NOT dead;
+
+-- name: LockSilentWorker :one
+-- Waits for the recorder transactions that hold the row, so that none of them commits after its worker is dead.
+SELECT id FROM workers WHERE id = @id AND beat = @beat AND NOT dead FOR UPDATE;
+
+-- name: MarkWorkerDead :exec
+UPDATE workers SET dead = true WHERE id = @id;
+
+-- name: FreeLanesOf :many
+-- The token bucket of a lane that changes hands without a release starts empty.
+UPDATE lanes SET owner = NULL, tokens = 0, released_at = now() WHERE owner = @worker RETURNING endpoint_id;
+
+-- name: RetireWorker :exec
+DELETE FROM workers WHERE id = @id;
+
+-- name: ForgetDeadWorkers :exec
+DELETE FROM workers WHERE dead AND started_at < now() - interval '1 day';
+
+-- name: AssertAlive :exec
+SELECT posthorn.assert_alive(@worker);
+
+-- name: LeaseLanes :many
+WITH free AS (
+	SELECT l.endpoint_id FROM lanes l
+	WHERE l.endpoint_id = ANY(@endpoints::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
+	FOR UPDATE SKIP LOCKED
+)
+UPDATE lanes l SET owner = @worker::uuid
+FROM free WHERE l.endpoint_id = free.endpoint_id
+RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens,
+	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
+	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds;
+
+-- name: ReleaseLanes :exec
+UPDATE lanes l SET owner = NULL, tokens = u.tokens, released_at = now()
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tokens::double precision[])) AS u(endpoint_id, tokens)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid;
+
+-- name: LaneRevs :many
+-- What the owner of lanes looks at once a second.
+SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = @worker::uuid;
+
+-- name: LaneEndpoints :many
+SELECT * FROM endpoints WHERE id = ANY(@endpoints::uuid[]);
+
+-- name: LaneSecrets :many
+-- Newest first.
+SELECT endpoint_id, id, sealed, expires_at FROM endpoint_secrets
+WHERE endpoint_id = ANY(@endpoints::uuid[]) AND (expires_at IS NULL OR expires_at > now())
+ORDER BY endpoint_id, created_at DESC, id DESC;
+
+-- name: RingWalk :many
+-- Steps through the lanes that have rows of a state, one index probe a lane however many rows it has, from where the last
+-- walk stopped. Rows without a lane were on their way into the queue when their endpoint was deleted.
+WITH RECURSIVE ring AS (
+	(SELECT q.endpoint_id, 1 AS n FROM queue q WHERE q.state = @state::smallint AND q.endpoint_id > @after::uuid ORDER BY q.endpoint_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT q.endpoint_id FROM queue q WHERE q.state = @state::smallint AND q.endpoint_id > ring.endpoint_id ORDER BY q.endpoint_id LIMIT 1),
+		ring.n + 1
+	FROM ring WHERE ring.endpoint_id IS NOT NULL AND ring.n < @steps::int
+)
+SELECT ring.endpoint_id::uuid AS endpoint_id, l.owner, coalesce(NOT l.held AND NOT l.deleted, false)::boolean AS open,
+	(l.endpoint_id IS NULL)::boolean AS orphaned
+FROM ring LEFT JOIN lanes l ON l.endpoint_id = ring.endpoint_id
+WHERE ring.endpoint_id IS NOT NULL
+ORDER BY ring.n;
+
+-- name: QueueTop :one
+-- The newest number drawn from the queue's sequence, by anybody, committed or not.
+SELECT coalesce(pg_sequence_last_value('queue_seq'::regclass), 0)::bigint;
+
+-- name: OwnXid :one
+-- Gives this transaction its number: greater than that of every transaction that drew from the sequence before.
+SELECT pg_current_xact_id()::text::bigint;
+
+-- name: OldestRunningXid :one
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
+
+-- name: ReadLanes :many
+-- The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
+SELECT q.seq, q.gen, q.attempts, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, coalesce(q.order_key, '')::text AS order_key
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@floors::bigint[]), unnest(@limits::int[])) AS l(endpoint_id, floor, most)
+CROSS JOIN LATERAL (
+	SELECT * FROM queue r
+	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL(@known::bigint[])
+	ORDER BY r.seq LIMIT l.most
+) q;
+
+-- name: ReadEvents :many
+-- Payloads of what was read, each event once, within the days concerned. Past a budget of bytes rows come without their
+-- data, marked as cut; the first never is. What is not in the answer is gone. The LIMIT keeps this a look-up by key,
+-- whatever the planner thinks of an empty partition.
+SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version,
+	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
+	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
+FROM (
+	SELECT e.*, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) WITH ORDINALITY AS u(tenant_id, created_at, id, n)
+	CROSS JOIN LATERAL (
+		SELECT * FROM events v
+		WHERE v.tenant_id = u.tenant_id AND v.created_at = u.created_at AND v.id = u.id AND v.created_at BETWEEN @low AND @high
+		LIMIT 1
+	) e
+) s;
+
+-- name: PromoteDue :many
+-- Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs.
+WITH due AS (
+	SELECT q.tenant_id, q.delivery_id FROM queue q
+	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > @since::timestamptz
+	ORDER BY q.due_at LIMIT @most::int
+	FOR UPDATE SKIP LOCKED
+)
+UPDATE queue q
+SET state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN q.state = 3 THEN nextval('queue_seq') ELSE q.seq END
+FROM due WHERE q.tenant_id = due.tenant_id AND q.delivery_id = due.delivery_id
+RETURNING q.endpoint_id, q.seq;
+
+-- name: PromoteArrivals :many
+-- New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
+WITH seen AS (
+	SELECT q.tenant_id, q.delivery_id, q.seq, NOT EXISTS (
+		SELECT 1 FROM queue p WHERE p.endpoint_id = q.endpoint_id AND p.order_key = q.order_key AND p.state <> 3 AND p.seq < q.seq) AS head
+	FROM queue q
+	WHERE q.state = 2 AND q.endpoint_id = @endpoint AND q.seq > @floor::bigint
+	ORDER BY q.seq LIMIT @most::int
+), promoted AS (
+	UPDATE queue q SET state = 0 FROM seen
+	WHERE seen.head AND q.tenant_id = seen.tenant_id AND q.delivery_id = seen.delivery_id AND q.state = 2
+	RETURNING q.seq
+)
+SELECT seen.seq, (promoted.seq IS NOT NULL)::boolean AS promoted
+FROM seen LEFT JOIN promoted ON promoted.seq = seen.seq
+ORDER BY seen.seq;
+
+-- name: PromoteKeys :many
+-- The next of each key whose head has gone.
+UPDATE queue q SET state = 0
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@keys::text[])) AS u(endpoint_id, order_key)
+CROSS JOIN LATERAL (
+	SELECT r.tenant_id, r.delivery_id, r.state FROM queue r
+	WHERE r.endpoint_id = u.endpoint_id AND r.order_key = u.order_key AND r.state <> 3
+	ORDER BY r.seq LIMIT 1
+) h
+WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND h.state = 2 AND q.state = 2
+RETURNING q.endpoint_id, q.seq;
+
+-- name: SweepKeys :many
+-- A new owner steps from key to key, not from row to row: the oldest row of each is ready, or waits for its retry.
+WITH RECURSIVE heads AS (
+	(SELECT q.order_key, q.tenant_id, q.delivery_id, q.state, 1 AS n FROM queue q
+	 WHERE q.endpoint_id = @endpoint AND q.order_key > @after::text AND q.state <> 3
+	 ORDER BY q.order_key, q.seq LIMIT 1)
+	UNION ALL
+	SELECT x.order_key, x.tenant_id, x.delivery_id, x.state, heads.n + 1
+	FROM heads CROSS JOIN LATERAL (
+		SELECT q.order_key, q.tenant_id, q.delivery_id, q.state FROM queue q
+		WHERE q.endpoint_id = @endpoint AND q.order_key > heads.order_key AND q.state <> 3
+		ORDER BY q.order_key, q.seq LIMIT 1) x
+	WHERE heads.n < @most::int
+), promoted AS (
+	UPDATE queue q SET state = 0 FROM heads
+	WHERE heads.state = 2 AND q.tenant_id = heads.tenant_id AND q.delivery_id = heads.delivery_id AND q.state = 2
+	RETURNING q.delivery_id
+)
+SELECT heads.order_key::text AS order_key, (promoted.delivery_id IS NOT NULL)::boolean AS promoted
+FROM heads LEFT JOIN promoted ON promoted.delivery_id = heads.delivery_id
+ORDER BY heads.n;
+
+-- name: SettleQueue :many
+-- Results that end a delivery take its row away, unless somebody changed it meanwhile: then they are late.
+SELECT s::uuid FROM posthorn.settle(@tenants::uuid[], @deliveries::uuid[], @gens::int[]) AS s;
+
+-- name: RescheduleQueue :many
+SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[]) AS s;
+
+-- name: RecordDeliveries :exec
+-- The rows are there, since their queue rows were: every one conflicts, and is found by the key. An UPDATE with a join
+-- would be planned, and planned badly for a day that has just begun.
+INSERT INTO deliveries AS d (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at)
+SELECT u.tenant_id, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type, u.status, u.reason, u.attempts, u.last_status, u.last_failure,
+	CASE WHEN u.status >= 2 THEN now() END
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@events::uuid[]),
+	unnest(@endpoints::uuid[]), unnest(@types::text[]), unnest(@statuses::smallint[]),
+	unnest(@reasons::smallint[]), unnest(@attempts::smallint[]), unnest(@last_statuses::smallint[]), unnest(@last_failures::smallint[]))
+	AS u(tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure)
+ON CONFLICT (tenant_id, created_at, id) DO UPDATE SET status = excluded.status, reason = excluded.reason, attempts = excluded.attempts,
+	last_status = excluded.last_status, last_failure = excluded.last_failure, settled_at = excluded.settled_at;
+
+-- name: RecordLateSuccess :many
+-- What really happened wins: a success that arrives after a cancel makes the delivery delivered.
+WITH late AS (
+	UPDATE deliveries d SET status = 2, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
+	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@attempts::smallint[]),
+		unnest(@last_statuses::smallint[])) AS u(tenant_id, created_at, id, attempts, last_status)
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high AND d.status = 4
+	RETURNING d.tenant_id, d.created_at, d.id
+), gone AS (
+	DELETE FROM cancellations c USING late WHERE c.tenant_id = late.tenant_id AND c.delivery_id = late.id
+)
+SELECT tenant_id, created_at, id FROM late;
+
+-- name: KnownAttempts :many
+-- Which attempts an earlier try of the same transaction recorded, its outcome unknown until now.
+SELECT a.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]))
+	AS u(tenant_id, delivery_id, created_at, id)
+JOIN attempts a ON a.tenant_id = u.tenant_id AND a.delivery_id = u.delivery_id AND a.created_at = u.created_at AND a.id = u.id
+WHERE a.created_at BETWEEN @low AND @high;
+
+-- name: InsertAttempts :exec
+INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us,
+	wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
+SELECT u.tenant_id, u.created_at, u.id, u.delivery_id, u.endpoint_id, u.number, u.late, u.status, u.failure, u.dns_us, u.connect_us,
+	u.tls_us, u.wait_us, u.read_us, u.total_us, u.url, u.format, u.signature, nullif(u.response_headers, ''), u.response_excerpt,
+	nullif(u.error, '')
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@deliveries::uuid[]),
+	unnest(@endpoints::uuid[]), unnest(@numbers::smallint[]), unnest(@late::boolean[]), unnest(@statuses::smallint[]),
+	unnest(@failures::smallint[]), unnest(@dns::int[]), unnest(@connect::int[]), unnest(@tls::int[]), unnest(@wait::int[]),
+	unnest(@read::int[]), unnest(@total::int[]), unnest(@urls::text[]), unnest(@formats::text[]), unnest(@signatures::text[]),
+	unnest(@headers::text[]), unnest(@excerpts::bytea[]), unnest(@errors::text[]))
+	AS u(tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us,
+		read_us, total_us, url, format, signature, response_headers, response_excerpt, error);
+
+-- name: InsertDeadLetters :exec
+-- Of a delivery whose event is gone the type is found with the delivery.
+INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
+	SELECT d.event_type FROM deliveries d
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@types::text[]),
+	unnest(@reasons::smallint[])) AS u(tenant_id, delivery_id, endpoint_id, event_type, reason)
+ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET reason = excluded.reason, failed_at = excluded.failed_at, replayed = false;
+
+-- name: EnterSettled :exec
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
+VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
+
+-- name: EnterStats :exec
+INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+VALUES (@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[]);
+
+-- name: DelayLanes :exec
+-- Retry-After: the whole lane waits, whoever owns it.
+UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[])) AS u(endpoint_id, wait_us)
+WHERE l.endpoint_id = u.endpoint_id;
+
+-- name: SaveHealth :exec
+INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since,
+	first_failure_at, last_failure_at, last_success_at)
+SELECT u.endpoint_id, u.tenant_id, u.failures, u.auth, u.unhealthy, u.tls, u.first, u.last, u.success
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tenants::uuid[]), unnest(@failures::int[]), unnest(@auths::int[]),
+	unnest(@unhealthy::timestamptz[]), unnest(@tls::timestamptz[]), unnest(@firsts::timestamptz[]), unnest(@lasts::timestamptz[]),
+	unnest(@successes::timestamptz[])) AS u(endpoint_id, tenant_id, failures, auth, unhealthy, tls, first, last, success)
+ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecutive_failures, auth_streak = excluded.auth_streak,
+	unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since, first_failure_at = excluded.first_failure_at,
+	last_failure_at = excluded.last_failure_at, last_success_at = greatest(h.last_success_at, excluded.last_success_at);
+
+-- name: LaneHealth :many
+SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);
+
+-- name: DisableEndpoint :one
+-- By Posthorn, not by a person. No row: it was not active any more.
+UPDATE endpoints SET status = 'disabled', status_reason = @reason, status_at = now(), updated_at = now()
+WHERE tenant_id = @tenant_id AND id = @id AND status = 'active' AND deleted_at IS NULL
+RETURNING event_types, filter, channels;
+
+-- name: LaneRevsOf :many
+-- The same for lanes that somebody has just notified of.
+SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
+
+-- name: LaneCounts :many
+-- How many lanes each live worker holds.
+SELECT w.id, count(l.endpoint_id) AS lanes FROM workers w LEFT JOIN lanes l ON l.owner = w.id WHERE NOT w.dead GROUP BY w.id;
+
+-- name: NextDue :one
+-- Seconds until the next retry or deferred event is due; null when there is none.
+SELECT extract(epoch FROM min(due_at) - now())::double precision AS seconds
+FROM (SELECT due_at FROM queue WHERE state IN (1, 3) AND due_at > @since::timestamptz ORDER BY due_at LIMIT 1) q;
+
+-- name: BumpRoutingVersion :one
+UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @id RETURNING routing_version;
+
+-- name: InsertSystemAudit :exec
+INSERT INTO audit_log (id, tenant_id, actor_kind, action, object_kind, object_id, reason)
+VALUES (@id, @tenant_id, 'system', @action, @object_kind, @object_id, @reason);
+
+-- name: InsertDisabledRevision :exec
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
+VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, @filter, @channels, 'disabled');
