@@ -1,0 +1,209 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+)
+
+// The schedule of housekeeping. Every worker looks; a chore that the database knows by name is done by one of them.
+const (
+	vacuumEvery     = 2 * time.Second
+	foldEvery       = 5 * time.Second
+	foldMost        = 2000
+	hoursEvery      = time.Minute
+	sweepEvery      = time.Second
+	sweepMost       = 500
+	gaugeEvery      = 15 * time.Second
+	expireEvery     = time.Minute
+	expireMost      = 10000
+	partitionsEvery = 10 * time.Minute
+	partitionsAhead = 7 * 24 * time.Hour
+)
+
+// keepOrder runs the housekeeping until the context ends: each chore in a loop of its own, so that a slow one delays no
+// other.
+func (w *Worker) keepOrder(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	for _, c := range []struct {
+		name  string
+		every time.Duration
+		do    func(context.Context) error
+	}{
+		{"vacuum", vacuumEvery, w.vacuum},
+		{"fold the ledger", foldEvery, w.fold},
+		{"fold the hours", hoursEvery, func(ctx context.Context) error {
+			_, err := w.db.Chore(ctx, "fold hours", hoursEvery, func(q *db.Queries) error { return q.FoldHours(ctx) })
+			return err
+		}},
+		{"fail deliveries of deleted endpoints", sweepEvery, w.sweepDeleted},
+		{"expire idempotency keys", expireEvery, w.expireKeys},
+		{"partitions", partitionsEvery, w.partitions},
+		{"gauges", gaugeEvery, w.gauges},
+		{"forget dead workers", time.Hour, func(ctx context.Context) error {
+			return w.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
+		}},
+	} {
+		group.Go(func() {
+			for {
+				if err := c.do(ctx); err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+					w.log.Warn("housekeeping failed", "chore", c.name, "error", err)
+				}
+				if !sleep(ctx, c.every) {
+					return
+				}
+			}
+		})
+	}
+}
+
+// vacuum clears dead rows where there are many.
+func (w *Worker) vacuum(ctx context.Context) error {
+	return w.db.VacuumWhereDead(ctx, 2000, "queue", "ledger", "lanes", "books", "endpoint_stats", "endpoint_health")
+}
+
+// fold moves the ledger into the books and roll-ups.
+func (w *Worker) fold(ctx context.Context) error {
+	for {
+		var n int64
+		if _, err := w.db.Chore(ctx, "fold", 0, func(q *db.Queries) (err error) {
+			n, err = q.FoldLedger(ctx, foldMost)
+			return err
+		}); err != nil || n < foldMost {
+			return err
+		}
+	}
+}
+
+// sweepDeleted ends what waits for deleted endpoints, and their lanes.
+func (w *Worker) sweepDeleted(ctx context.Context) error {
+	var lanes []db.DeletedLanesRow
+	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		lanes, err = q.DeletedLanes(ctx, 100)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		if err := w.failQueued(ctx, l.EndpointID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failQueued ends all that waits for an endpoint that is no more, and removes its lane.
+func (w *Worker) failQueued(ctx context.Context, endpoint id.UUID) error {
+	for {
+		if n, err := w.db.FailDeletedEndpoint(ctx, endpoint, sweepMost); err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+func (w *Worker) expireKeys(ctx context.Context) error {
+	for {
+		var n int64
+		if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+			n, err = q.ExpireIdempotencyKeys(ctx, expireMost)
+			return err
+		}); err != nil || n < expireMost {
+			return err
+		}
+	}
+}
+
+// partitions makes the days ahead and drops those that no tenant keeps any more, after ending what still points there.
+func (w *Worker) partitions(ctx context.Context) error {
+	now, err := w.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	// A day back: an id may be from the other side of midnight.
+	if _, err := w.db.MakePartitions(ctx, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
+		return err
+	}
+	return w.Retire(ctx, now)
+}
+
+// Retire drops the days that lie before the platform's horizon as seen at now.
+func (w *Worker) Retire(ctx context.Context, now time.Time) error {
+	var keep int32
+	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		if keep, err = q.LongestRetention(ctx); err != nil {
+			return err
+		}
+		_, err = q.DropOldStats(ctx, keep)
+		return err
+	}); err != nil {
+		return err
+	}
+	days, err := w.db.PartitionDays(ctx)
+	if err != nil {
+		return err
+	}
+	horizon := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -int(keep))
+	for _, day := range days {
+		if !day.Before(horizon) {
+			break
+		}
+		end := day.AddDate(0, 0, 1)
+		for {
+			n, err := w.db.FailBefore(ctx, end, sweepMost)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if err := w.db.DropDay(ctx, day); err != nil {
+			return err
+		}
+		if err := w.db.Worker(ctx, func(q *db.Queries) error {
+			if _, err := q.DropOldDeadLetters(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			_, err := q.DropOldCancellations(ctx, db.FirstID(end))
+			return err
+		}); err != nil {
+			return err
+		}
+		w.log.Info("day dropped", "day", day.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// gauges counts what waits.
+func (w *Worker) gauges(ctx context.Context) error {
+	var byAge []db.PendingByAgeRow
+	var dead int64
+	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		if byAge, err = q.PendingByAge(ctx); err != nil {
+			return err
+		}
+		dead, err = q.CountDeadLetters(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	counts := [len(ages)]int64{}
+	var sendable int64
+	var lag float64
+	for _, a := range byAge {
+		counts[a.Bucket] = a.N
+		sendable += a.Sendable
+		lag = max(lag, a.LagSeconds)
+	}
+	w.metrics.outbox.Set(float64(sendable))
+	w.metrics.lag.Set(lag)
+	for i, label := range ages {
+		w.metrics.pending.WithLabelValues(label).Set(float64(counts[i]))
+	}
+	w.metrics.dead.Set(float64(dead))
+	return nil
+}

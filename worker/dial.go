@@ -1,0 +1,155 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+)
+
+// Limits of the phases before a request can be written.
+const (
+	dnsTimeout     = 5 * time.Second
+	connectTimeout = 5 * time.Second
+	tlsTimeout     = 5 * time.Second
+)
+
+// dialError says in which phase a connection failed. Text is for tenants and never names an address.
+type dialError struct {
+	failure delivery.Failure
+	text    string
+	cause   error
+}
+
+func (e *dialError) Error() string { return e.text }
+func (e *dialError) Unwrap() error { return e.cause }
+
+// phases gathers when what happened in one attempt, in microseconds since it began; 0: did not happen. A dial may go on
+// after the request that asked for it has found another connection, hence the atomics.
+type phases struct {
+	began                             time.Time
+	plain                             bool // the URL is http
+	dns, connected, tlsBegun, tlsDone atomic.Int64
+	got, wrote, firstByte             atomic.Int64
+	resolving                         atomic.Bool
+}
+
+func (p *phases) mark(at *atomic.Int64) { at.Store(max(time.Since(p.began).Microseconds(), 1)) }
+
+type phasesKey struct{}
+
+// guard dials for outbound requests: it resolves the name once, has the policy judge the whole answer, and dials an
+// address that was judged. The control hook judges again what the kernel is asked to connect to, and fails closed.
+type guard struct {
+	policy   egress.Policy
+	resolver *net.Resolver
+}
+
+func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	p, _ := ctx.Value(phasesKey{}).(*phases)
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil || host == "" {
+		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+	}
+	addrs, err := g.resolve(ctx, p, host)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.policy.CheckAnswer(addrs, uint16(port)); err != nil {
+		return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	dialer := &net.Dialer{ControlContext: g.control(p), KeepAlive: 30 * time.Second}
+	for _, a := range addrs {
+		var conn net.Conn
+		if conn, err = dialer.DialContext(ctx, network, netip.AddrPortFrom(a, uint16(port)).String()); err == nil {
+			if p != nil {
+				p.mark(&p.connected)
+			}
+			return conn, nil
+		}
+		if errors.Is(err, egress.ErrBlocked) {
+			return nil, &dialError{delivery.FailBlocked, "blocked address", err}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, &dialError{delivery.FailConnect, connectText(err), err}
+}
+
+func connectText(err error) string {
+	var network net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return "no connection in time"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "host unreachable"
+	}
+	return "could not connect"
+}
+
+func (g *guard) resolve(ctx context.Context, p *phases, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
+	defer cancel()
+	if p != nil {
+		p.resolving.Store(true)
+	}
+	// The final dot keeps the resolver's search list out of it.
+	addrs, err := g.resolver.LookupNetIP(ctx, "ip", host+".")
+	if p != nil {
+		p.mark(&p.dns)
+	}
+	if err != nil {
+		return nil, &dialError{delivery.FailDNS, dnsText(err), err}
+	}
+	for i := range addrs {
+		addrs[i] = addrs[i].Unmap()
+	}
+	return addrs, nil
+}
+
+func dnsText(err error) string {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &dns) && dns.IsTimeout:
+		return "the name server did not answer in time"
+	}
+	return "the host name could not be resolved"
+}
+
+// control runs between socket and connect, with the address that the kernel will get.
+func (g *guard) control(p *phases) func(context.Context, string, string, syscall.RawConn) error {
+	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return egress.ErrBlocked
+		}
+		if err := g.policy.CheckAddr(ap); err != nil {
+			return err
+		}
+		if p != nil && p.plain && !g.policy.PlainHTTP(ap) {
+			return egress.ErrBlocked
+		}
+		return nil
+	}
+}

@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"sync"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// eventCache keeps the payloads of recent events, so that an event is read once however many endpoints it goes to, and
+// not at all where it was emitted through this very process. Oldest out first.
+type eventCache struct {
+	mu    sync.Mutex
+	byID  map[id.UUID]*payload
+	order []id.UUID
+	head  int
+	bytes int64
+}
+
+const eventCacheBytes = 12 << 20
+
+// payload is an event in memory, with its body as receivers get it. The body depends on nothing but the event and the
+// format, so an event that goes to ten endpoints is rendered once.
+type payload struct {
+	*db.Event
+	mu     sync.Mutex
+	format signature.Format
+	body   []byte
+}
+
+// render returns the body in a format; it must not be changed. The last format is kept.
+func (p *payload) render(f signature.Format, m signature.Message) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.body == nil || p.format != f {
+		p.format, p.body = f, signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
+	}
+	return p.body
+}
+
+func newEventCache() *eventCache { return &eventCache{byID: map[id.UUID]*payload{}} }
+
+// overhead is what an entry weighs besides its data.
+const overhead = 400
+
+func (c *eventCache) add(events []*payload) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range events {
+		if _, known := c.byID[e.ID]; known || len(e.Data) > eventCacheBytes/8 {
+			continue
+		}
+		c.byID[e.ID] = e
+		c.order = append(c.order, e.ID)
+		c.bytes += 2*int64(len(e.Data)) + overhead
+	}
+	for c.bytes > eventCacheBytes && c.head < len(c.order) {
+		u := c.order[c.head]
+		c.head++
+		c.bytes -= 2*int64(len(c.byID[u].Data)) + overhead
+		delete(c.byID, u)
+	}
+	if c.head > len(c.order)/2 {
+		c.order = append(c.order[:0], c.order[c.head:]...)
+		c.head = 0
+	}
+}
+
+// find returns the known events and a list of those that must be read.
+func (c *eventCache) find(rows []db.ReadLanesRow) (known map[id.UUID]*payload, missing []db.EventRef) {
+	known = make(map[id.UUID]*payload, len(rows))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range rows {
+		u := rows[i].EventID
+		if _, asked := known[u]; asked {
+			continue
+		}
+		e := c.byID[u]
+		known[u] = e
+		if e == nil {
+			missing = append(missing, db.EventRef{TenantID: rows[i].TenantID, ID: u})
+		}
+	}
+	return known, missing
+}

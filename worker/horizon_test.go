@@ -1,0 +1,194 @@
+package worker
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// transaction is one of the model's: it takes its number, draws from the sequence, and ends.
+type transaction struct {
+	xid   int64 // 0: has none yet
+	drawn []int64
+	ended bool
+}
+
+// model is as much of PostgreSQL as the horizon rests on.
+type model struct {
+	nextXid, top int64
+	running      []*transaction
+	committed    map[int64]bool // rows that a snapshot of now would show
+	rows         map[int64]bool // rows that are or will be committed
+}
+
+// oldest is what pg_snapshot_xmin says: the smallest number of a transaction that runs, or the next to be given.
+func (m *model) oldest() int64 {
+	o := m.nextXid
+	for _, t := range m.running {
+		if t.xid != 0 {
+			o = min(o, t.xid)
+		}
+	}
+	return o
+}
+
+func (m *model) number(t *transaction) {
+	if t.xid == 0 {
+		t.xid = m.nextXid
+		m.nextXid++
+	}
+}
+
+// reader is the worker's own transaction on its way through ReadLanes; others go on between any two of its steps.
+type reader struct {
+	step             int
+	own              *transaction
+	top, xid, oldest int64
+	settled          int64
+	snapshot         map[int64]bool
+}
+
+// checkHorizon runs transactions and readers in any order and fails when a reader that was told that everything up to a
+// number is settled could not see a row up to there which was committed later. faulty transactions draw before they have
+// a number, as they must not.
+func checkHorizon(t *rapid.T, faulty bool) (violated bool) {
+	m := &model{nextXid: 100, committed: map[int64]bool{}, rows: map[int64]bool{}}
+	var h horizon
+	var r reader
+	blind := map[int64]bool{} // numbers that some reader was told are settled, and did not see
+	run := func(tx *transaction, commit bool) {
+		tx.ended = true
+		for i, other := range m.running {
+			if other == tx {
+				m.running = append(m.running[:i], m.running[i+1:]...)
+				break
+			}
+		}
+		if !commit {
+			return
+		}
+		for _, n := range tx.drawn {
+			m.committed[n] = true
+			if blind[n] {
+				violated = true
+			}
+		}
+	}
+	read := func() {
+		switch r.step {
+		case 0:
+			r = reader{own: &transaction{}, top: m.top}
+			m.running = append(m.running, r.own)
+		case 1:
+			m.number(r.own)
+			r.xid = r.own.xid
+		case 2:
+			r.oldest = m.oldest()
+		case 3:
+			r.snapshot = make(map[int64]bool, len(m.committed))
+			for n := range m.committed {
+				r.snapshot[n] = true
+			}
+			r.settled = h.observe(r.top, r.xid, r.oldest)
+			for n := int64(1); n <= r.settled; n++ {
+				if !r.snapshot[n] {
+					blind[n] = true // fine, unless it is committed from now on
+				}
+			}
+		case 4:
+			run(r.own, true)
+			r.step = -1
+		}
+		r.step++
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"begin": func(t *rapid.T) {
+			if len(m.running) > 6 {
+				t.Skip("enough")
+			}
+			m.running = append(m.running, &transaction{})
+		},
+		"number": func(t *rapid.T) { m.number(m.pick(t, r.own)) },
+		"draw": func(t *rapid.T) {
+			tx := m.pick(t, r.own)
+			if !faulty {
+				m.number(tx)
+			}
+			m.top++
+			tx.drawn = append(tx.drawn, m.top)
+		},
+		"end": func(t *rapid.T) {
+			tx := m.pick(t, r.own)
+			if faulty {
+				m.number(tx)
+			}
+			run(tx, rapid.Bool().Draw(t, "commit"))
+		},
+		"read": func(*rapid.T) { read() },
+	})
+	return violated
+}
+
+// pick chooses a running transaction that is not the reader's.
+func (m *model) pick(t *rapid.T, own *transaction) *transaction {
+	var others []*transaction
+	for _, tx := range m.running {
+		if tx != own {
+			others = append(others, tx)
+		}
+	}
+	if len(others) == 0 {
+		t.Skip("none runs")
+	}
+	return others[rapid.IntRange(0, len(others)-1).Draw(t, "transaction")]
+}
+
+func TestNoRowUpToTheHorizonIsCommittedUnseen(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		if checkHorizon(t, false) {
+			t.Fatal("a row was committed below the horizon of a reader that did not see it")
+		}
+	})
+}
+
+// The rule that every transaction has its number before it draws one of the queue's is what the horizon rests on: the
+// check must notice where it is broken.
+func TestTheHorizonsCheckNoticesADrawBeforeTheNumber(t *testing.T) {
+	t.Parallel()
+	found := false
+	for seed := range 200 {
+		// A run of its own, which neither fails nor shrinks.
+		gen := rapid.Custom(func(t *rapid.T) bool { return checkHorizon(t, true) })
+		if found = gen.Example(seed); found {
+			break
+		}
+	}
+	if !found {
+		t.Error("the check would not notice")
+	}
+}
+
+func TestTheHorizonMovesUpAndIsBounded(t *testing.T) {
+	t.Parallel()
+	var h horizon
+	if got := h.observe(10, 100, 100); got != 10 {
+		t.Errorf("settled up to %d with nothing running, want 10", got)
+	}
+	// A transaction that began before and does not end.
+	for i := range int64(10 * maxSamples) {
+		if got := h.observe(11+i, 101+i, 50); got != 10 {
+			t.Fatalf("settled up to %d past a transaction that runs", got)
+		}
+	}
+	if len(h.samples) > maxSamples {
+		t.Errorf("%d samples are kept", len(h.samples))
+	}
+	last := int64(10*maxSamples - 1)
+	if got := h.observe(12+last, 102+last, 102+last); got != 12+last {
+		t.Errorf("settled up to %d after its end, want %d", got, 12+last)
+	}
+	if got := h.observe(5, 200000000, 200000000); got != 12+last {
+		t.Errorf("the horizon went back to %d", got)
+	}
+}

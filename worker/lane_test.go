@@ -1,0 +1,316 @@
+package worker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// row is a queue row of the model; who has committed it sees it.
+type row struct {
+	seq       int64
+	lane      id.UUID
+	dlv       id.UUID
+	committed bool
+	ready     bool // not scheduled for a retry
+	flying    bool // a request is under way
+}
+
+// queueModel stands for the database, and for the world that a dispatcher works in.
+type queueModel struct {
+	t        *rapid.T
+	d        *dispatcher
+	lanes    []id.UUID
+	rows     map[int64]*row
+	top      int64
+	unsaid   []id.UUID // committed, not announced yet
+	flying   []*job
+	ended    []*job // finished, not recorded yet
+	again    map[int64]bool
+	reading  *db.LaneRead
+	planned  []*lane
+	found    []db.ReadLanesRow
+	settled  int64
+	snapshot bool
+	rev      int64
+	started  int
+}
+
+func newQueueModel(t *rapid.T) *queueModel {
+	m := &queueModel{t: t, rows: map[int64]*row{}, again: map[int64]bool{}, rev: 1}
+	m.d = newDispatcher(m.start, func() {}, func() bool { return true })
+	tenant := db.NewID()
+	for range 2 {
+		ep := db.NewID()
+		m.lanes = append(m.lanes, ep)
+		m.d.install(db.Leased{LeaseLanesRow: db.LeaseLanesRow{EndpointID: ep, TenantID: tenant, Rev: 1}}, &target{maxInFlight: 3}, time.Now())
+	}
+	return m
+}
+
+func (m *queueModel) start(j *job) {
+	r := m.rows[j.seq]
+	switch {
+	case r == nil:
+		m.t.Fatalf("row %d is sent and no longer there", j.seq)
+	case r.flying:
+		m.t.Fatalf("row %d is sent twice at once", j.seq)
+	case !r.ready:
+		m.t.Fatalf("row %d is sent before its time", j.seq)
+	}
+	r.flying = true
+	m.started++
+	m.flying = append(m.flying, j)
+}
+
+func (m *queueModel) insert() {
+	m.top++
+	m.rows[m.top] = &row{seq: m.top, lane: m.lanes[int(m.top)%len(m.lanes)], dlv: db.NewID(), ready: true}
+}
+
+func (m *queueModel) commit(r *row) {
+	r.committed = true
+	m.unsaid = append(m.unsaid, r.lane)
+}
+
+func (m *queueModel) announce() {
+	m.d.wake(m.unsaid)
+	m.unsaid = nil
+}
+
+func (m *queueModel) plan() {
+	read, lanes := m.d.plan()
+	if len(lanes) > 0 {
+		m.reading, m.planned, m.snapshot = &read, lanes, false
+	}
+}
+
+// look is the moment of the read's snapshot.
+func (m *queueModel) look() {
+	m.snapshot, m.found = true, nil
+	for i, ep := range m.reading.Endpoints {
+		n := int32(0)
+		for seq := m.reading.Floors[i] + 1; seq <= m.top && n < m.reading.Limits[i]; seq++ {
+			r := m.rows[seq]
+			if r == nil || r.lane != ep || !r.committed || !r.ready || slices.Contains(m.reading.Known, seq) {
+				continue
+			}
+			n++
+			m.found = append(m.found, db.ReadLanesRow{Seq: seq, EndpointID: ep, DeliveryID: r.dlv, EventID: r.dlv})
+		}
+	}
+	highest := int64(0)
+	for highest < m.top && (m.rows[highest+1] == nil || m.rows[highest+1].committed) {
+		highest++
+	}
+	m.settled = highest
+}
+
+func (m *queueModel) take(settled int64) {
+	events := map[id.UUID]*payload{}
+	for _, r := range m.found {
+		events[r.EventID] = &payload{Event: &db.Event{ID: r.EventID, Data: []byte("{}")}}
+	}
+	m.d.take(m.planned, *m.reading, m.found, events, nil, settled, id.UUID{})
+	m.reading = nil
+	m.d.kick()
+}
+
+// finish ends a request; its result waits for the recorder.
+func (m *queueModel) finish(i int, again bool) {
+	j := m.flying[i]
+	m.flying = slices.Delete(m.flying, i, i+1)
+	m.ended = append(m.ended, j)
+	m.again[j.seq] = again
+	decision := delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}
+	if again {
+		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
+	}
+	if next, _ := m.d.finished(j, decision, delivery.Result{Status: 200}, time.Now()); next != nil {
+		m.start(next)
+	}
+}
+
+func (m *queueModel) record() {
+	for _, j := range m.ended {
+		r := m.rows[j.seq]
+		r.flying = false
+		if m.again[j.seq] {
+			r.ready = false
+		} else {
+			delete(m.rows, j.seq)
+		}
+	}
+	m.d.settled(m.ended)
+	m.ended = nil
+}
+
+func (m *queueModel) promote(r *row) {
+	r.ready = true
+	m.d.promoted(map[id.UUID]int64{r.lane: r.seq})
+}
+
+// those are the rows of which something is true, in order.
+func (m *queueModel) those(of func(*row) bool) (list []*row) {
+	for seq := int64(1); seq <= m.top; seq++ {
+		if r := m.rows[seq]; r != nil && of(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (m *queueModel) one(of func(*row) bool, label string) *row {
+	list := m.those(of)
+	if len(list) == 0 {
+		m.t.Skip("none")
+	}
+	return list[rapid.IntRange(0, len(list)-1).Draw(m.t, label)]
+}
+
+// drain lets everything come to its end without a surprise.
+func (m *queueModel) drain() {
+	for _, r := range m.those(func(r *row) bool { return !r.committed }) {
+		m.commit(r)
+	}
+	m.announce()
+	for range 10*len(m.rows) + 50 {
+		if m.reading == nil {
+			m.plan()
+		}
+		if m.reading != nil {
+			if !m.snapshot {
+				m.look()
+			}
+			m.take(m.settled)
+		}
+		m.d.kick()
+		for len(m.flying) > 0 {
+			m.finish(0, false)
+		}
+		m.record()
+		for _, r := range m.those(func(r *row) bool { return !r.ready }) {
+			m.promote(r)
+		}
+	}
+}
+
+// Whatever the order of commits, announcements, reads, results, retries and changes: every row is sent, none twice at once,
+// and none that is not there to be sent.
+func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newQueueModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"insert": func(t *rapid.T) {
+				for range rapid.IntRange(1, 12).Draw(t, "rows") {
+					m.insert()
+				}
+			},
+			"commit":   func(*rapid.T) { m.commit(m.one(func(r *row) bool { return !r.committed }, "row")) },
+			"announce": func(*rapid.T) { m.announce() },
+			"plan": func(t *rapid.T) {
+				if m.reading != nil {
+					t.Skip("a read is under way")
+				}
+				m.plan()
+			},
+			"look": func(t *rapid.T) {
+				if m.reading == nil || m.snapshot {
+					t.Skip("nothing to look at")
+				}
+				m.look()
+			},
+			"take": func(t *rapid.T) {
+				if m.reading == nil || !m.snapshot {
+					t.Skip("nothing was read")
+				}
+				// What is known to be settled may be less than what is.
+				m.take(max(m.settled-rapid.Int64Range(0, 5).Draw(t, "behind"), 0))
+			},
+			"break off": func(t *rapid.T) {
+				if m.reading == nil {
+					t.Skip("nothing to break off")
+				}
+				m.d.abandon(m.planned)
+				m.reading = nil
+			},
+			"finish": func(t *rapid.T) {
+				if len(m.flying) == 0 {
+					t.Skip("none flies")
+				}
+				m.finish(rapid.IntRange(0, len(m.flying)-1).Draw(t, "job"), rapid.Bool().Draw(t, "again"))
+			},
+			"record":  func(*rapid.T) { m.record() },
+			"promote": func(*rapid.T) { m.promote(m.one(func(r *row) bool { return !r.ready }, "row")) },
+			"change": func(t *rapid.T) {
+				m.rev++
+				m.d.retarget(rapid.SampledFrom(m.lanes).Draw(t, "lane"), m.rev, &target{maxInFlight: 3}, time.Now())
+			},
+			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
+			"cancel": func(*rapid.T) {
+				r := m.one(func(r *row) bool { return r.committed && !r.flying }, "row")
+				delete(m.rows, r.seq)
+				m.rev++
+				m.d.retarget(r.lane, m.rev, &target{maxInFlight: 3}, time.Now())
+			},
+			"from head": func(*rapid.T) { m.d.fromHead(m.lanes, false) },
+		})
+		m.drain()
+		if left := m.those(func(*row) bool { return true }); len(left) > 0 {
+			text := ""
+			for _, r := range left {
+				text += fmt.Sprintf(" %d", r.seq)
+			}
+			t.Fatalf("rows%s of %d are never sent", text, m.top)
+		}
+		m.d.mu.Lock()
+		defer m.d.mu.Unlock()
+		if m.d.rows != 0 || m.d.bytes != 0 || m.d.inFlight != 0 {
+			t.Fatalf("%d rows, %d bytes and %d requests are counted and not there", m.d.rows, m.d.bytes, m.d.inFlight)
+		}
+	})
+}
+
+func TestADroppedLaneGivesBackItsRoom(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newQueueModel(t)
+		for range rapid.IntRange(1, 30).Draw(t, "rows") {
+			m.insert()
+			m.commit(m.rows[m.top])
+		}
+		m.announce()
+		m.plan()
+		m.look()
+		if rapid.Bool().Draw(t, "taken") {
+			m.take(m.settled)
+			for range rapid.IntRange(0, len(m.flying)).Draw(t, "finished") {
+				m.finish(0, false)
+			}
+			if rapid.Bool().Draw(t, "recorded") {
+				m.record()
+			}
+			if rapid.Bool().Draw(t, "reading") {
+				m.plan()
+			}
+		}
+		m.d.reset()
+		for len(m.flying) > 0 {
+			m.finish(0, false)
+		}
+		m.d.settled(m.ended)
+		m.d.mu.Lock()
+		defer m.d.mu.Unlock()
+		if m.d.rows != 0 || m.d.bytes != 0 || m.d.inFlight != 0 {
+			t.Fatalf("%d rows, %d bytes and %d requests are counted and not there", m.d.rows, m.d.bytes, m.d.inFlight)
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+)
+
+// The fence. A worker beats; the others judge it by a beat that does not change, on their own monotonic clocks.
+const (
+	beatEvery    = 5 * time.Second
+	deadAfter    = 30 * time.Second
+	sendWithin   = 20 * time.Second // of the last beat that was acknowledged: well before anybody may call us dead
+	registerWait = time.Second
+)
+
+// membership is this worker's place among the workers of its database.
+type membership struct {
+	mu       sync.Mutex
+	current  id.UUID // zero: not registered
+	lastBeat time.Time
+	alone    bool                 // no other worker lives
+	others   map[id.UUID]*silence // the last beat seen of each
+	looked   time.Time            // when they were last seen
+}
+
+type silence struct {
+	beat  int64
+	since time.Time
+}
+
+// id is this worker's present name; it changes when it was declared dead and registered anew.
+func (w *Worker) id() id.UUID {
+	w.member.mu.Lock()
+	defer w.member.mu.Unlock()
+	return w.member.current
+}
+
+// mayLive reports whether nobody can have called this worker dead yet: requests may start.
+func (m *membership) mayLive() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.current.IsZero() && time.Since(m.lastBeat) < sendWithin
+}
+
+func (m *membership) isAlone() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.alone
+}
+
+// register makes this worker known under a new id, as often as it takes.
+func (w *Worker) register(ctx context.Context) error {
+	for {
+		began := time.Now()
+		u := db.NewID()
+		err := w.db.Worker(ctx, func(q *db.Queries) error {
+			return q.RegisterWorker(ctx, db.RegisterWorkerParams{ID: u, Name: w.name})
+		})
+		if err == nil {
+			w.member.mu.Lock()
+			w.member.current, w.member.lastBeat = u, began
+			w.member.mu.Unlock()
+			w.log.Info("worker registered", "worker", id.Worker.Format(u), "name", w.name)
+			w.judge(ctx)
+			return nil
+		}
+		w.log.Warn("worker could not register; trying again", "error", err)
+		if !sleep(ctx, registerWait) {
+			return ctx.Err()
+		}
+	}
+}
+
+// beat keeps this worker alive and looks after the others until the context ends.
+func (w *Worker) beat(ctx context.Context) {
+	for sleep(ctx, beatEvery) {
+		began, me := time.Now(), w.id()
+		// A beat that takes longer than its interval is as good as none.
+		attempt, cancel := context.WithTimeout(ctx, beatEvery)
+		var rows int64
+		err := w.db.Worker(attempt, func(q *db.Queries) (err error) {
+			rows, err = q.Beat(attempt, me)
+			return err
+		})
+		cancel()
+		switch {
+		case err != nil:
+			w.log.Warn("beat failed", "error", err)
+		case rows == 0:
+			w.died(me)
+			if w.register(ctx) != nil {
+				return
+			}
+		default:
+			w.member.mu.Lock()
+			w.member.lastBeat = began
+			w.member.mu.Unlock()
+			w.dispatch.kick() // sends that waited for a beat
+			w.judge(ctx)
+		}
+	}
+}
+
+// died forgets everything that this worker held under an id that was declared dead.
+func (w *Worker) died(epoch id.UUID) {
+	w.member.mu.Lock()
+	if w.member.current != epoch || epoch.IsZero() {
+		w.member.mu.Unlock()
+		return
+	}
+	w.member.current = id.UUID{}
+	w.member.mu.Unlock()
+	w.log.Error("this worker was declared dead: it drops its lanes and registers anew", "worker", id.Worker.Format(epoch))
+	w.dispatch.reset()
+}
+
+// judge declares workers dead whose beat has not changed for too long, and frees their lanes.
+func (w *Worker) judge(ctx context.Context) {
+	attempt, cancel := context.WithTimeout(ctx, beatEvery)
+	defer cancel()
+	var live []db.LiveWorkersRow
+	if err := w.db.Worker(attempt, func(q *db.Queries) (err error) {
+		live, err = q.LiveWorkers(attempt)
+		return err
+	}); err != nil {
+		return
+	}
+	for _, silent := range w.member.observe(live, time.Now()) {
+		freed, done, err := w.db.DeclareDead(attempt, silent.ID, silent.Beat)
+		if err != nil || !done {
+			continue
+		}
+		w.log.Warn("worker declared dead", "worker", id.Worker.Format(silent.ID), "name", silent.Name, "lanes", len(freed))
+		w.dispatch.wake(freed)
+	}
+}
+
+// observe takes in the beats of all workers and returns those that have been silent for too long. Silence counts while
+// this worker listens: after a time in which the database was away from all of them, or in which this one was frozen, a
+// beat that has not changed says nothing.
+func (m *membership) observe(live []db.LiveWorkersRow, now time.Time) (silent []db.LiveWorkersRow) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	listened := now.Sub(m.looked) < deadAfter/2
+	m.looked = now
+	seen := make(map[id.UUID]*silence, len(live))
+	for _, l := range live {
+		if l.ID == m.current {
+			continue
+		}
+		s := m.others[l.ID]
+		if s == nil || s.beat != l.Beat || !listened {
+			s = &silence{beat: l.Beat, since: now}
+		}
+		seen[l.ID] = s
+		if now.Sub(s.since) >= deadAfter {
+			silent = append(silent, l)
+		}
+	}
+	m.others = seen
+	m.alone = len(seen) == 0
+	return silent
+}

@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+)
+
+// metrics are the engine's, under the names that readers of the field expect.
+type metrics struct {
+	attempts *prometheus.CounterVec
+	latency  prometheus.Histogram
+	late     prometheus.Counter
+	disabled *prometheus.CounterVec
+	pending  *prometheus.GaugeVec
+	dead     prometheus.Gauge
+	outbox   prometheus.Gauge
+	lag      prometheus.Gauge
+	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
+}
+
+// maxTypes bounds the labels that tenants' event types make; further types are counted as "other".
+const maxTypes = 200
+
+func newMetrics(r prometheus.Registerer) *metrics {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "attempts_total", Help: "Requests made to endpoints.",
+		}, []string{"event_type", "http_status_class", "outcome", "tier"}),
+		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "attempt_latency_seconds", Help: "Time from the start of a request to the end of its answer.",
+			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30},
+		}),
+		late: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "attempts_late_total", Help: "Results that came after their delivery had moved on, and changed nothing.",
+		}),
+		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "endpoints_disabled_total", Help: "Endpoints switched off by Posthorn.",
+		}, []string{"reason"}),
+		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "deliveries_pending", Help: "Deliveries that wait, by age; counted up to 200,000.",
+		}, []string{"age"}),
+		dead: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
+		}),
+		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_size", Help: "Deliveries that are ready to be sent to endpoints that receive; counted up to 200,000.",
+		}),
+		lag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_lag_seconds", Help: "How long the oldest of them has been ready.",
+		}),
+		known: map[string]struct{}{},
+	}
+	if r != nil {
+		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag)
+	}
+	return m
+}
+
+// ages are the labels of deliveries_pending, in the order of the query.
+var ages = [...]string{"<5m", "<1h", "<24h", ">24h"}
+
+func (m *metrics) count(o *db.Outcome, late bool) {
+	if late {
+		m.late.Inc()
+	}
+	if o.Attempt == nil {
+		return
+	}
+	m.latency.Observe((time.Duration(o.Attempt.Total) * time.Microsecond).Seconds())
+	m.attempts.WithLabelValues(m.typeLabel(o.EventType), statusClass(o.Result), o.Decision.Status.String(), tier(o.Attempts)).Inc()
+}
+
+func (m *metrics) typeLabel(name string) string {
+	if _, ok := m.known[name]; ok {
+		return name
+	}
+	if len(m.known) >= maxTypes {
+		return "other"
+	}
+	m.known[name] = struct{}{}
+	return name
+}
+
+func statusClass(r delivery.Result) string {
+	if r.Failure != delivery.FailNone {
+		return r.Failure.String()
+	}
+	if class := r.Status / 100; class >= 1 && class <= 5 {
+		return strconv.Itoa(class) + "xx"
+	}
+	return "other"
+}
+
+// tier tells first attempts from retries.
+func tier(attempts int16) string {
+	if attempts <= 1 {
+		return "first"
+	}
+	return "retry"
+}

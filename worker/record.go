@@ -1,0 +1,266 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// result is a finished job on its way to the recorder.
+type result struct {
+	job     *job
+	outcome db.Outcome
+	health  *db.HealthChange
+}
+
+const (
+	maxRecordBatch = 1000
+	recordRetry    = 100 * time.Millisecond
+)
+
+// recordEvery is the least time between two of the recorder's transactions under load, so that they carry more; an idle
+// recorder begins at once.
+const recordEvery = 8 * time.Millisecond
+
+// record writes results until the channel is closed and empty. What gathers while one transaction commits is the next.
+func (w *Worker) record(ctx context.Context) {
+	var began time.Time
+	for first := range w.results {
+		if rest := recordEvery - time.Since(began); rest > 0 {
+			time.Sleep(rest)
+		}
+		began = time.Now()
+		w.store(ctx, w.gather(first))
+	}
+}
+
+// gather takes what waits, within the bounds of one transaction.
+func (w *Worker) gather(first *result) []*result {
+	batch := append(make([]*result, 0, min(len(w.results)+1, maxRecordBatch)), first)
+	for len(batch) < maxRecordBatch {
+		select {
+		case r, open := <-w.results:
+			if !open {
+				return batch
+			}
+			batch = append(batch, r)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// store writes a batch, however long the database is away: a result is never given up. What the database refuses is
+// halved until the bad result stands alone.
+func (w *Worker) store(ctx context.Context, batch []*result) {
+	epoch := w.id()
+	mine, stale := make([]*result, 0, len(batch)), []*result(nil)
+	for _, r := range batch {
+		if r.job.epoch == epoch {
+			mine = append(mine, r)
+		} else {
+			stale = append(stale, r)
+		}
+	}
+	w.logLate(ctx, stale)
+	w.storeMine(ctx, epoch, mine, false)
+}
+
+// storeMine writes what this life of the worker sent. again: an earlier try may have been committed.
+func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, again bool) {
+	if len(batch) == 0 {
+		return
+	}
+	for {
+		matched, err := w.db.RecordOutcomes(ctx, recordOf(epoch, batch, again))
+		switch {
+		case err == nil:
+			w.recorded(batch, matched)
+			return
+		case errors.Is(err, db.ErrWorkerDead):
+			w.died(epoch)
+			w.logLate(ctx, batch)
+			return
+		case ctx.Err() != nil:
+			return
+		case db.IsUnavailable(err):
+			w.log.Warn("results wait for the database", "results", len(batch), "error", err)
+			again = true
+			if !sleep(ctx, recordRetry) {
+				return
+			}
+		case len(batch) == 1:
+			w.storePoison(ctx, epoch, batch[0], err)
+			return
+		default:
+			half := len(batch) / 2
+			w.storeMine(ctx, epoch, batch[:half], again)
+			batch = batch[half:]
+		}
+	}
+}
+
+// storePoison ends a delivery whose result the database refuses: visibly, without the parts that may be at fault.
+func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, cause error) {
+	w.log.Error("result refused by the database", "delivery", id.Delivery.Format(r.job.delivery), "error", cause)
+	o := r.outcome
+	o.Attempt = nil
+	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
+	matched, err := w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
+	for db.IsUnavailable(err) && sleep(ctx, recordRetry) {
+		matched, err = w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
+	}
+	if err != nil {
+		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.delivery), "error", err)
+		return // its row stays known, so it is not sent again by this worker
+	}
+	w.recorded([]*result{r}, matched)
+}
+
+func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
+	rec := db.Record{Worker: epoch, Outcomes: make([]*db.Outcome, 0, len(batch)), Again: again}
+	health := map[id.UUID]int{}
+	delays := map[id.UUID]int{}
+	for _, r := range batch {
+		rec.Outcomes = append(rec.Outcomes, &r.outcome)
+		if r.health != nil {
+			if i, seen := health[r.health.EndpointID]; seen {
+				rec.Health[i] = *r.health // newer
+			} else {
+				health[r.health.EndpointID] = len(rec.Health)
+				rec.Health = append(rec.Health, *r.health)
+			}
+		}
+		if wait := r.outcome.Decision.LaneWait; wait > 0 {
+			if i, seen := delays[r.outcome.EndpointID]; seen {
+				rec.Delays[i].Wait = max(rec.Delays[i].Wait, wait)
+			} else {
+				delays[r.outcome.EndpointID] = len(rec.Delays)
+				rec.Delays = append(rec.Delays, db.LaneDelay{EndpointID: r.outcome.EndpointID, Wait: wait})
+			}
+		}
+	}
+	return rec
+}
+
+// recorded tells dispatcher, metrics and log what stands now.
+func (w *Worker) recorded(batch []*result, matched db.Recorded) {
+	jobs := make([]*job, len(batch))
+	var next time.Duration = -1
+	for i, r := range batch {
+		jobs[i] = r.job
+		late := !matched[r.job.delivery]
+		w.metrics.count(&r.outcome, late)
+		w.logAttempt(r, late)
+		if !late && r.outcome.Decision.Status == delivery.Retrying && (next < 0 || r.outcome.Decision.RetryIn < next) {
+			next = r.outcome.Decision.RetryIn
+		}
+		if !late && r.outcome.Decision.Disable != "" {
+			w.disable(r)
+		}
+	}
+	w.dispatch.settled(jobs)
+	if next >= 0 {
+		w.promoter.soon(next)
+	}
+}
+
+// logLate keeps the attempts of an earlier life on record.
+func (w *Worker) logLate(ctx context.Context, batch []*result) {
+	outcomes := make([]*db.Outcome, 0, len(batch))
+	for _, r := range batch {
+		if r.outcome.Attempt != nil {
+			outcomes = append(outcomes, &r.outcome)
+		}
+		w.logAttempt(r, true)
+	}
+	for len(outcomes) > 0 {
+		err := w.db.LogLate(ctx, outcomes)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if !db.IsUnavailable(err) {
+			w.log.Error("late attempts could not be logged", "attempts", len(outcomes), "error", err)
+			return
+		}
+		if !sleep(ctx, recordRetry) {
+			return
+		}
+	}
+}
+
+// disable switches off an endpoint whose answer asked for it, in the background: the recorder does not wait.
+func (w *Worker) disable(r *result) {
+	tenant, endpoint, reason := r.outcome.TenantID, r.outcome.EndpointID, r.outcome.Decision.Disable
+	w.background.Add(1)
+	go func() {
+		defer w.background.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		done, err := w.db.DisableByPosthorn(ctx, tenant, endpoint, reason)
+		if err != nil {
+			w.log.Error("endpoint could not be disabled", "endpoint", endpointID(endpoint), "reason", reason, "error", err)
+		}
+		if done {
+			w.metrics.disabled.WithLabelValues(reason).Inc()
+			w.log.Warn("endpoint disabled", "endpoint", endpointID(endpoint), "reason", reason)
+			w.revisions.ask(endpoint)
+		}
+	}()
+}
+
+// logAttempt writes the one wide line of an attempt.
+func (w *Worker) logAttempt(r *result, late bool) {
+	a, log := r.outcome.Attempt, w.log
+	if t := r.job.lane.target.Load(); t != nil {
+		log = t.log
+	}
+	level := slog.LevelInfo
+	if !log.Enabled(context.Background(), level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 16)
+	attrs = append(attrs,
+		slog.String("delivery", r.job.deliveryText()), slog.String("type", r.outcome.EventType),
+		slog.Int("attempt", int(r.outcome.Attempts)), slog.String("decision", r.outcome.Decision.Status.String()),
+	)
+	if r.job.event != nil {
+		attrs = append(attrs, slog.String("event", r.job.eventText()))
+	}
+	if r.outcome.Decision.Reason != delivery.None {
+		attrs = append(attrs, slog.String("reason", r.outcome.Decision.Reason.String()))
+	}
+	if r.outcome.Decision.RetryIn > 0 {
+		attrs = append(attrs, slog.Float64("retry_in_s", r.outcome.Decision.RetryIn.Seconds()))
+	}
+	if a != nil {
+		attrs = append(attrs, slog.Int("status", r.outcome.Result.Status), slog.Int("total_us", int(a.Total)), slog.Int("wait_us", int(a.Wait)))
+		if r.outcome.Result.Failure != delivery.FailNone {
+			attrs = append(attrs, slog.String("failure", r.outcome.Result.Failure.String()), slog.String("error", a.Error))
+		}
+	}
+	if late {
+		attrs = append(attrs, slog.Bool("late", true))
+	}
+	log.LogAttrs(context.Background(), level, "attempt", attrs...)
+}
+
+// sleep waits, and reports false when the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func endpointID(u id.UUID) string { return id.Endpoint.Format(u) }

@@ -1,0 +1,192 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+const (
+	verifyEvery = time.Second
+	verifyMost  = 20
+)
+
+// verifyDelays are the waits after a failed try; then the verification has failed.
+var verifyDelays = []time.Duration{2 * time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
+
+// verifications asks endpoints to prove themselves, as soon as somebody asks for it.
+func (w *Worker) verifications(ctx context.Context) {
+	wake := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	go db.Listen(ctx, w.listen, []string{db.ChannelJobs}, poke, func(string, string) { poke() })
+	for ctx.Err() == nil {
+		select {
+		case <-wake:
+		case <-time.After(verifyEvery):
+		case <-ctx.Done():
+			return
+		}
+		var due []db.PendingVerificationsRow
+		err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+			due, err = q.PendingVerifications(ctx, verifyMost)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil && !db.IsUnavailable(err) {
+				w.log.Warn("verifications could not be read", "error", err)
+			}
+			continue
+		}
+		for _, v := range due {
+			w.background.Go(func() { w.verify(ctx, v) })
+		}
+	}
+}
+
+// verify makes one try at a verification and writes down what came of it. What a stop breaks off is tried again when its
+// claim has run out.
+func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
+	details, err := w.db.LaneDetails(ctx, []id.UUID{v.EndpointID})
+	if err != nil {
+		return
+	}
+	leased, ok := details[v.EndpointID]
+	if !ok || leased.Endpoint.DeletedAt != nil {
+		w.finishVerification(ctx, v, 0, "The endpoint was deleted.", "superseded")
+		return
+	}
+	t := w.targetOf(leased)
+	if t == nil {
+		w.finishVerification(ctx, v, 0, "The endpoint's configuration could not be read on our side.", "failed")
+		return
+	}
+	status, detail, proven := w.sender.challenge(ctx, t, leased.Endpoint.Verification, v)
+	switch {
+	case ctx.Err() != nil:
+	case proven:
+		w.verified(ctx, v, status)
+	case int(v.Tries) > len(verifyDelays):
+		w.finishVerification(ctx, v, status, detail, "failed")
+	default:
+		err = w.db.Worker(ctx, func(q *db.Queries) error {
+			return q.PostponeVerification(ctx, db.PostponeVerificationParams{
+				TenantID: v.TenantID, ID: v.ID, Seconds: verifyDelays[v.Tries-1].Seconds(), LastStatus: statusOrNull(status), LastDetail: detail,
+			})
+		})
+	}
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)
+	}
+	w.log.Info("verification", "endpoint", endpointID(v.EndpointID), "status", status, "proven", proven, "detail", detail, "try", v.Tries)
+}
+
+func statusOrNull(status int) *int32 {
+	if status == 0 {
+		return nil
+	}
+	s := int32(status)
+	return &s
+}
+
+func (w *Worker) finishVerification(ctx context.Context, v db.PendingVerificationsRow, status int, detail, state string) {
+	if err := w.db.Worker(ctx, func(q *db.Queries) error {
+		_, err := q.FinishVerification(ctx, db.FinishVerificationParams{
+			TenantID: v.TenantID, ID: v.ID, State: state, LastStatus: statusOrNull(status), LastDetail: detail,
+		})
+		return err
+	}); err != nil && ctx.Err() == nil {
+		w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)
+	}
+}
+
+// verified opens the endpoint and wakes its lane.
+func (w *Worker) verified(ctx context.Context, v db.PendingVerificationsRow, status int) {
+	opened, err := w.db.OpenVerified(ctx, v.TenantID, v.EndpointID, v.ID, int32(status))
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)
+		}
+		return
+	}
+	if opened {
+		w.announce(ctx, w.dispatch.wake([]id.UUID{v.EndpointID}))
+	}
+}
+
+// challenge sends the challenge as the mode asks and judges the answer.
+func (s *sender) challenge(ctx context.Context, t *target, mode string, v db.PendingVerificationsRow) (status int, detail string, proven bool) {
+	a := &db.AttemptRecord{}
+	r, _ := s.exchange(ctx, t, func(ctx context.Context) *http.Request {
+		if mode == "challenge_get" {
+			return getChallenge(ctx, t, v.Challenge)
+		}
+		return s.postChallenge(ctx, t, v)
+	}, a)
+	switch {
+	case r.Failure != delivery.FailNone:
+		return 0, "The endpoint did not answer: " + a.Error + ".", false
+	case r.Status < 200 || r.Status > 299:
+		return r.Status, "The endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
+	case mode == "simple" || echoes(a.ResponseExcerpt, v.Challenge):
+		return r.Status, "", true
+	}
+	return r.Status, "The endpoint answered 2xx, but its body is not the challenge. Answer with the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
+}
+
+func (s *sender) postChallenge(ctx context.Context, t *target, v db.PendingVerificationsRow) *http.Request {
+	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
+	now := s.now()
+	signing := t.signingAt(now)
+	m := signature.Message{
+		EventID: id.Event.Format(v.ID), DeliveryID: id.Delivery.Format(v.ID), EndpointID: t.endpoint, Type: "endpoint.verification",
+		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data,
+	}
+	body := signature.AppendBody(nil, signing.Format, m)
+	return post(ctx, t, body, signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)}))
+}
+
+func getChallenge(ctx context.Context, t *target, challenge string) *http.Request {
+	u := *t.url
+	q := u.Query()
+	q.Set("challenge", challenge)
+	u.RawQuery = q.Encode()
+	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
+	for _, c := range t.headers {
+		h[c.Name] = []string{c.Value}
+	}
+	req := &http.Request{
+		Method: http.MethodGet, URL: &u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
+		// Empty, and a body all the same: a GET that has none is sent again by the transport itself after a reset.
+		Body: io.NopCloser(strings.NewReader("")),
+	}
+	return req.WithContext(ctx)
+}
+
+// echoes reports whether a body is the challenge, plain or as JSON.
+func echoes(body []byte, challenge string) bool {
+	if strings.TrimSpace(string(body)) == challenge {
+		return true
+	}
+	var answer struct {
+		Challenge string `json:"challenge"`
+	}
+	var text string
+	trimmed := bytes.TrimSpace(body)
+	return json.Unmarshal(trimmed, &answer) == nil && answer.Challenge == challenge ||
+		json.Unmarshal(trimmed, &text) == nil && text == challenge
+}

@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAnEmittedEventArrivesOnceAndIsRecorded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	tenant := h.tenant()
+	h.endpoint(tenant, r.URL+"/hook?token=abc", nil)
+	h.worker(true)
+	for i := range 200 {
+		h.emit(tenant, item("order.completed", "", i))
+	}
+	eventually(t, 10*time.Second, "all deliveries are recorded", func() bool {
+		return h.count("SELECT count(*) FROM deliveries WHERE status = 2") == 200
+	})
+	seen := map[string]int{}
+	for _, a := range r.seen() {
+		seen[a.id]++
+	}
+	if len(seen) != 200 || len(r.seen()) != 200 {
+		t.Fatalf("%d events in %d arrivals, want 200 in 200", len(seen), len(r.seen()))
+	}
+	if n := h.count("SELECT count(*) FROM queue"); n != 0 {
+		t.Errorf("%d rows left in the queue", n)
+	}
+	if n := h.count("SELECT count(*) FROM attempts WHERE status = 200 AND number = 1 AND NOT late AND url NOT LIKE '%abc%'"); n != 200 {
+		t.Errorf("%d attempts as expected, want 200", n)
+	}
+	eventually(t, 10*time.Second, "the ledger is folded", func() bool {
+		return h.count("SELECT count(*) FROM books WHERE accepted = 200 AND delivered = 200 AND failed = 0") == 1
+	})
+}
