@@ -1,0 +1,156 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"posthorn/handlers/api"
+)
+
+// contract is openapi.yaml, read and checked once.
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(text)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+func theContract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+type promised struct {
+	scope    string
+	platform bool
+}
+
+// promises lists every method and path of the contract, with the prefixes of its servers.
+func promises(t *testing.T, doc *openapi3.T) map[string]promised {
+	t.Helper()
+	out := map[string]promised{}
+	for path, item := range doc.Paths.Map() {
+		servers := doc.Servers
+		if len(item.Servers) > 0 {
+			servers = item.Servers
+		}
+		for _, server := range servers {
+			for method, op := range item.Operations() {
+				scope, ok := op.Extensions["x-scope"].(string)
+				if !ok {
+					t.Errorf("%s %s has no x-scope", method, path)
+				}
+				_, platform := op.Extensions["x-platform"]
+				full := server.URL + path
+				out[method+" "+full] = promised{scope, platform || strings.Contains(server.URL, "{tenant_id}")}
+			}
+		}
+	}
+	return out
+}
+
+// ginPath writes a path of the contract as the router does.
+func ginPath(path string) string {
+	return strings.NewReplacer("{", ":", "}", "").Replace(path)
+}
+
+func TestRoutesAndContractNameTheSame(t *testing.T) {
+	t.Parallel()
+	want := map[string]promised{}
+	for k, v := range promises(t, theContract(t)) {
+		want[ginPath(k)] = v
+	}
+	got := map[string]promised{}
+	for _, r := range api.Routes(api.Deps{}) {
+		name := r.Method + " " + r.Path
+		if _, twice := got[name]; twice {
+			t.Errorf("%s is in the table twice", name)
+		}
+		if r.Access.Public {
+			t.Errorf("%s is public", name)
+		}
+		got[name] = promised{string(r.Access.Scope), r.Access.Platform}
+	}
+	for name, p := range want {
+		if g, ok := got[name]; !ok {
+			t.Errorf("the contract promises %s, no route serves it", name)
+		} else if g != p {
+			t.Errorf("%s: the contract says %+v, the route %+v", name, p, g)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s is served and not in the contract", name)
+		}
+	}
+	if len(got) < 60 {
+		t.Errorf("%d routes: were they read?", len(got))
+	}
+}
+
+func TestOperationsHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, item := range theContract(t).Paths.Map() {
+		for _, op := range item.Operations() {
+			names = append(names, op.OperationID)
+		}
+	}
+	sort.Strings(names)
+	if once := slices.Compact(slices.Clone(names)); len(once) != len(names) || names[0] == "" {
+		t.Errorf("operation ids repeat or are missing: %v", names)
+	}
+}
+
+// contractRouter finds the operation of a request.
+var contractRouter = sync.OnceValues(func() (routers.Router, error) {
+	doc, err := contract()
+	if err != nil {
+		return nil, err
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// holdToContract fails the test where an answer is not what the contract promises.
+func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
+	t.Helper()
+	router, err := contractRouter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	route, params, err := router.FindRoute(r)
+	if err != nil {
+		return // a path or method that the contract does not have, on purpose
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
+		Status:                 w.Code, Header: w.Header(),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	input.SetBodyBytes(bytes.Clone(w.Body.Bytes()))
+	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
+		t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
+	}
+}

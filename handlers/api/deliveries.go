@@ -1,0 +1,158 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/oapi-codegen/nullable"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// allFailed is the filter that asks for what went wrong and was not delivered.
+const allFailed = "all_failed"
+
+var deliveryFilters = handlers.List{
+	Name:     "deliveries",
+	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", "canceled", allFailed},
+	Filters: []handlers.Filter{
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
+	},
+}
+
+func (a *api) listDeliveries(c *handlers.Call) error {
+	p, err := c.Page(deliveryFilters)
+	if err != nil {
+		return err
+	}
+	list := db.DeliveryList{
+		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived,
+	}
+	if !p.Endpoint.IsZero() {
+		list.Endpoint = &p.Endpoint
+	}
+	if s, ok := delivery.ParseStatus(p.Status); ok {
+		list.Status = &s
+	} else if p.Status == allFailed {
+		s := db.AllFailed
+		list.Status = &s
+	}
+	return a.answerDeliveries(c, p, list, nil)
+}
+
+// listEventDeliveries shows where an event went. Archived deliveries are left out, as in every list.
+func (a *api) listEventDeliveries(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	p, err := c.Page(handlers.List{Name: "event-deliveries"})
+	if err != nil {
+		return err
+	}
+	return a.answerDeliveries(c, p, db.DeliveryList{Event: &u}, func(q *db.Queries) error {
+		exists, err := q.EventExists(c.Ctx(), db.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		if err == nil && !exists {
+			err = fault.ErrNotFound
+		}
+		return err
+	})
+}
+
+func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list db.DeliveryList, first func(*db.Queries) error) error {
+	after, err := p.AfterID()
+	if err != nil {
+		return err
+	}
+	list.After, list.Ascending, list.Most = after, p.Ascending, p.Limit
+	var page db.DeliveryPage
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if first != nil {
+			if err := first(q); err != nil {
+				return err
+			}
+		}
+		page, err = q.ListDeliveries(c.Ctx(), c.Actor.Tenant, list)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	next := ""
+	if page.Next != nil {
+		next = p.NextID(*page.Next)
+	}
+	return c.Answer(http.StatusOK, DeliveryPage{Data: views(page.Rows, deliveryView), NextCursor: cursorOrNull(next)})
+}
+
+// attemptsShown is how many attempts an answer holds; a delivery has as many only where its endpoint was probed for long.
+const attemptsShown = 250
+
+func (a *api) getDelivery(c *handlers.Call) error {
+	u, err := c.ID(id.Delivery, "delivery_id")
+	if err != nil {
+		return err
+	}
+	var d db.DeliveryState
+	var attempts []db.Attempt
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if d, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := deliveryView(d)
+	return c.Answer(http.StatusOK, DeliveryWithAttempts{
+		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
+		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt,
+		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf,
+		Attempts: views(attempts, attemptView),
+	})
+}
+
+func deliveryView(d db.DeliveryState) Delivery {
+	v := Delivery{
+		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), EventType: d.EventType,
+		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()), Reason: orNullText(d.Reason.String()),
+		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus), LastFailure: orNullText(d.LastFailure.String()),
+		NextAttemptAt: orNull(d.NextAt), CreatedAt: d.CreatedAt, SettledAt: orNull(d.SettledAt), ArchivedAt: orNull(d.ArchivedAt),
+		ReplayOf: nullable.NewNullNullable[string](),
+	}
+	if d.ReplayOf != nil {
+		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))
+	}
+	return v
+}
+
+// attemptView shows what came back as text: bytes that are no UTF-8 become the replacement character.
+func attemptView(t db.Attempt) Attempt {
+	v := Attempt{
+		ID: id.Attempt.Format(t.ID), Number: int(t.Number), Late: t.Late, Status: orNullStatus(t.Status),
+		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: t.CreatedAt, URL: t.URL, Format: t.Format,
+		Signature: t.Signature, ResponseHeaders: orNull(t.ResponseHeaders), ResponseExcerpt: nullable.NewNullNullable[string](),
+		Phases: Phases{
+			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs), ReadUs: int(t.ReadUs),
+			TotalUs: int(t.TotalUs),
+		},
+	}
+	if t.ResponseExcerpt != nil {
+		v.ResponseExcerpt = nullable.NewNullableWithValue(strings.ToValidUTF8(string(t.ResponseExcerpt), "\uFFFD"))
+	}
+	return v
+}
+
+// orNullStatus is an HTTP status, null where there was no answer.
+func orNullStatus(status int16) nullable.Nullable[int] {
+	if status == 0 {
+		return nullable.NewNullNullable[int]()
+	}
+	return nullable.NewNullableWithValue(int(status))
+}

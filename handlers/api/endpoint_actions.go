@@ -1,0 +1,152 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+func (a *api) verifyEndpoint(c *handlers.Call) error {
+	u, err := a.endpointOf(c)
+	if err != nil {
+		return err
+	}
+	var v db.Verification
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if v, err = q.VerifyEndpoint(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.verify", u, nil)
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusAccepted, verificationView(v))
+}
+
+func (a *api) pauseEndpoint(c *handlers.Call) error {
+	_, e, err := a.setState(c, "endpoint.pause", endpoint.Pause)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, endpointView(e))
+}
+
+// resumeEndpoint answers 202 where a verification has to succeed first.
+func (a *api) resumeEndpoint(c *handlers.Call) error {
+	change, e, err := a.setState(c, "endpoint.resume", endpoint.Resume)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if change.Verify {
+		status = http.StatusAccepted
+	}
+	return c.Answer(status, endpointView(e))
+}
+
+// setState does what a rule says about an endpoint's state, and audits what it changed.
+func (a *api) setState(c *handlers.Call, action string, rule func(endpoint.Status) (endpoint.Change, error)) (change endpoint.Change, e db.FullEndpoint, err error) {
+	u, err := a.endpointOf(c)
+	if err != nil {
+		return change, e, err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		var from endpoint.Status
+		var changed bool
+		e, changed, err = q.SetEndpointState(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+			var refused error
+			from = s
+			change, refused = rule(s)
+			return change, refused
+		})
+		if err != nil || !changed {
+			return err
+		}
+		return auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To})
+	})
+	return change, e, err
+}
+
+// endpointOf reads the id of an action that takes no body.
+func (a *api) endpointOf(c *handlers.Call) (id.UUID, error) {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return u, err
+	}
+	return u, c.NoBody()
+}
+
+// testType is the event type of a test where the request names none.
+const testType = "endpoint.test"
+
+// testEndpoint emits an event to this endpoint alone. It goes the way of every event, so that a test that arrives proves the
+// whole way.
+func (a *api) testEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var in TestInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	e, err := a.testEmission(in)
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+		if err != nil {
+			return err
+		}
+		return endpoint.Test(endpoint.Status(row.Status))
+	})
+	if err != nil {
+		return err
+	}
+	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: e, Only: &u}})[0]
+	if r.Err != nil {
+		return r.Err
+	}
+	var sent id.UUID
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		ask := db.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: u, Since: r.ID.Time()}
+		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.test", u, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusAccepted, TestAccepted{
+		ID: id.Event.Format(r.ID), CreatedAt: r.ID.Time(), Deliveries: r.Deliveries, DeliveryID: id.Delivery.Format(sent),
+	})
+}
+
+// testEmission reads a test as any other emission is read.
+func (a *api) testEmission(in TestInput) (event.Emission, error) {
+	kind, data := testType, in.Data
+	if in.Type != nil {
+		kind = *in.Type
+	}
+	if data == nil {
+		data = json.RawMessage(`{"test":true}`)
+	}
+	body, err := json.Marshal(struct {
+		Type string `json:"type"`
+	}{kind})
+	if err != nil {
+		return event.Emission{}, err
+	}
+	body = append(body[:len(body)-1], `,"data":`...) // Marshal would re-encode the data
+	body = append(append(body, data...), '}')
+	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload}, a.Now())
+}

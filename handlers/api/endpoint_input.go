@@ -1,0 +1,159 @@
+package api
+
+import (
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/signature"
+)
+
+// patch is the input of a creation as a change of the defaults.
+func (in EndpointInput) patch() EndpointPatch {
+	p := EndpointPatch{
+		URL: &in.URL, Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
+		Format: in.Format, Prefix: in.Prefix, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
+		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
+		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
+		AcceptConflict: in.AcceptConflict, Verification: in.Verification, Metadata: in.Metadata,
+	}
+	if in.CustomHeaders != nil {
+		headers := make(map[string]*string, len(*in.CustomHeaders))
+		for name, value := range *in.CustomHeaders {
+			headers[name] = &value
+		}
+		p.CustomHeaders = &headers
+	}
+	return p
+}
+
+// apply gives settings the fields that are there, and checks the whole.
+func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
+	// A URL that comes back as a list showed it is the present one.
+	if p.URL != nil && (*p.URL != egress.Mask(s.URL) || s.URL == "") {
+		s.URL = *p.URL
+	}
+	set(&s.Description, p.Description)
+	set(&s.EventTypes, p.EventTypes)
+	set(&s.Channels, p.Channels)
+	set(&s.Prefix, p.Prefix)
+	set(&s.RetryClientErrors, p.RetryClientErrors)
+	set(&s.TimeoutSeconds, p.TimeoutSeconds)
+	set(&s.MaxInFlight, p.MaxInFlight)
+	set(&s.AcceptConflict, p.AcceptConflict)
+	set(&s.Metadata, p.Metadata)
+	if p.Format != nil {
+		s.Format = signature.Format(*p.Format)
+	}
+	if p.Ordering != nil {
+		s.Ordering = string(*p.Ordering)
+	}
+	if p.Verification != nil {
+		s.Verification = string(*p.Verification)
+	}
+	if p.Filter.IsSpecified() {
+		filter, _ := p.Filter.Get() // null: none
+		s.Filter = string(filter)
+	}
+	if p.PayloadVersion.IsSpecified() {
+		version, err := p.PayloadVersion.Get()
+		if err == nil && version == "" {
+			return s, fault.InvalidField("payload_version", "payload_version_malformed", "A payload version is not empty. Give null for any version.")
+		}
+		s.PayloadVersion = version
+	}
+	s.RateLimit = p.limit(s.RateLimit, p.RateLimit)
+	s.Burst = p.limit(s.Burst, p.Burst)
+	p.retries(&s)
+	if err := p.headers(&s); err != nil {
+		return s, err
+	}
+	return s.Check(policy)
+}
+
+func set[T any](into, from *T) {
+	if from != nil {
+		*into = *from
+	}
+}
+
+// limit is a number that may be null.
+func (p EndpointPatch) limit(present *int, given nullableInt) *int {
+	if !given.IsSpecified() {
+		return present
+	}
+	n, err := given.Get()
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// retries reads a retry policy: a name, or delays of one's own, for which the name may be left out.
+func (p EndpointPatch) retries(s *endpoint.Settings) {
+	if p.RetryPolicy == nil {
+		return
+	}
+	name, delays := p.RetryPolicy.Name, p.RetryPolicy.Delays
+	was := s.RetryPolicy
+	switch {
+	case name != nil:
+		s.RetryPolicy = string(*name)
+	case delays != nil:
+		s.RetryPolicy = endpoint.Custom
+	}
+	switch {
+	case delays != nil:
+		s.RetryDelays = *delays
+	case s.RetryPolicy != was:
+		s.RetryDelays = nil
+	}
+}
+
+func (p EndpointPatch) headers(s *endpoint.Settings) error {
+	if p.CustomHeaders == nil && p.SensitiveHeaders == nil {
+		return nil
+	}
+	var sensitive []string
+	if p.SensitiveHeaders != nil {
+		sensitive = append([]string{}, *p.SensitiveHeaders...)
+	}
+	given := map[string]*string{}
+	if p.CustomHeaders != nil {
+		given = *p.CustomHeaders
+	} else {
+		for name := range s.Headers {
+			given[name] = nil // kept
+		}
+	}
+	headers, err := s.Headers.Replace(given, sensitive)
+	if err != nil {
+		return err
+	}
+	s.Headers = headers
+	return nil
+}
+
+// newSecret makes the secret that was asked for, or takes over the one that was given.
+func newSecret(f signature.Format, wanted *SecretType, given *string, byDefault endpoint.SecretType, random [32]byte) (endpoint.Secret, error) {
+	kind := byDefault
+	if wanted != nil {
+		kind = endpoint.SecretType(*wanted)
+	}
+	if given == nil {
+		return endpoint.NewSecret(f, kind, random)
+	}
+	secret, err := endpoint.ImportSecret(f, *given)
+	if err == nil && wanted != nil && kind != typeOf(secret.Public) {
+		return endpoint.Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
+			"The given secret is not of this type. Leave secret_type out.")
+	}
+	return secret, err
+}
+
+// typeOf tells a key pair by its public half.
+func typeOf(public string) endpoint.SecretType {
+	if public != "" {
+		return endpoint.Ed25519
+	}
+	return endpoint.HMAC
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"crypto/rand"
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+func (a *api) createEndpoint(c *handlers.Call) error {
+	var in EndpointInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	var e db.FullEndpoint
+	var secret endpoint.Secret
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		settings, err := in.patch().apply(defaults.Settings, a.Egress)
+		if err != nil {
+			return err
+		}
+		if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
+			return err
+		}
+		if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
+			"url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusCreated, endpointCreated{
+		Endpoint: endpointView(e), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+	})
+}
+
+func (a *api) listEndpoints(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses()})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterID()
+	if err != nil {
+		return err
+	}
+	var rows []db.FullEndpoint
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		list := db.EndpointList{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}
+		rows, err = q.ListEndpoints(c.Ctx(), a.Keys, c.Actor.Tenant, list)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(e db.FullEndpoint) []byte { return e.ID[:] })
+	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, maskedView), NextCursor: cursorOrNull(next)})
+}
+
+func endpointStatuses() []string {
+	var out []string
+	for _, s := range endpoint.Statuses() {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+func (a *api) getEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var e db.FullEndpoint
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, endpointView(e))
+}
+
+// updateEndpoint changes the fields that are given. What changes nothing is not audited.
+func (a *api) updateEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var in EndpointPatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var after db.FullEndpoint
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		var before db.FullEndpoint
+		before, after, err = q.ChangeEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+			return in.apply(s, a.Egress)
+		})
+		if err != nil {
+			return err
+		}
+		changed := after.Settings.Diff(before.Settings)
+		if len(changed) == 0 {
+			return nil
+		}
+		details := map[string]any{"changed": changed}
+		if after.URL != before.URL {
+			details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
+		}
+		return auditEndpoint(c, q, "endpoint.update", u, details)
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, endpointView(after))
+}
+
+func (a *api) deleteEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err := q.RemoveEndpoint(c.Ctx(), c.Actor.Tenant, u)
+		if err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.delete", u, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
+	})
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+// auditEndpoint writes what was done to an endpoint, in the transaction that does it.
+func auditEndpoint(c *handlers.Call, q *db.Queries, action string, u id.UUID, details any) error {
+	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
+}

@@ -1,0 +1,167 @@
+package api
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/handlers"
+)
+
+// maxDescription is in characters.
+const maxDescription = 1000
+
+func (a *api) createEventType(c *handlers.Call) error {
+	var in EventTypeInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	if !event.ValidType(in.Name) {
+		wrong.add("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops, such as order.completed.")
+	}
+	description := wrong.text("description", in.Description, 0, maxDescription)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var row db.EventType
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
+		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		made, err := q.InsertEventType(c.Ctx(), db.InsertEventTypeParams{TenantID: c.Actor.Tenant, Name: in.Name, Description: description})
+		if err != nil {
+			return err
+		}
+		if made == 0 {
+			return fault.New(fault.Conflict, "event_type_exists", "There is an event type of this name already. Change it instead, or choose another name.")
+		}
+		n, err := q.CountEventTypes(c.Ctx(), c.Actor.Tenant)
+		if err != nil {
+			return err
+		}
+		if n > int64(a.Settings.TypesPerTenant) {
+			return tooMany("event_types_limit", "event types", a.Settings.TypesPerTenant)
+		}
+		if row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: in.Name}); err != nil {
+			return err
+		}
+		return c.Audit(q, "event_type.created", "event_type", in.Name, "", nil)
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusCreated, eventTypeView(row))
+}
+
+func (a *api) listEventTypes(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "event-types", Ascending: true})
+	if err != nil {
+		return err
+	}
+	var rows []db.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		ask := db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: string(p.After), Most: int32(p.Limit + 1)}
+		if p.Ascending {
+			rows, err = q.ListEventTypesUp(c.Ctx(), ask)
+		} else {
+			rows, err = q.ListEventTypesDown(c.Ctx(), db.ListEventTypesDownParams(ask))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(t db.EventType) []byte { return []byte(t.Name) })
+	return c.Answer(http.StatusOK, EventTypePage{Data: views(rows, eventTypeView), NextCursor: cursorOrNull(next)})
+}
+
+// typeName reads the event type that the path names; what can't be one is as unknown as any other.
+func typeName(c *handlers.Call) (string, error) {
+	name := c.Param("name")
+	if !event.ValidType(name) {
+		return "", fault.ErrNotFound
+	}
+	return name, nil
+}
+
+func (a *api) getEventType(c *handlers.Call) error {
+	name, err := typeName(c)
+	if err != nil {
+		return err
+	}
+	var row db.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, eventTypeView(row))
+}
+
+func (a *api) updateEventType(c *handlers.Call) error {
+	name, err := typeName(c)
+	if err != nil {
+		return err
+	}
+	var in EventTypePatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	description := wrong.text("description", in.Description, 0, maxDescription)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var row db.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		if err != nil || in.Description == nil || row.Description == description {
+			return err
+		}
+		row, err = q.UpdateEventType(c.Ctx(), db.UpdateEventTypeParams{TenantID: c.Actor.Tenant, Name: name, Description: description})
+		if err != nil {
+			return err
+		}
+		return c.Audit(q, "event_type.updated", "event_type", name, "", nil)
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, eventTypeView(row))
+}
+
+func (a *api) deleteEventType(c *handlers.Call) error {
+	name, err := typeName(c)
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		gone, err := q.DeleteEventType(c.Ctx(), db.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		if err != nil {
+			return err
+		}
+		if gone == 0 {
+			return fault.ErrNotFound
+		}
+		return c.Audit(q, "event_type.deleted", "event_type", name, "", nil)
+	})
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func eventTypeView(t db.EventType) EventType {
+	return EventType{Name: t.Name, Description: t.Description, CreatedAt: t.CreatedAt}
+}

@@ -1,0 +1,266 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// emitEvent answers after the event, its deliveries and its idempotency key are durable. It is the hot path: one read of
+// the body, one scan over it, no reflection.
+func (a *api) emitEvent(c *handlers.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	e, err := event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload}, a.Now())
+	if err != nil {
+		return err
+	}
+	if err := idempotencyHeader(c, &e); err != nil {
+		return err
+	}
+	items := [1]emit.Item{{Emission: e}}
+	if e.IdempotencyKey != "" {
+		items[0].BodyHash = sha256.Sum256(body)
+	}
+	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items[:])[0]
+	if r.Err != nil {
+		return r.Err
+	}
+	accepted(c, r)
+	return nil
+}
+
+// idempotencyHeader gives an emission the key of the request's header.
+func idempotencyHeader(c *handlers.Call, e *event.Emission) error {
+	switch given := c.Request.Header["Idempotency-Key"]; {
+	case len(given) == 0:
+		return nil
+	case len(given) > 1, e.IdempotencyKey != "" && e.IdempotencyKey != given[0]:
+		return fault.InvalidField("idempotency_key", "idempotency_key_twice",
+			"There are two different idempotency keys. Give one, as the header or as the field.")
+	default:
+		e.IdempotencyKey = given[0]
+		return event.CheckIdempotencyKey(given[0])
+	}
+}
+
+// accepted writes the 202 of an emission.
+func accepted(c *handlers.Call, r emit.Result) {
+	if r.Duplicate {
+		c.Writer.Header().Set("Idempotent-Replayed", "true")
+	}
+	out := make([]byte, 0, 128)
+	out = append(out, `{"id":"`...)
+	out = append(out, id.Event.Format(r.ID)...)
+	out = append(out, `","created_at":"`...)
+	out = r.ID.Time().AppendFormat(out, time.RFC3339Nano)
+	out = append(out, `","deliveries":`...)
+	out = strconv.AppendInt(out, int64(r.Deliveries), 10)
+	out = append(out, '}', '\n')
+	c.Data(http.StatusAccepted, "application/json", out)
+}
+
+// emitEvents judges each item of a batch alone, and emits together what may be emitted.
+func (a *api) emitEvents(c *handlers.Call) error {
+	if len(c.Request.Header["Idempotency-Key"]) > 0 {
+		return fault.InvalidField("idempotency_key", "idempotency_key_misplaced",
+			`A batch takes no Idempotency-Key header. Give each event its own "idempotency_key".`)
+	}
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	raw, err := event.SplitBatch(body, a.Settings.BatchItems)
+	if err != nil {
+		return err
+	}
+	now := a.Now()
+	results := make([]ItemResult, len(raw))
+	items := make([]emit.Item, 0, len(raw))
+	places := make([]int, 0, len(raw))
+	for i, text := range raw {
+		e, err := event.Parse(text, event.Limits{MaxPayload: a.Settings.MaxPayload}, now)
+		if err != nil {
+			results[i] = refusedItem(err)
+			continue
+		}
+		item := emit.Item{Emission: e}
+		if e.IdempotencyKey != "" {
+			item.BodyHash = sha256.Sum256(text)
+		}
+		items, places = append(items, item), append(places, i)
+	}
+	answer := BatchResult{Results: results, Refused: len(raw) - len(items)}
+	if len(items) > 0 {
+		emitted := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items)
+		if err := wholeBatch(emitted); err != nil {
+			return err
+		}
+		for i, r := range emitted {
+			if r.Err != nil {
+				results[places[i]] = refusedItem(r.Err)
+				answer.Refused++
+				continue
+			}
+			results[places[i]] = acceptedItem(r)
+			answer.Accepted++
+		}
+	}
+	status := http.StatusAccepted
+	if answer.Refused > 0 {
+		status = http.StatusMultiStatus
+	}
+	return c.Answer(status, answer)
+}
+
+// wholeBatch is the error of a batch of which nothing could be stored for a reason that is no item's own: a client that
+// looks at the status alone then sends it again, or sees that it may not.
+func wholeBatch(emitted []emit.Result) error {
+	for _, r := range emitted {
+		e := fault.As(r.Err)
+		switch {
+		case r.Err == nil:
+			return nil
+		case e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict || e.Kind == fault.TooLarge):
+			return nil
+		}
+	}
+	return emitted[0].Err
+}
+
+func acceptedItem(r emit.Result) ItemResult {
+	text, at := id.Event.Format(r.ID), r.ID.Time()
+	out := ItemResult{Status: http.StatusAccepted, ID: &text, CreatedAt: &at, Deliveries: &r.Deliveries}
+	if r.Duplicate {
+		out.Replayed = &r.Duplicate
+	}
+	return out
+}
+
+func refusedItem(err error) ItemResult {
+	e := handlers.Known(err)
+	out := ItemResult{Status: handlers.Status(e), Code: &e.Code, Detail: &e.Detail}
+	if len(e.Fields) > 0 {
+		problems := make([]FieldProblem, len(e.Fields))
+		for i, f := range e.Fields {
+			problems[i] = FieldProblem{Field: f.Name, Code: f.Code, Detail: f.Detail}
+		}
+		out.Errors = &problems
+	}
+	return out
+}
+
+// lookAt is how many rows a filtered page looks at, at most.
+const lookAt = 10_000
+
+// listEvents answers a page. A page whose filter matches rarely ends where enough rows were looked at.
+func (a *api) listEvents(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel,
+	}})
+	if err != nil {
+		return err
+	}
+	rows, scan, err := a.scanEvents(c, p)
+	if err != nil {
+		return err
+	}
+	found, next := looked(rows, p, scan, func(r db.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
+}
+
+// scanEvents reads one row more than the page holds, or as many as may be looked at: scan is how many.
+func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []db.ScanEventsDownRow, scan int32, err error) {
+	scan = int32(p.Limit + 1)
+	if p.Type != "" || p.Channel != "" {
+		scan = lookAt
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if err := q.PlanByIndex(c.Ctx()); err != nil {
+			return err
+		}
+		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
+		if err != nil {
+			return err
+		}
+		low, high, err := p.Between(floor, a.Now())
+		if err != nil {
+			return err
+		}
+		ask := db.ScanEventsDownParams{
+			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
+			Type: p.Type, Channel: p.Channel, Scan: scan, Most: int32(p.Limit + 1),
+		}
+		if !p.Ascending {
+			rows, err = q.ScanEventsDown(c.Ctx(), ask)
+			return err
+		}
+		up, err := q.ScanEventsUp(c.Ctx(), db.ScanEventsUpParams(ask))
+		for _, r := range up {
+			rows = append(rows, db.ScanEventsDownRow(r))
+		}
+		return err
+	})
+	return rows, scan, err
+}
+
+func eventView(e db.ScanEventsDownRow) Event {
+	return Event{
+		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.CreatedAt, Key: orNull(e.Key), Channels: orEmpty(e.Channels),
+		Version: orNull(e.Version), OccurredAt: orNull(e.OccurredAt), DeliverAt: orNull(e.DeliverAt),
+	}
+}
+
+// getEvent answers with the event's data as it was received, byte for byte: encoding/json would rewrite it, so the data
+// is put in by hand.
+func (a *api) getEvent(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	var e db.Event
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
+		if err != nil {
+			return err
+		}
+		if u.Time().Before(floor) {
+			return fault.ErrNotFound
+		}
+		e, err = q.GetEvent(c.Ctx(), db.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	head, err := json.Marshal(eventView(db.ScanEventsDownRow{
+		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
+		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
+	}))
+	if err != nil {
+		return err
+	}
+	out := make([]byte, 0, len(head)+len(e.Data)+32)
+	out = append(out, head[:len(head)-1]...)
+	out = append(out, `,"expunged":`...)
+	out = strconv.AppendBool(out, e.Data == nil)
+	out = append(out, `,"data":`...)
+	if e.Data == nil {
+		out = append(out, "null"...)
+	}
+	out = append(out, e.Data...)
+	out = append(out, '}', '\n')
+	c.Data(http.StatusOK, "application/json", out)
+	return nil
+}

@@ -1,0 +1,382 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/handlers/api"
+)
+
+// canary is in everything of the victim's that has a text of its own; the attacker must never be shown it.
+const canary = "canary-of-b"
+
+// probeBodies holds, for every route of a tenant that takes a body or changes something, one that it accepts.
+var probeBodies = map[string]string{
+	"POST /events":                               `{"type":"a","data":1}`,
+	"POST /events/batch":                         `{"events":[{"type":"a","data":1}]}`,
+	"GET /events":                                ``,
+	"GET /events/:event_id":                      ``,
+	"GET /events/:event_id/deliveries":           ``,
+	"POST /event-types":                          `{"name":"new.type"}`,
+	"GET /event-types":                           ``,
+	"GET /event-types/:name":                     ``,
+	"PATCH /event-types/:name":                   `{"description":"taken over"}`,
+	"DELETE /event-types/:name":                  ``,
+	"POST /endpoints":                            `{"url":"https://hooks.example.com/a"}`,
+	"GET /endpoints":                             ``,
+	"GET /endpoints/:endpoint_id":                ``,
+	"PATCH /endpoints/:endpoint_id":              `{"description":"taken over"}`,
+	"DELETE /endpoints/:endpoint_id":             ``,
+	"POST /endpoints/:endpoint_id/verify":        ``,
+	"POST /endpoints/:endpoint_id/test":          `{"data":{}}`,
+	"GET /endpoints/:endpoint_id/secrets":        ``,
+	"POST /endpoints/:endpoint_id/rotate-secret": `{"overlap_seconds":60}`,
+	"POST /endpoints/:endpoint_id/switch-secret": ``,
+	"POST /endpoints/:endpoint_id/pause":         ``,
+	"POST /endpoints/:endpoint_id/resume":        ``,
+	"GET /deliveries":                            ``,
+	"GET /deliveries/:delivery_id":               ``,
+	"POST /deliveries/:delivery_id/retry-now":    ``,
+	"POST /deliveries/:delivery_id/cancel":       ``,
+	"POST /deliveries/:delivery_id/replay":       `{"reason":"taken over"}`,
+	"POST /deliveries/:delivery_id/archive":      ``,
+	"POST /deliveries/:delivery_id/unarchive":    ``,
+	"POST /keys":                                 `{"name":"a","scopes":["events:read"]}`,
+	"GET /keys":                                  ``,
+	"GET /keys/:key_id":                          ``,
+	"DELETE /keys/:key_id":                       ``,
+	"GET /audit-log":                             ``,
+	"GET /tenant":                                ``,
+	"PATCH /tenant":                              `{"name":"A"}`,
+}
+
+// scene is what stands in the prepared database: A asks, B owns.
+type scene struct {
+	A, B, Platform string // keys
+	Weak           string // of A, without a scope that any probed route wants
+	TenantA        string // ids
+	TenantB        string
+	Theirs         map[string][]string // B's ids, by path parameter
+	Cursors        []string            // next_cursor of lists of B's
+}
+
+// prepare fills a database with two tenants that have one of everything.
+func prepare(t *testing.T, url string) {
+	var ends []func()
+	w := startWorld(t, func(end func()) { ends = append(ends, end) }, url, url)
+	defer func() {
+		for i := len(ends) - 1; i >= 0; i-- {
+			ends[i]()
+		}
+	}()
+	a, b := w.tenant("A"), w.tenant(canary)
+	s := scene{A: a.key, B: b.key, Platform: w.platform, TenantA: a.id, TenantB: b.id, Theirs: map[string][]string{}}
+	s.Weak = w.scoped(a, access.MembersWrite)
+	for _, owner := range []tenant{a, b} {
+		name := "a"
+		if owner == b {
+			name = canary
+		}
+		w.do("POST", "/api/v1/event-types", owner.key, map[string]any{"name": name + ".type", "description": name}).want(201)
+		ep := w.active(owner, map[string]any{"description": name, "url": "https://hooks.example.com/" + name, "custom_headers": map[string]string{"X-Own": name}})
+		w.do("POST", "/api/v1/endpoints/"+ep+"/rotate-secret", owner.key, nil).want(201)
+		var deliveries []string
+		for range 4 {
+			event := w.do("POST", "/api/v1/events", owner.key, `{"type":"`+name+`.type","data":"`+name+`","channels":["`+name+`"]}`).want(202).text("id")
+			deliveries = append(deliveries, ids(w.do("GET", "/api/v1/events/"+event+"/deliveries", owner.key, nil).want(200))...)
+			if owner == b {
+				s.Theirs["event_id"] = []string{event}
+			}
+		}
+		w.settle(deliveries[0], 3, 1)
+		w.settle(deliveries[1], 2, 0)
+		w.do("POST", "/api/v1/deliveries/"+deliveries[2]+"/cancel", owner.key, nil).want(200)
+		w.attempt(deliveries[3], ep, name)
+		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
+		if owner == b {
+			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep}, []string{key}, []string{name + ".type"}
+			s.Theirs["delivery_id"] = deliveries
+		}
+	}
+	for _, list := range []string{"/events", "/deliveries", "/keys", "/audit-log"} {
+		s.Cursors = append(s.Cursors, w.do("GET", "/api/v1"+list+"?limit=1", b.key, nil).want(200).text("next_cursor"))
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sql("UPDATE platform SET settings = $1", string(text))
+}
+
+// attempt writes one attempt of a delivery, as the recorder does.
+func (w *world) attempt(delivery, endpoint, text string) {
+	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
+		tls_us, wait_us, read_us, total_us, url, format, signature, response_excerpt)
+		SELECT tenant_id, now(), gen_random_uuid(), id, endpoint_id, 1, 500, 0, 1, 1, 1, 1, 1, 5, $2, 'standard', 'v1,x', $3
+		FROM deliveries WHERE id = $1`, w.uuid(id.Delivery, delivery), "https://hooks.example.com/"+text, []byte(text))
+}
+
+// newScene clones the prepared database. It is prepared once per day and content of this file.
+func newScene(t *testing.T) (url string, s scene) {
+	t.Helper()
+	source, err := os.ReadFile("isolation_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(append(source, db.NewID().Time().Format("2006-01-02")...))
+	url = dbtest.Clone(t, migrations.Fingerprint()+hex.EncodeToString(sum[:4]), func(ctx context.Context, url string) error {
+		if err := db.MigrateUp(ctx, url); err != nil {
+			return err
+		}
+		prepare(t, url)
+		return nil
+	})
+	w := &world{t: t, url: url}
+	if err := json.Unmarshal([]byte(one[string](w, "SELECT settings::text FROM platform")), &s); err != nil {
+		t.Fatal(err)
+	}
+	return url, s
+}
+
+// belongings is everything of a tenant's, in words that change when it does.
+func (w *world) belongings(tenant string) map[string]string {
+	w.t.Helper()
+	u, out := w.uuid(id.Tenant, tenant), map[string]string{}
+	w.connection(func(c *pgx.Conn) error {
+		for _, table := range guarded(w.t, c) {
+			column := "tenant_id"
+			if table == "tenants" {
+				column = "id"
+			}
+			var sum string
+			err := c.QueryRow(w.t.Context(), fmt.Sprintf("SELECT coalesce(md5(string_agg(x::text, ' ' ORDER BY x::text)), '') FROM %s x WHERE %s = $1", table, column), u).Scan(&sum)
+			if err != nil {
+				return fmt.Errorf("%s: %w", table, err)
+			}
+			out[table] = sum
+		}
+		return nil
+	})
+	return out
+}
+
+// guarded lists the tables that hold rows of tenants.
+func guarded(t *testing.T, c *pgx.Conn) []string {
+	t.Helper()
+	rows, err := c.Query(t.Context(), `SELECT c.relname FROM pg_class c
+		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+		AND (c.relname = 'tenants' OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id' AND NOT a.attisdropped))
+		ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(names) < 15 {
+		t.Fatal(names, err)
+	}
+	return names
+}
+
+// prober asks for what is B's in A's name, and gathers what should not have happened.
+type prober struct {
+	w          *world
+	s          scene
+	quick      bool // A's own key and paths alone
+	violations []string
+}
+
+func (p *prober) violate(format string, args ...any) {
+	if len(p.violations) < 20 {
+		p.violations = append(p.violations, fmt.Sprintf(format, args...))
+	}
+}
+
+// ask sends one request, with a fixed request id, and looks for B in the answer.
+func (p *prober) ask(method, path, key, body string) (int, string) {
+	a := p.w.ask(method, path, key, body)
+	if bytes.Contains(a.Body, []byte(canary)) {
+		p.violate("%s %s shows B's text", method, path)
+	}
+	for _, list := range p.s.Theirs {
+		for _, theirs := range list {
+			if bytes.Contains(a.Body, []byte(theirs)) {
+				p.violate("%s %s names %s", method, path, theirs)
+			}
+		}
+	}
+	return a.Status, string(a.Body)
+}
+
+// run probes the whole table.
+func (p *prober) run(routes []handlers.Route) {
+	before := p.w.belongings(p.s.TenantB)
+	for _, r := range routes {
+		path, ours := strings.CutPrefix(r.Path, "/api/v1/tenants/:tenant_id")
+		switch {
+		case !r.Access.Tenant:
+			if !p.quick {
+				p.platformRoute(r)
+			}
+		case ours:
+			if !p.quick {
+				p.tenantRoute(r, "/api/v1/tenants/"+p.s.TenantA+path, p.s.Platform)
+			}
+		default:
+			p.tenantRoute(r, r.Path, p.s.A)
+		}
+	}
+	for table, sum := range p.w.belongings(p.s.TenantB) {
+		if before[table] != sum {
+			p.violate("B's rows in %s changed", table)
+		}
+	}
+}
+
+// unknown are texts of a path parameter that no object has: one well formed, the others not.
+func unknown(param string) []string {
+	random := map[string]string{
+		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
+		"key_id": id.Key.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
+	}[param]
+	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
+}
+
+// tenantRoute asks for each of B's objects and for ones that do not exist: every answer must be the same, byte for byte.
+func (p *prober) tenantRoute(r handlers.Route, path, key string) {
+	name := r.Method + " " + strings.TrimPrefix(strings.TrimPrefix(r.Path, "/api/v1/tenants/:tenant_id"), "/api/v1")
+	body := probeBodies[name]
+	param := pathParam(path)
+	if param == "" {
+		p.list(r, path, key, body)
+		return
+	}
+	if len(p.s.Theirs[param]) == 0 {
+		p.violate("%s: B has no %s", name, param)
+	}
+	first, firstBody := 0, ""
+	for _, one := range append(unknown(param), p.s.Theirs[param]...) {
+		status, text := p.ask(r.Method, strings.Replace(path, ":"+param, one, 1), key, body)
+		if first == 0 {
+			first, firstBody = status, text
+		}
+		if status != first || text != firstBody {
+			p.violate("%s with %s answers %d %s, another id %d %s", name, one, status, text, first, firstBody)
+		}
+		if p.quick {
+			continue
+		}
+		if status, _ := p.ask(r.Method, strings.Replace(path, ":"+param, one, 1), "", body); status != 401 {
+			p.violate("%s without a key answers %d", name, status)
+		}
+		if r.Access.Scope != access.MembersWrite && !r.Access.Platform {
+			if status, _ := p.ask(r.Method, strings.Replace(path, ":"+param, one, 1), p.s.Weak, body); status != 403 {
+				p.violate("%s without the scope answers %d", name, status)
+			}
+		}
+	}
+	if first != http.StatusNotFound {
+		p.violate("%s answers %d to an unknown id", name, first)
+	}
+}
+
+// list asks for A's own, by every parameter through which B's might come in.
+func (p *prober) list(r handlers.Route, path, key, body string) {
+	p.ask(r.Method, path, key, body)
+	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") {
+		return
+	}
+	for _, query := range []string{"order=asc&limit=250", "order=desc", "endpoint=%s", "endpoint=%s&status=failed", "status=pending", "status=failed", "status=canceled", "status=all_failed", "channel=" + canary, "type=" + canary + ".type"} {
+		if strings.Contains(query, "%s") {
+			status, text := p.ask(r.Method, path+"?"+fmt.Sprintf(query, p.s.Theirs["endpoint_id"][0]), key, "")
+			random, randomText := p.ask(r.Method, path+"?"+fmt.Sprintf(query, unknown("endpoint_id")[0]), key, "")
+			if status != random || text != randomText {
+				p.violate("GET %s tells B's endpoint from an unknown one: %s and %s", path, text, randomText)
+			}
+			continue
+		}
+		p.ask(r.Method, path+"?"+query, key, "")
+	}
+	for _, cursor := range p.s.Cursors {
+		if status, text := p.ask(r.Method, path+"?limit=1&cursor="+cursor, key, ""); status != 400 {
+			p.violate("GET %s takes B's cursor: %d %s", path, status, text)
+		}
+	}
+}
+
+// platformRoute must be closed to A's key, whatever tenant it names.
+func (p *prober) platformRoute(r handlers.Route) {
+	var first string
+	for _, one := range append(unknown("tenant_id"), p.s.TenantB, p.s.TenantA) {
+		status, text := p.ask(r.Method, strings.Replace(r.Path, ":tenant_id", one, 1), p.s.A, `{"name":"taken over"}`)
+		if first == "" {
+			first = text
+		}
+		if status != http.StatusForbidden || text != first {
+			p.violate("%s %s with %s answers %d %s", r.Method, r.Path, one, status, text)
+		}
+	}
+}
+
+func pathParam(path string) string {
+	_, rest, _ := strings.Cut(path, ":")
+	param, _, _ := strings.Cut(rest, "/")
+	return param
+}
+
+// ask is do for probes: the same request id each time, and no test failure.
+func (w *world) ask(method, path, key, body string) *answer {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	if err != nil {
+		return &answer{t: w.t, Status: 400}
+	}
+	r.RemoteAddr = "192.0.2.1:1234"
+	r.Header.Set("X-Request-Id", "probe")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	a, _ := w.serve(r)
+	return a
+}
+
+func TestNobodySeesAnotherTenant(t *testing.T) {
+	t.Parallel()
+	url, s := newScene(t)
+	p := &prober{w: startWorld(t, t.Cleanup, url, url), s: s}
+	routes := api.Routes(api.Deps{})
+	for _, r := range routes {
+		name := r.Method + " " + strings.TrimPrefix(r.Path, "/api/v1")
+		if _, ok := probeBodies[name]; r.Access.Tenant && !r.Access.Platform && !ok {
+			t.Errorf("%s has no fixture in probeBodies", name)
+		}
+	}
+	p.run(routes)
+	for _, v := range p.violations {
+		t.Error(v)
+	}
+	// The probe is worth something only if B's things are there for B.
+	for param, theirs := range s.Theirs {
+		path := map[string]string{"event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "name": "/event-types/"}[param]
+		for _, one := range theirs {
+			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {
+				t.Errorf("B's own %s answers %d to B", one, got.Status)
+			}
+		}
+	}
+}

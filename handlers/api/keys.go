@@ -1,0 +1,161 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// createKey makes a key that can do no more than the one that asks for it.
+func (a *api) createKey(c *handlers.Call) error {
+	var in KeyInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	wanted, err := a.checkKey(c, in)
+	if err != nil {
+		return err
+	}
+	var row db.APIKey
+	var text string
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		// The tenant's row is locked so that two requests at once can't go over the limit together.
+		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		n, err := q.CountLiveKeys(c.Ctx(), wanted.Tenant)
+		if err != nil {
+			return err
+		}
+		if n >= int64(a.Settings.KeysPerTenant) {
+			return tooMany("keys_limit", "API keys that are neither revoked nor expired", a.Settings.KeysPerTenant)
+		}
+		if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
+			return err
+		}
+		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+	})
+	if err != nil {
+		return err
+	}
+	v := keyView(row)
+	return c.Answer(http.StatusCreated, KeyCreated{
+		ID: v.ID, Name: v.Name, Prefix: v.Prefix, Scopes: v.Scopes, CreatedAt: v.CreatedAt, ExpiresAt: v.ExpiresAt,
+		RevokedAt: v.RevokedAt, LastUsedAt: v.LastUsedAt, APIKey: text,
+	})
+}
+
+func (a *api) checkKey(c *handlers.Call, in KeyInput) (db.NewKey, error) {
+	tenant := c.Actor.Tenant
+	out := db.NewKey{Tenant: &tenant}
+	var wrong wrongFields
+	out.Name = wrong.name("name", &in.Name)
+	names := make([]string, len(in.Scopes))
+	for i, s := range in.Scopes {
+		names[i] = string(s)
+	}
+	var err error
+	if out.Scopes, err = access.GrantScopes(names, false); err != nil {
+		wrong = append(wrong, fault.As(err).Fields...)
+	}
+	if at, err := in.ExpiresAt.Get(); err == nil {
+		if !at.After(a.Now()) {
+			wrong.add("expires_at", "expires_at_past", "The key would be expired already. Give a time to come, or null for a key that does not expire.")
+		}
+		at = at.UTC().Truncate(time.Microsecond) // as PostgreSQL keeps it
+		out.ExpiresAt = &at
+	}
+	if err := wrong.err(); err != nil {
+		return out, err
+	}
+	if lacks := c.Actor.Scopes.Lacks(out.Scopes); len(lacks) > 0 {
+		return out, fault.New(fault.Forbidden, "scope_beyond_own", fmt.Sprintf(
+			"A key cannot give what it lacks: %s. Leave these scopes out, or use a key that has them.", strings.Join(lacks.Names(), ", ")))
+	}
+	return out, nil
+}
+
+func (a *api) listKeys(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "keys"})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterOrEdge()
+	if err != nil {
+		return err
+	}
+	var rows []db.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		ask := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+		if p.Ascending {
+			rows, err = q.ListKeysUp(c.Ctx(), db.ListKeysUpParams(ask))
+		} else {
+			rows, err = q.ListKeysDown(c.Ctx(), ask)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(k db.APIKey) []byte { return k.ID[:] })
+	return c.Answer(http.StatusOK, KeyPage{Data: views(rows, keyView), NextCursor: cursorOrNull(next)})
+}
+
+func (a *api) getKey(c *handlers.Call) error {
+	u, err := c.ID(id.Key, "key_id")
+	if err != nil {
+		return err
+	}
+	var row db.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, keyView(row))
+}
+
+// revokeKey ends a key. Every node forgets what it keeps in memory about keys within a second.
+func (a *api) revokeKey(c *handlers.Call) error {
+	u, err := c.ID(id.Key, "key_id")
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err := q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+		if err != nil {
+			return err
+		}
+		revoked, err := q.RevokeKey(c.Ctx(), db.RevokeKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+		if err != nil || revoked == 0 {
+			return err
+		}
+		if err := q.BumpKeysRevision(c.Ctx()); err != nil {
+			return err
+		}
+		return c.Audit(q, "key.revoked", "key", id.Key.Format(u), "", map[string]string{"name": row.Name, "prefix": row.Prefix})
+	})
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func keyView(k db.APIKey) Key {
+	return Key{
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes), CreatedAt: k.CreatedAt,
+		ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt), LastUsedAt: orNull(k.LastUsedAt),
+	}
+}

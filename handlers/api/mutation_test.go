@@ -1,0 +1,304 @@
+package api_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/handlers/api"
+)
+
+// The mutation check of the isolation probe: a tenant is kept apart twice, by a condition in every query and by row-level
+// security, and each must hold alone. A proxy between the program and PostgreSQL rewrites queries as they pass.
+
+// tenantQueries names the queries that run as a tenant and say which.
+func tenantQueries(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	for _, noun := range []string{"keys", "tenants", "events", "event_types", "audit", "endpoints", "secrets", "deliveries", "verifications", "lanes"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "queries", noun+".sql"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
+			name, _, _ := strings.Cut(query, " ")
+			if strings.Contains(query, "tenant_id = @tenant_id") {
+				names[name] = true
+			}
+		}
+	}
+	if len(names) < 30 {
+		t.Fatalf("%d queries", len(names))
+	}
+	return names
+}
+
+var ofTenant = regexp.MustCompile(`((?:\w+\.)?tenant_id = \$\d+)`)
+
+// withoutTenant takes the tenant out of the conditions of some queries.
+func withoutTenant(wanted func(name string) bool) func(sql string) string {
+	return func(sql string) string {
+		rest, named := strings.CutPrefix(sql, "-- name: ")
+		name, _, _ := strings.Cut(rest, " ")
+		if !named || !wanted(name) {
+			return sql
+		}
+		return ofTenant.ReplaceAllString(sql, "($1 OR true)")
+	}
+}
+
+// line stands between the program and its database, rewrites the statements that are prepared, and can be cut.
+type line struct {
+	url     string
+	to      *pgconn.Config
+	rewrite func(string) string
+
+	mu    sync.Mutex
+	state lineState
+	conns map[net.Conn]struct{}
+}
+
+type lineState int
+
+const (
+	whole  lineState = iota
+	closed           // connections break, new ones are refused
+	mute             // connections stay, and nothing goes through
+)
+
+// newLine starts one to a database.
+func newLine(t *testing.T, database string, rewrite func(sql string) string) *line {
+	t.Helper()
+	to, err := pgconn.ParseConfig(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{to: to, rewrite: rewrite, conns: map[net.Conn]struct{}{}}
+	t.Cleanup(func() {
+		_ = listener.Close()
+		l.cut(false)
+	})
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go l.relay(client)
+		}
+	}()
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(to.User, to.Password), Host: listener.Addr().String(), Path: "/" + to.Database, RawQuery: "sslmode=disable"}
+	l.url = u.String()
+	return l
+}
+
+// cut ends what is under way, or leaves it hanging in silence.
+func (l *line) cut(silently bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = mute
+	if silently {
+		return
+	}
+	l.state = closed
+	for c := range l.conns {
+		_ = c.Close()
+	}
+}
+
+// mend lets new connections through. Those that hung are broken: what they missed will not come.
+func (l *line) mend() {
+	l.cut(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = whole
+}
+
+// passes reports whether something may go through now.
+func (l *line) passes() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == whole
+}
+
+// hold notes a connection; false when the line is closed.
+func (l *line) hold(c net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[c] = struct{}{}
+	return l.state != closed
+}
+
+func (l *line) relay(client net.Conn) {
+	defer client.Close()
+	if !l.hold(client) {
+		return
+	}
+	network, address := pgconn.NetworkAddress(l.to.Host, l.to.Port)
+	server, err := net.Dial(network, address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	if startup := message(client, 0); startup == nil || l.send(server, startup) != nil {
+		return
+	}
+	for {
+		m := message(client, 1)
+		if m == nil {
+			return
+		}
+		if m[0] == 'P' {
+			m = rewriteParse(m, l.rewrite)
+		}
+		if l.send(server, m) != nil {
+			return
+		}
+	}
+}
+
+// send passes a message on, or swallows it.
+func (l *line) send(to io.Writer, m []byte) error {
+	if !l.passes() {
+		return nil
+	}
+	_, err := to.Write(m)
+	return err
+}
+
+// message reads one of the protocol's messages: a type (but for the first), a length that counts itself, a body.
+func message(from io.Reader, kind int) []byte {
+	head := make([]byte, kind+4)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil
+	}
+	m := make([]byte, kind+int(binary.BigEndian.Uint32(head[kind:])))
+	copy(m, head)
+	if _, err := io.ReadFull(from, m[kind+4:]); err != nil {
+		return nil
+	}
+	return m
+}
+
+// rewriteParse changes the statement of a Parse message: name, statement, types.
+func rewriteParse(m []byte, rewrite func(string) string) []byte {
+	name, rest, _ := strings.Cut(string(m[5:]), "\x00")
+	sql, types, _ := strings.Cut(rest, "\x00")
+	body := name + "\x00" + rewrite(sql) + "\x00" + types
+	out := binary.BigEndian.AppendUint32([]byte{'P'}, uint32(len(body)+4))
+	return append(out, body...)
+}
+
+// openPolicies lets the tenant role see every row of the tables.
+func (w *world) openPolicies() {
+	w.t.Helper()
+	w.ownerConnection(func(c *pgx.Conn) error {
+		for _, table := range guarded(w.t, c) {
+			if table == "ledger" {
+				continue
+			}
+			for _, statement := range []string{"DROP POLICY tenant ON %s", "CREATE POLICY tenant ON %s TO posthorn_tenant USING (true) WITH CHECK (true)"} {
+				if _, err := c.Exec(w.t.Context(), fmt.Sprintf(statement, "posthorn."+table)); err != nil {
+					return fmt.Errorf("%s: %w", table, err)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (w *world) ownerConnection(do func(*pgx.Conn) error) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(w.t.Context()) }()
+	if err := do(conn); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mutant probes a world without the tenant in some queries, and perhaps without policies.
+func mutant(t *testing.T, wanted func(string) bool, policies, quick bool) []string {
+	t.Helper()
+	database, s := newScene(t)
+	if !policies {
+		(&world{t: t, url: database}).openPolicies()
+	}
+	w := startWorld(t, t.Cleanup, database, newLine(t, database, withoutTenant(wanted)).url)
+	p := &prober{w: w, s: s, quick: quick}
+	p.run(api.Routes(api.Deps{}))
+	return p.violations
+}
+
+func none(string) bool { return false }
+
+func TestEachOfTheTwoWallsBetweenTenantsHoldsAlone(t *testing.T) {
+	t.Parallel()
+	queries := tenantQueries(t)
+	tenants := func(name string) bool { return queries[name] }
+	for name, c := range map[string]struct {
+		without  func(string) bool
+		policies bool
+		green    bool
+	}{
+		"no query names its tenant, policies stand": {tenants, true, true},
+		"every query names its tenant, no policies": {none, false, true},
+		"neither": {tenants, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			violations := mutant(t, c.without, c.policies, true)
+			if (len(violations) == 0) != c.green {
+				t.Errorf("%d violations: %q", len(violations), violations)
+			}
+		})
+	}
+}
+
+// gates are the queries that alone decide whether an object is the tenant's; what runs behind them names the tenant once
+// more, and a slip there shows nothing by itself.
+var gates = []string{
+	"GetEvent", "EventExists", "ScanEventsDown", "ScanEventsUp", "GetEventType", "DeleteEventType", "ListEventTypesUp",
+	"ListEventTypesDown", "GetEndpoint", "LockEndpoint", "ListEndpointsNewest", "ListEndpointsOldest", "GetDelivery", "GetKey",
+	"ListKeysDown", "ListKeysUp", "ScanAuditDown", "ScanAuditUp",
+}
+
+func TestTheProbeSeesAGateThatForgetsItsTenant(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a probe per query")
+	}
+	queries := tenantQueries(t)
+	for _, name := range gates {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if !queries[name] {
+				t.Fatal("there is no such query")
+			}
+			if violations := mutant(t, func(n string) bool { return n == name }, false, true); len(violations) == 0 {
+				t.Errorf("%s forgot its tenant and nothing was seen", name)
+			}
+		})
+	}
+}

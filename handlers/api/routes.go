@@ -1,0 +1,174 @@
+// Package api is the JSON API of /api/v1: a file per noun, and the table of its routes. The contract is openapi.yaml.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/db/seal"
+	"posthorn/domain/access"
+	"posthorn/domain/egress"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// Emitter stores events durably before it returns; *emit.Committer is one.
+type Emitter interface {
+	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
+}
+
+// Deps is what the handlers work with.
+type Deps struct {
+	DB       *db.DB
+	Emitter  Emitter
+	Egress   egress.Policy
+	Keys     *seal.Ring
+	Settings Settings
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Settings are the platform's limits; a zero field means the default.
+type Settings struct {
+	MaxPayload         int // bytes of an event's data; default 256 KiB, at most 1 MiB
+	EndpointsPerTenant int // default 50
+	TypesPerTenant     int // entries of the catalogue; default 1,000
+	KeysPerTenant      int // keys that are neither revoked nor expired; default 200
+	BatchItems         int // default 1,000
+	BatchBytes         int // default 10 MiB
+	RetentionDays      int // the longest that a tenant may keep; default 90
+}
+
+func (s Settings) withDefaults() Settings {
+	set := func(v *int, byDefault, most int) {
+		if *v <= 0 {
+			*v = byDefault
+		}
+		*v = min(*v, most)
+	}
+	set(&s.MaxPayload, 256<<10, 1<<20)
+	set(&s.EndpointsPerTenant, 50, 100_000)
+	set(&s.TypesPerTenant, 1000, 100_000)
+	set(&s.KeysPerTenant, 200, 100_000)
+	set(&s.BatchItems, 1000, 1000)
+	set(&s.BatchBytes, 10<<20, 64<<20)
+	set(&s.RetentionDays, 90, 3650)
+	return s
+}
+
+// api holds the handlers.
+type api struct {
+	Deps
+}
+
+// Where the API is mounted, and where platform keys find the routes of a tenant.
+const (
+	root       = "/api/v1"
+	tenantRoot = root + "/tenants/:" + handlers.TenantParam
+)
+
+// Routes is the route table of the API.
+func Routes(d Deps) []handlers.Route {
+	d.Settings = d.Settings.withDefaults()
+	a := &api{d}
+	var routes []handlers.Route
+	for _, r := range a.tenantRoutes() {
+		own, named := r, r
+		own.Path, own.Access.Tenant = root+r.Path, true
+		named.Path, named.Access.Tenant, named.Access.Platform = tenantRoot+r.Path, true, true
+		routes = append(routes, own, named)
+	}
+	for _, r := range a.ownRoutes() {
+		r.Path, r.Access.Tenant = root+r.Path, true
+		routes = append(routes, r)
+	}
+	for _, r := range a.platformRoutes() {
+		r.Path, r.Access.Platform = root+r.Path, true
+		routes = append(routes, r)
+	}
+	return routes
+}
+
+func route(method, path string, scope access.Scope, h handlers.Handler) handlers.Route {
+	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Scope: scope}, Handler: h}
+}
+
+// emission is a route whose body is events: as large as the settings say.
+func emission(path string, maxBody int, h handlers.Handler) handlers.Route {
+	r := route(http.MethodPost, path, access.EventsWrite, h)
+	r.MaxBody = int64(maxBody)
+	return r
+}
+
+// envelope is what an emission may have around its data.
+const envelope = 16 << 10
+
+// tenantRoutes act within one tenant. Each exists twice: for the tenant's own keys, and below the tenant's id for
+// platform keys.
+func (a *api) tenantRoutes() []handlers.Route {
+	return []handlers.Route{
+		emission("/events", a.Settings.MaxPayload+envelope, a.emitEvent),
+		emission("/events/batch", a.Settings.BatchBytes, a.emitEvents),
+		route("GET", "/events", access.EventsRead, a.listEvents),
+		route("GET", "/events/:event_id", access.EventsRead, a.getEvent),
+		route("GET", "/events/:event_id/deliveries", access.WebhooksRead, a.listEventDeliveries),
+
+		route("POST", "/event-types", access.WebhooksWrite, a.createEventType),
+		route("GET", "/event-types", access.WebhooksRead, a.listEventTypes),
+		route("GET", "/event-types/:name", access.WebhooksRead, a.getEventType),
+		route("PATCH", "/event-types/:name", access.WebhooksWrite, a.updateEventType),
+		route("DELETE", "/event-types/:name", access.WebhooksWrite, a.deleteEventType),
+
+		route("POST", "/endpoints", access.WebhooksWrite, a.createEndpoint),
+		route("GET", "/endpoints", access.WebhooksRead, a.listEndpoints),
+		route("GET", "/endpoints/:endpoint_id", access.WebhooksRead, a.getEndpoint),
+		route("PATCH", "/endpoints/:endpoint_id", access.WebhooksWrite, a.updateEndpoint),
+		route("DELETE", "/endpoints/:endpoint_id", access.WebhooksWrite, a.deleteEndpoint),
+		route("POST", "/endpoints/:endpoint_id/verify", access.WebhooksWrite, a.verifyEndpoint),
+		route("POST", "/endpoints/:endpoint_id/test", access.WebhooksWrite, a.testEndpoint),
+		route("GET", "/endpoints/:endpoint_id/secrets", access.WebhooksRead, a.listSecrets),
+		route("POST", "/endpoints/:endpoint_id/rotate-secret", access.WebhooksWrite, a.rotateSecret),
+		route("POST", "/endpoints/:endpoint_id/switch-secret", access.WebhooksWrite, a.switchSecret),
+		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
+		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
+
+		route("GET", "/deliveries", access.WebhooksRead, a.listDeliveries),
+		route("GET", "/deliveries/:delivery_id", access.WebhooksRead, a.getDelivery),
+		route("POST", "/deliveries/:delivery_id/retry-now", access.WebhooksWrite, a.retryDelivery),
+		route("POST", "/deliveries/:delivery_id/cancel", access.WebhooksWrite, a.cancelDelivery),
+		route("POST", "/deliveries/:delivery_id/replay", access.WebhooksWrite, a.replayDelivery),
+		route("POST", "/deliveries/:delivery_id/archive", access.WebhooksWrite, a.archiveDelivery),
+		route("POST", "/deliveries/:delivery_id/unarchive", access.WebhooksWrite, a.unarchiveDelivery),
+
+		route("POST", "/keys", access.KeysWrite, a.createKey),
+		route("GET", "/keys", access.KeysWrite, a.listKeys),
+		route("GET", "/keys/:key_id", access.KeysWrite, a.getKey),
+		route("DELETE", "/keys/:key_id", access.KeysWrite, a.revokeKey),
+
+		route("GET", "/audit-log", access.MembersWrite, a.listAuditLog),
+	}
+}
+
+// ownRoutes are a tenant's own; for platform keys the tenant's id is the path.
+func (a *api) ownRoutes() []handlers.Route {
+	return []handlers.Route{
+		route("GET", "/tenant", "", a.getOwnTenant),
+		route("PATCH", "/tenant", access.MembersWrite, a.updateOwnTenant),
+	}
+}
+
+// platformRoutes act on tenants, not within one.
+func (a *api) platformRoutes() []handlers.Route {
+	return []handlers.Route{
+		route("POST", "/tenants", access.TenantsWrite, a.createTenant),
+		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
+		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),
+		route("PATCH", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.updateTenant),
+		route("POST", "/tenants/:"+handlers.TenantParam+"/suspend", access.TenantsWrite, a.suspendTenant),
+		route("POST", "/tenants/:"+handlers.TenantParam+"/resume", access.TenantsWrite, a.resumeTenant),
+	}
+}

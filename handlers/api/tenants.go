@@ -1,0 +1,168 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+func (a *api) createTenant(c *handlers.Call) error {
+	var in TenantInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	t := db.NewTenant{Name: wrong.name("name", &in.Name), RetentionDays: a.Settings.RetentionDays}
+	if in.StrictTypes != nil {
+		t.StrictTypes = *in.StrictTypes
+	}
+	if in.RetentionDays != nil {
+		a.checkRetention(&wrong, *in.RetentionDays)
+		t.RetentionDays = *in.RetentionDays
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	row, text, err := a.DB.CreateTenant(c.Ctx(), t, c.Author())
+	if err != nil {
+		return err
+	}
+	v := tenantView(row)
+	return c.Answer(http.StatusCreated, TenantCreated{
+		ID: v.ID, Name: v.Name, State: v.State, StrictTypes: v.StrictTypes, RetentionDays: v.RetentionDays,
+		CreatedAt: v.CreatedAt, APIKey: text,
+	})
+}
+
+func (a *api) checkRetention(wrong *wrongFields, days int) {
+	if days < 1 || days > a.Settings.RetentionDays {
+		wrong.add("retention_days", "retention_range", fmt.Sprintf("Retention is 1 to %d days.", a.Settings.RetentionDays))
+	}
+}
+
+func (a *api) listTenants(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "tenants"})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterOrEdge()
+	if err != nil {
+		return err
+	}
+	var rows []db.Tenant
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		ask := db.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}
+		if p.Ascending {
+			rows, err = q.ListTenantsUp(c.Ctx(), db.ListTenantsUpParams(ask))
+		} else {
+			rows, err = q.ListTenantsDown(c.Ctx(), ask)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(t db.Tenant) []byte { return t.ID[:] })
+	return c.Answer(http.StatusOK, TenantPage{Data: views(rows, tenantView), NextCursor: cursorOrNull(next)})
+}
+
+func (a *api) getTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	if err != nil {
+		return err
+	}
+	return a.showTenant(c, u)
+}
+
+func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Actor.Tenant) }
+
+// showTenant reads as the tenant itself, also for platform keys: row-level security then stands behind the query.
+func (a *api) showTenant(c *handlers.Call, u id.UUID) error {
+	var row db.Tenant
+	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) (err error) {
+		row, err = q.GetTenant(c.Ctx(), u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, tenantView(row))
+}
+
+func (a *api) updateTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	if err != nil {
+		return err
+	}
+	return a.changeTenant(c, u)
+}
+
+func (a *api) updateOwnTenant(c *handlers.Call) error { return a.changeTenant(c, c.Actor.Tenant) }
+
+func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
+	var in TenantPatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	if in.Name != nil {
+		wrong.name("name", in.Name)
+	}
+	if in.RetentionDays != nil {
+		a.checkRetention(&wrong, *in.RetentionDays)
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var row db.Tenant
+	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) (err error) {
+		row, err = q.ChangeTenant(c.Ctx(), u, db.TenantChange{Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays}, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, tenantView(row))
+}
+
+func (a *api) suspendTenant(c *handlers.Call) error {
+	return a.setTenantState(c, string(TenantStateSuspended))
+}
+
+func (a *api) resumeTenant(c *handlers.Call) error {
+	return a.setTenantState(c, string(TenantStateActive))
+}
+
+func (a *api) setTenantState(c *handlers.Call, state string) error {
+	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	if err != nil {
+		return err
+	}
+	var in ReasonInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	row, err := a.DB.SetTenantState(c.Ctx(), u, state, reason, c.Author())
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, tenantView(row))
+}
+
+// maxReason is in characters.
+const maxReason = 500
+
+func tenantView(t db.Tenant) Tenant {
+	return Tenant{
+		ID: id.Tenant.Format(t.ID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
+		RetentionDays: int(t.RetentionDays), CreatedAt: t.CreatedAt,
+	}
+}

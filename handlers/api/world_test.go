@@ -1,0 +1,298 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/emit"
+	"posthorn/db/migrations"
+	"posthorn/db/seal"
+	"posthorn/domain/access"
+	"posthorn/domain/egress"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/handlers/api"
+)
+
+// world is one Posthorn API on a database of its own.
+type world struct {
+	t        *testing.T
+	cleanup  func(func()) // the test's, or the fixture's that outlives no test
+	url      string
+	db       *db.DB
+	ring     *seal.Ring
+	auth     *handlers.Authenticator
+	engine   http.Handler
+	platform string // a platform key with every scope
+	log      *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// newWorld starts one; change may alter what the API works with.
+func newWorld(t *testing.T, change ...func(*api.Deps)) *world {
+	t.Helper()
+	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	return startWorld(t, t.Cleanup, url, url, change...)
+}
+
+// startWorld starts one that speaks to the database through another address, and stops it in cleanup.
+func startWorld(t *testing.T, cleanup func(func()), url, through string, change ...func(*api.Deps)) *world {
+	t.Helper()
+	w := &world{t: t, cleanup: cleanup, log: &lockedBuffer{}, url: url}
+	d, err := db.Open(t.Context(), through, db.Options{MaxConns: 6, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.db = d
+	cleanup(d.Close)
+	if w.ring, err = seal.NewRing(seal.Generate([32]byte{7})); err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	committer := emit.New(emit.Config{DB: d, Log: logger})
+	w.run(committer.Run)
+	allow, err := egress.ParseAllow("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: w.ring, Log: logger, Now: time.Now}
+	for _, c := range change {
+		c(&deps)
+	}
+	w.auth = handlers.NewAuthenticator(d, logger, deps.Now)
+	kit := handlers.New(handlers.Config{Authenticator: w.auth, Log: logger, Now: deps.Now})
+	engine := kit.NewEngine()
+	kit.Mount(engine, api.Routes(deps))
+	w.engine = engine
+	if url == through {
+		w.platform = w.makeKey(db.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+	}
+	return w
+}
+
+// on is the same world for a subtest.
+func (w *world) on(t *testing.T) *world {
+	sub := *w
+	sub.t, sub.cleanup = t, t.Cleanup
+	return &sub
+}
+
+// onlyReader hides a reader's length.
+type onlyReader struct{ io.Reader }
+
+// backdate copies an event into the past, and returns the copy's id.
+func (w *world) backdate(t tenant, event string, age time.Duration) string {
+	w.t.Helper()
+	u, err := id.Event.Parse(event)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	past := id.New(u.Time().Add(-age), [10]byte{})
+	for _, statement := range []string{
+		"SELECT posthorn.make_partitions(date '" + past.Time().Format(time.DateOnly) + "', date '" + past.Time().Format(time.DateOnly) + "')",
+		"SET ROLE posthorn_ingest",
+		"INSERT INTO posthorn.events (tenant_id, created_at, id, type, data, routing_version) SELECT tenant_id, posthorn.created_at('" +
+			past.String() + "'), '" + past.String() + "', type, data, 1 FROM posthorn.events WHERE id = '" + u.String() + "'",
+	} {
+		if _, err := conn.Exec(w.t.Context(), statement); err != nil {
+			w.t.Fatal(statement, err)
+		}
+	}
+	return id.Event.Format(past)
+}
+
+// run runs a part of the program until the test's end.
+func (w *world) run(part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = part(ctx)
+	}()
+	w.cleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+func (w *world) makeKey(k db.NewKey) (text string) {
+	w.t.Helper()
+	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
+		_, text, err = q.MakeKey(w.t.Context(), k)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return text
+}
+
+// tenant is one tenant of a world and a key of it that may do everything.
+type tenant struct {
+	uuid id.UUID
+	id   string
+	key  string
+}
+
+func (w *world) tenant(name string) tenant {
+	w.t.Helper()
+	row, text, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return tenant{uuid: row.ID, id: id.Tenant.Format(row.ID), key: text}
+}
+
+// scoped makes a key of a tenant that may do some things.
+func (w *world) scoped(t tenant, scopes ...access.Scope) string {
+	return w.makeKey(db.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
+}
+
+// answer is what came back.
+type answer struct {
+	t      *testing.T
+	what   string
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// do sends a request and holds the answer to the contract. body is text, or anything to be sent as JSON, or nil.
+func (w *world) do(method, path, key string, body any, header ...string) *answer {
+	w.t.Helper()
+	var reader io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		reader = strings.NewReader(b)
+	case []byte:
+		reader = bytes.NewReader(b)
+	case io.Reader:
+		reader = b
+	default:
+		text, err := json.Marshal(b)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		reader = bytes.NewReader(text)
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, reader)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	a, recorder := w.serve(r)
+	holdToContract(w.t, r, recorder)
+	if a.Status == http.StatusInternalServerError {
+		w.t.Errorf("%s answered 500\n%s", a.what, w.log)
+	}
+	return a
+}
+
+// serve hands a request to the router.
+func (w *world) serve(r *http.Request) (*answer, *httptest.ResponseRecorder) {
+	recorder := httptest.NewRecorder()
+	w.engine.ServeHTTP(recorder, r)
+	return &answer{t: w.t, what: r.Method + " " + r.URL.Path, Status: recorder.Code, Header: recorder.Header(), Body: recorder.Body.Bytes()}, recorder
+}
+
+// want checks the status.
+func (a *answer) want(status int) *answer {
+	a.t.Helper()
+	if a.Status != status {
+		a.t.Fatalf("%s answered %d, want %d: %s", a.what, a.Status, status, a.Body)
+	}
+	return a
+}
+
+// problem checks status and code of a refusal, and which fields it names, where any are given.
+func (a *answer) problem(status int, code string, fields ...string) *answer {
+	a.t.Helper()
+	a.want(status)
+	var p api.Problem
+	a.into(&p)
+	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
+		a.t.Errorf("%s: content type %q", a.what, got)
+	}
+	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || p.Type != "/docs/errors#"+code || p.RequestID != a.Header.Get("X-Request-Id") {
+		a.t.Errorf("%s: want code %s, got %s", a.what, code, a.Body)
+	}
+	var named []string
+	if p.Errors != nil {
+		for _, e := range *p.Errors {
+			named = append(named, e.Field)
+		}
+	}
+	if strings.Join(named, " ") != strings.Join(fields, " ") {
+		a.t.Errorf("%s: want the fields %q, got %q", a.what, fields, named)
+	}
+	return a
+}
+
+// into decodes the body.
+func (a *answer) into(v any) {
+	a.t.Helper()
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		a.t.Fatalf("%s: %v: %s", a.what, err, a.Body)
+	}
+}
+
+// get is a field of the body, by its dotted path.
+func (a *answer) get(path string) any {
+	a.t.Helper()
+	var v any
+	a.into(&v)
+	for name := range strings.SplitSeq(path, ".") {
+		object, ok := v.(map[string]any)
+		if !ok {
+			a.t.Fatalf("%s has no %s: %s", a.what, path, a.Body)
+		}
+		v = object[name]
+	}
+	return v
+}
+
+func (a *answer) text(path string) string {
+	a.t.Helper()
+	s, ok := a.get(path).(string)
+	if !ok {
+		a.t.Fatalf("%s: %s is no text: %s", a.what, path, a.Body)
+	}
+	return s
+}

@@ -1,0 +1,249 @@
+package handlers
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// store is a look-up whose faults a test chooses; the real one is tested in handlers/api.
+type store struct {
+	mu       sync.Mutex
+	revision int64
+	rows     map[[32]byte]db.FindKeyRow
+	states   map[id.UUID]string
+	lookups  int
+	touched  []id.UUID
+	down     error
+	within   func() // runs inside the next look-up, after it has read
+}
+
+var errDown = &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Detail: "down", Cause: errors.New("refused")}
+
+func (s *store) FindKey(_ context.Context, hash [32]byte) (db.FindKeyRow, error) {
+	s.mu.Lock()
+	row, ok := s.rows[hash]
+	s.lookups++
+	down, within := s.down, s.within
+	s.within = nil
+	s.mu.Unlock()
+	if within != nil {
+		within()
+	}
+	switch {
+	case down != nil:
+		return db.FindKeyRow{}, down
+	case !ok:
+		return db.FindKeyRow{}, fault.ErrNotFound
+	}
+	return row, nil
+}
+
+func (s *store) TenantState(_ context.Context, tenant id.UUID) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lookups++
+	state, ok := s.states[tenant]
+	if !ok {
+		return "", fault.ErrNotFound
+	}
+	return state, s.down
+}
+
+func (s *store) KeysRevision(context.Context) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision, s.down
+}
+
+func (s *store) TouchKeys(_ context.Context, keys []id.UUID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touched = append(s.touched, keys...)
+	return s.down
+}
+
+// clock is a time that a test moves.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+const testKey = "phk_0123456789"
+
+func newStore() (*store, *clock, *Authenticator) {
+	s := &store{rows: map[[32]byte]db.FindKeyRow{}, states: map[id.UUID]string{}}
+	s.rows[sha256.Sum256([]byte(testKey))] = db.FindKeyRow{
+		ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active",
+		ExpiresAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return s, c, NewAuthenticator(s, slog.New(slog.DiscardHandler), c.now)
+}
+
+func (s *store) revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hash := sha256.Sum256([]byte(testKey))
+	row := s.rows[hash]
+	row.Revoked = true
+	s.rows[hash] = row
+	s.revision++
+}
+
+func try(a *Authenticator) string {
+	_, err := a.authenticate(context.Background(), testKey)
+	if err == nil {
+		return "ok"
+	}
+	return fault.As(err).Code
+}
+
+func TestAnswersAreKeptWhileTheRevisionStands(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	if try(a); s.lookups != 1 {
+		t.Fatalf("%d look-ups", s.lookups)
+	}
+	if try(a); s.lookups != 2 {
+		t.Fatal("kept without a poll")
+	}
+	a.poll(t.Context())
+	try(a)
+	if try(a); s.lookups != 3 {
+		t.Fatalf("%d look-ups: nothing was kept", s.lookups)
+	}
+	s.revoke()
+	if got := try(a); got != "ok" {
+		t.Fatalf("before the poll: %s", got)
+	}
+	a.poll(t.Context())
+	if got := try(a); got != "key_revoked" {
+		t.Fatalf("after the poll: %s", got)
+	}
+}
+
+func TestAPollThatFailsEndsWhatWasKept(t *testing.T) {
+	t.Parallel()
+	s, c, a := newStore()
+	a.poll(t.Context())
+	try(a)
+	s.down = errDown
+	c.pass(900 * time.Millisecond)
+	a.poll(t.Context())
+	if got := try(a); got != "ok" {
+		t.Fatalf("within the second: %s", got)
+	}
+	c.pass(101 * time.Millisecond)
+	if got := try(a); got != "database_unavailable" {
+		t.Fatalf("after the second: %s", got)
+	}
+	s.down = nil
+	s.revoke()
+	if got := try(a); got != "key_revoked" {
+		t.Fatalf("asked one by one: %s", got)
+	}
+}
+
+func TestALookUpThatARevocationOvertakesIsNotKept(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	a.poll(t.Context())
+	s.within = func() {
+		s.revoke()
+		a.poll(context.Background())
+	}
+	if got := try(a); got != "ok" { // it read before the revocation
+		t.Fatal(got)
+	}
+	if got := try(a); got != "key_revoked" {
+		t.Fatalf("the overtaken answer was kept: %s", got)
+	}
+}
+
+func TestAKeptKeyExpires(t *testing.T) {
+	t.Parallel()
+	_, c, a := newStore()
+	a.poll(t.Context())
+	try(a)
+	c.pass(5 * 365 * 24 * time.Hour)
+	a.poll(t.Context())
+	if got := try(a); got != "key_expired" {
+		t.Fatal(got)
+	}
+}
+
+func TestUsesAreWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
+	s, c, a := newStore()
+	uses := func() {
+		a.poll(t.Context())
+		for range 10 {
+			try(a)
+		}
+		a.flush(t.Context())
+	}
+	uses()
+	c.pass(30 * time.Second)
+	uses()
+	if len(s.touched) != 1 {
+		t.Fatalf("touched %d times within a minute", len(s.touched))
+	}
+	c.pass(31 * time.Second)
+	uses()
+	if len(s.touched) != 2 {
+		t.Fatalf("touched %d times", len(s.touched))
+	}
+}
+
+func TestTenantsThatPlatformKeysNameAreKeptToo(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	s.states[id.UUID{9}] = "active"
+	a.poll(t.Context())
+	for range 3 {
+		if got, err := a.tenantState(t.Context(), id.UUID{9}); got != "active" || err != nil {
+			t.Fatal(got, err)
+		}
+		if _, err := a.tenantState(t.Context(), id.UUID{8}); !fault.Is(err, "not_found") {
+			t.Fatal(err)
+		}
+	}
+	if s.lookups != 4 { // the unknown one is asked for each time: it may be made at any moment
+		t.Errorf("%d look-ups", s.lookups)
+	}
+}
+
+func TestOnlyWhatLooksLikeAKeyIsLookedUp(t *testing.T) {
+	t.Parallel()
+	good := "phk_" + strings.Repeat("aZ9", 16) + "0"
+	for text, want := range map[string]bool{
+		good: true, "php_" + good[4:]: true, "phx_" + good[4:]: false, good + "a": false, good[:40]: false, "": false,
+		good[:10] + "-" + good[11:]: false, good[:10] + "\x00" + good[11:]: false,
+	} {
+		if db.LooksLikeKey(text) != want {
+			t.Errorf("%q: %t", text, !want)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+)
+
+// maxDepth bounds how deep the JSON of a management call may nest.
+const maxDepth = 32
+
+// decode reads one JSON object strictly. encoding/json alone would take URL for url, the last of two equal names, and
+// null for anything.
+func decode(body []byte, into any) error {
+	if err := wellFormed(body); err != nil {
+		return err
+	}
+	w := walker{dec: json.NewDecoder(bytes.NewReader(body))}
+	w.dec.UseNumber()
+	if err := w.value(shape{t: reflect.TypeOf(into).Elem()}, ""); err != nil {
+		return err
+	}
+	if len(w.wrong) > 0 {
+		return fault.InvalidFields(w.wrong)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return notJSON(body, err)
+	}
+	return nil
+}
+
+func wellFormed(body []byte) error {
+	if !utf8.Valid(body) {
+		return fault.New(fault.Invalid, event.CodeNotUTF8, "The body is not UTF-8. Encode the request as UTF-8.")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	depth := 0
+	for {
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) && depth == 0 && len(bytes.TrimSpace(body)) > 0 {
+			break
+		}
+		if err != nil {
+			return notJSON(body, err)
+		}
+		if d, ok := token.(json.Delim); ok {
+			if d == '{' || d == '[' {
+				depth++
+			} else {
+				depth--
+			}
+		}
+		if depth > maxDepth {
+			return fault.New(fault.Invalid, event.CodeTooDeep, fmt.Sprintf("The JSON nests more than %d arrays and objects. Flatten it.", maxDepth))
+		}
+	}
+	if !json.Valid(body) { // Token lets a second value follow the first
+		return notJSON(body, errors.New("more than one value"))
+	}
+	return nil
+}
+
+func notJSON(body []byte, err error) error {
+	where := ""
+	var syntax *json.SyntaxError
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return fault.New(fault.Invalid, event.CodeNotJSON, "The body is empty. Send a JSON object.")
+	case errors.As(err, &syntax) && syntax.Offset > 0:
+		where = fmt.Sprintf(" (near byte %d)", syntax.Offset)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		where = " (it ends early)"
+	}
+	return fault.New(fault.Invalid, event.CodeNotJSON, "The body is not JSON"+where+". Send one JSON object.")
+}
+
+// walker compares the names, types and nulls of a document with a Go type, before encoding/json fills it.
+type walker struct {
+	dec   *json.Decoder
+	wrong []fault.Field
+}
+
+// maxWrong bounds how many wrong fields one answer lists.
+const maxWrong = 20
+
+func (w *walker) refuse(path, code, detail string) {
+	if len(w.wrong) < maxWrong {
+		w.wrong = append(w.wrong, fault.Field{Name: path, Code: code, Detail: detail})
+	}
+}
+
+// shape is what may stand at one place of a document.
+type shape struct {
+	t    reflect.Type // nil: anything
+	null bool
+}
+
+var (
+	rawMessage = reflect.TypeFor[json.RawMessage]()
+	timeType   = reflect.TypeFor[time.Time]()
+)
+
+// field is the shape of a struct's field or a slice's element: a pointer says that it may be left out, which null is not.
+func field(t reflect.Type) shape {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == rawMessage, t.Kind() == reflect.Interface:
+		return shape{null: true}
+	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.Bool: // nullable.Nullable
+		inner := field(t.Elem())
+		inner.null = true
+		return inner
+	}
+	return shape{t: t}
+}
+
+// member is the shape of a map's value: there a pointer does say null.
+func member(t reflect.Type) shape {
+	s := field(t)
+	s.null = s.null || t.Kind() == reflect.Pointer
+	return s
+}
+
+// value walks over the next value. The document has passed wellFormed, so the decoder has no errors left to find.
+func (w *walker) value(s shape, path string) error {
+	token, err := w.dec.Token()
+	if err != nil {
+		return notJSON(nil, err)
+	}
+	if why := s.mismatch(token); why != "" {
+		code := event.CodeFieldType
+		switch {
+		case path == "":
+			code = event.CodeNotObject
+		case s.t == timeType && token != nil:
+			code = event.CodeTimeMalformed
+		}
+		w.refuse(path, code, why)
+		s = shape{}
+	}
+	switch token {
+	case json.Delim('{'):
+		return w.object(s.t, path)
+	case json.Delim('['):
+		element := shape{null: true}
+		if s.t != nil {
+			element = field(s.t.Elem())
+		}
+		for i := 0; w.dec.More(); i++ {
+			if err := w.value(element, join(path, strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+		_, err := w.dec.Token()
+		return err
+	}
+	return nil
+}
+
+func (w *walker) object(t reflect.Type, path string) error {
+	var known map[string]shape
+	if t != nil && t.Kind() == reflect.Struct {
+		known = fieldsOf(t)
+	}
+	seen := map[string]bool{}
+	for w.dec.More() {
+		token, err := w.dec.Token()
+		if err != nil {
+			return notJSON(nil, err)
+		}
+		name, _ := token.(string)
+		at := join(path, shorten(name))
+		inner := shape{null: true}
+		switch {
+		case known != nil:
+			s, ok := known[name]
+			if !ok {
+				w.refuse(at, event.CodeUnknownField, fmt.Sprintf("There is no field %q here. The fields are %s.", at, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+			} else {
+				inner = s
+			}
+		case t != nil:
+			inner = member(t.Elem())
+		}
+		if t != nil && seen[name] {
+			w.refuse(at, event.CodeDuplicateField, fmt.Sprintf("The field %q is given twice. Send it once.", at))
+		}
+		seen[name] = true
+		if err := w.value(inner, at); err != nil {
+			return err
+		}
+	}
+	_, err := w.dec.Token()
+	return err
+}
+
+// mismatch says why a value of this kind may not stand here, or nothing.
+func (s shape) mismatch(token json.Token) string {
+	if token == nil {
+		if s.null {
+			return ""
+		}
+		return "null stands where a value must be. Give a value, or leave the field out."
+	}
+	if s.t == nil {
+		return ""
+	}
+	var wanted string
+	var ok bool
+	switch kind := s.t.Kind(); {
+	case s.t == timeType:
+		wanted = "an RFC 3339 time with its offset, such as 2026-01-31T12:00:00Z"
+		text, isText := token.(string)
+		var at time.Time
+		ok = isText && at.UnmarshalText([]byte(text)) == nil && at.Year() >= 1970 && at.Year() <= 9999
+	case kind == reflect.Struct, kind == reflect.Map:
+		wanted, ok = "an object", token == json.Delim('{')
+	case kind == reflect.Slice:
+		wanted, ok = "an array", token == json.Delim('[')
+	case kind == reflect.String:
+		wanted = "a string without NUL"
+		var text string
+		if text, ok = token.(string); ok {
+			ok = !strings.ContainsRune(text, 0) // PostgreSQL's text cannot hold it
+		}
+	case kind == reflect.Bool:
+		wanted = "true or false"
+		_, ok = token.(bool)
+	default:
+		wanted = "a whole number"
+		var number json.Number
+		if number, ok = token.(json.Number); ok {
+			_, err := strconv.ParseInt(number.String(), 10, 32)
+			ok = err == nil
+		}
+	}
+	if ok {
+		return ""
+	}
+	return "Here must be " + wanted + "."
+}
+
+func fieldsOf(t reflect.Type) map[string]shape {
+	known := make(map[string]shape, t.NumField())
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			known[name] = field(f.Type)
+		}
+	}
+	return known
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

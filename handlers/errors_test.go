@@ -1,0 +1,113 @@
+package handlers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
+
+// notOfTheAPI are folders and files whose errors reach people on a terminal, in logs, or in their own programs, and no
+// answer of the API.
+var notOfTheAPI = []string{
+	"../db/embedded", "../db/dbtest", "../db/seal", "../db/migrate.go", "../db/disable.go", "../db/db.go", "../domain/signature/verify.go",
+	"../domain/signature/sign.go", "../domain/access/role.go", "../domain/health",
+}
+
+// makers are the functions that take a code, and which argument it is.
+var makers = map[string]int{"New": 1, "InvalidField": 1, "refuse": 1, "add": 1, "tooMany": 0, "conflict": 0}
+
+// codes finds the codes in a file: what makes an error of one, fields named Code, and constants named Code...
+func codes(t *testing.T, path string, into map[string]string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(e ast.Expr) {
+		if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			if text, err := strconv.Unquote(lit.Value); err == nil && codeLike.MatchString(text) {
+				into[text] = path
+			}
+		}
+	}
+	for node := range ast.Preorder(file) {
+		switch n := node.(type) {
+		case *ast.CallExpr:
+			name := ""
+			switch f := n.Fun.(type) {
+			case *ast.SelectorExpr:
+				name = f.Sel.Name
+			case *ast.Ident:
+				name = f.Name
+			}
+			if at, ok := makers[name]; ok && len(n.Args) > at+1 {
+				note(n.Args[at])
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {
+				note(n.Value)
+			}
+		case *ast.ValueSpec:
+			for i, name := range n.Names {
+				if strings.HasPrefix(name.Name, "Code") && i < len(n.Values) {
+					note(n.Values[i])
+				}
+			}
+		}
+	}
+}
+
+func TestEveryCodeIsExplained(t *testing.T) {
+	t.Parallel()
+	found := map[string]string{}
+	for _, root := range []string{"../handlers", "../domain", "../db"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".gen.go") {
+				return err
+			}
+			for _, other := range notOfTheAPI {
+				if strings.HasPrefix(filepath.ToSlash(path), other) {
+					return nil
+				}
+			}
+			codes(t, path, found)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z0-9_]+)`$").FindAllStringSubmatch(string(page), -1) {
+		if explained[m[1]] {
+			t.Errorf("%s is explained twice", m[1])
+		}
+		explained[m[1]] = true
+	}
+	for code, path := range found {
+		if !explained[code] {
+			t.Errorf("%s (%s) is not in docs/errors.md", code, path)
+		}
+	}
+	for code := range explained {
+		if _, ok := found[code]; !ok {
+			t.Errorf("docs/errors.md explains %s, which nothing answers", code)
+		}
+	}
+	if len(found) < 80 {
+		t.Errorf("%d codes: were they found?", len(found))
+	}
+}

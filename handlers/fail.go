@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"posthorn/domain/fault"
+)
+
+// problem is RFC 9457's answer with the members that the contract adds.
+type problem struct {
+	Type      string        `json:"type"`
+	Title     string        `json:"title"`
+	Status    int           `json:"status"`
+	Code      string        `json:"code"`
+	Detail    string        `json:"detail"`
+	Errors    []fault.Field `json:"errors,omitempty"`
+	RequestID string        `json:"request_id"`
+}
+
+// problemPage is where a code is explained, relative to the server.
+const problemPage = "/docs/errors#"
+
+var statuses = map[fault.Kind]int{
+	fault.Internal:        http.StatusInternalServerError,
+	fault.Invalid:         http.StatusBadRequest,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Forbidden:       http.StatusForbidden,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.Gone:            http.StatusGone,
+	fault.TooLarge:        http.StatusRequestEntityTooLarge,
+	fault.Limited:         http.StatusTooManyRequests,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+}
+
+// Status is the HTTP status that an error becomes.
+func Status(err error) int {
+	if e := fault.As(err); e != nil {
+		if s, ok := statuses[e.Kind]; ok {
+			return s
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// errInternal is all that callers learn of what is not their doing.
+var errInternal = fault.New(fault.Internal, "internal",
+	"Something went wrong on our side. Send the same request again; if it fails again, tell us the request_id.")
+
+// errCanceled is for a caller that went away; nobody reads it.
+var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canceled. Send it again.")
+
+// Known turns any error into one that may be shown: an unknown one, and one of ours, become errInternal.
+func Known(err error) *fault.Error {
+	e := fault.As(err)
+	switch {
+	case e != nil && e.Kind != fault.Internal:
+		return e
+	case errors.Is(err, context.Canceled):
+		return errCanceled
+	}
+	return errInternal
+}
+
+// Fail answers with a problem. What is ours (500) is logged with its cause and shown without it; so is the cause of a
+// 503, as a warning.
+func (k *Kit) Fail(c *gin.Context, err error) {
+	e := Known(err)
+	switch {
+	case e == errInternal:
+		k.log.Error("request failed", "error", err, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
+	case e.Kind == fault.Unavailable && e.Cause != nil:
+		k.log.Warn("request refused", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
+	}
+	if c.Writer.Written() {
+		return // the answer has begun; all that is left is to end it
+	}
+	status := Status(e)
+	if e == errNoMethod {
+		status = http.StatusMethodNotAllowed // the one refusal whose status the router knows and its kind does not
+	}
+	h := c.Writer.Header()
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(e.RetryAfter))
+	} else if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	if status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="posthorn"`)
+	}
+	body, encodeErr := json.Marshal(problem{
+		Type: problemPage + e.Code, Title: http.StatusText(status), Status: status,
+		Code: e.Code, Detail: e.Detail, Errors: e.Fields, RequestID: RequestID(c),
+	})
+	if encodeErr != nil { // never: strings and numbers alone
+		k.log.Error("problem not encoded", slog.Any("error", encodeErr))
+	}
+	c.Abort()
+	c.Data(status, "application/problem+json", append(body, '\n'))
+}

@@ -1,0 +1,211 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Config is what a Kit works with.
+type Config struct {
+	Authenticator *Authenticator
+	Log           *slog.Logger
+	Now           func() time.Time
+	KeyRate       Rate // of requests with one key; zero fields: 10,000 a second, burst twice the rate
+}
+
+// Kit mounts routes and answers for what goes wrong before and behind their handlers.
+type Kit struct {
+	auth  *Authenticator
+	log   *slog.Logger
+	limit *limiter
+}
+
+// New makes a kit.
+func New(c Config) *Kit {
+	return &Kit{auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now)}
+}
+
+// NewEngine makes a router that trusts no proxy, redirects nothing, names every request, survives panics, and answers
+// unknown paths and methods with problems.
+func (k *Kit) NewEngine() *gin.Engine {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	_ = e.SetTrustedProxies(nil) // never fails on nil
+	e.RedirectTrailingSlash = false
+	e.RedirectFixedPath = false
+	e.HandleMethodNotAllowed = true
+	e.Use(nameRequest, secure, k.recover)
+	e.NoRoute(func(c *gin.Context) { k.stranger(c, errNoRoute) })
+	e.NoMethod(func(c *gin.Context) { k.stranger(c, errNoMethod) })
+	return e
+}
+
+var (
+	errNoRoute  = fault.New(fault.NotFound, "no_such_path", "There is nothing at this path. Compare it with the API reference.")
+	errNoMethod = fault.New(fault.Invalid, "method_not_allowed", "This path does not take this method. The Allow header lists those it takes.")
+)
+
+// stranger refuses a request that has shown no good key.
+func (k *Kit) stranger(c *gin.Context, err error) {
+	if limited := k.limit.stranger(c.Writer.Header()); limited != nil {
+		err = limited
+	}
+	k.Fail(c, err)
+}
+
+// secure sets the headers of an API's answers: nothing of them is to be cached, sniffed, framed or run. With those of
+// the request id, the limits and the content type an answer has eight, what a small map holds without growing.
+func secure(c *gin.Context) {
+	h := c.Writer.Header()
+	h["X-Content-Type-Options"] = nosniff
+	h["Cache-Control"] = noStore
+	h["Content-Security-Policy"] = noContent
+}
+
+var (
+	nosniff   = []string{"nosniff"}
+	noStore   = []string{"no-store"}
+	noContent = []string{"default-src 'none'; frame-ancestors 'none'"}
+)
+
+func (k *Kit) recover(c *gin.Context) {
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(r)
+		default:
+			k.Fail(c, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
+		}
+	}()
+	c.Next()
+}
+
+// Mount adds routes to a router.
+func (k *Kit) Mount(e *gin.Engine, routes []Route) {
+	for _, r := range routes {
+		e.Handle(r.Method, r.Path, k.serve(r))
+	}
+}
+
+// serve lets a request in and hands it to the route's handler.
+func (k *Kit) serve(r Route) gin.HandlerFunc {
+	if r.MaxBody == 0 {
+		r.MaxBody = DefaultMaxBody
+	}
+	if r.Timeout == 0 {
+		r.Timeout = DefaultTimeout
+	}
+	return func(c *gin.Context) {
+		call := &Call{Context: c, ctx: c.Request.Context(), maxBody: r.MaxBody}
+		if r.Timeout > 0 {
+			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)
+			defer cancel()
+			call.ctx = ctx
+		}
+		call.Actor.Address, call.Actor.RequestID = address(c.Request.RemoteAddr), RequestID(c)
+		if !r.Access.Public {
+			err := k.admit(call, r.Access)
+			if err != nil {
+				k.Fail(c, err)
+				return
+			}
+		}
+		if err := r.Handler(call); err != nil {
+			k.Fail(c, err)
+		}
+	}
+}
+
+func address(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	host, _, _ = strings.Cut(host, "%")
+	return host
+}
+
+// admit authenticates and authorises a call, and finds the tenant that it acts in. The order is such that nobody learns
+// of a tenant or an object what its key does not let it see.
+func (k *Kit) admit(c *Call, a Access) error {
+	header := c.Writer.Header()
+	text, err := bearer(c.Request.Header)
+	var who *holder
+	if err == nil {
+		who, err = k.auth.authenticate(c.Ctx(), text)
+	}
+	if err != nil {
+		if limited := k.limit.stranger(header); limited != nil && Status(err) == http.StatusUnauthorized {
+			return limited
+		}
+		return err
+	}
+	if err := k.limit.key(k.limit.of(who.key), header); err != nil {
+		return err
+	}
+	c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()
+	if err := permit(who, a, c.FullPath()); err != nil {
+		return err
+	}
+	if !a.Tenant {
+		return nil
+	}
+	state := who.state
+	c.Actor.Tenant = who.tenant
+	if c.Actor.Platform {
+		if c.Actor.Tenant, err = c.ID(id.Tenant, TenantParam); err != nil {
+			return err
+		}
+		if state, err = k.auth.tenantState(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+	}
+	if state != "active" && c.Request.Method != http.MethodGet {
+		return errSuspended
+	}
+	return nil
+}
+
+var (
+	errPlatform  = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key may call this path. A tenant's key acts below /api/v1, without naming the tenant.")
+	errNoTenant  = fault.New(fault.Invalid, "tenant_required", "A platform key names the tenant: call this path below /api/v1/tenants/{tenant_id}.")
+	errSuspended = fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended: it may read, and change or emit nothing. Ask the people who run this server.")
+)
+
+func permit(who *holder, a Access, path string) error {
+	platform := who.tenant.IsZero()
+	switch {
+	case a.Platform && !platform:
+		return errPlatform
+	case !a.Platform && platform:
+		return errNoTenant
+	case a.Scope != "" && !who.scopes.Has(a.Scope):
+		return scopeMissing(a.Scope)
+	}
+	return nil
+}
+
+func scopeMissing(s access.Scope) error {
+	return fault.New(fault.Forbidden, "scope_missing", fmt.Sprintf("This key lacks the scope %s. Use a key that has it.", s))
+}
+
+func (l *limiter) of(key id.UUID) *bucket {
+	if b, ok := l.keys.Load(key); ok {
+		return b.(*bucket)
+	}
+	b, _ := l.keys.LoadOrStore(key, &bucket{})
+	return b.(*bucket)
+}

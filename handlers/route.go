@@ -1,0 +1,39 @@
+package handlers
+
+import (
+	"time"
+
+	"posthorn/domain/access"
+)
+
+// Route is one row of a route table. Nothing is reachable that no row names.
+type Route struct {
+	Method string
+	Path   string // as gin writes it: /api/v1/events/:event_id
+	Access Access
+	// MaxBody bounds the request body, in bytes; 0 is DefaultMaxBody.
+	MaxBody int64
+	// Timeout is how long the handler may take; 0 is DefaultTimeout, less than 0 is without end (streams).
+	Timeout time.Duration
+	Handler Handler
+}
+
+// Handler answers a call. What it returns as an error has not been written yet: the kit turns it into a problem.
+type Handler func(*Call) error
+
+// Access is who may call a route.
+type Access struct {
+	Scope    access.Scope // what the key must carry; empty: any key
+	Tenant   bool         // acts within one tenant: the key's own, or for a platform key the one that the path names
+	Platform bool         // platform keys alone
+	Public   bool         // everybody, without a key
+}
+
+// TenantParam is the path parameter by which a platform key names the tenant.
+const TenantParam = "tenant_id"
+
+// DefaultTimeout is how long a caller is kept waiting, at most, before it hears 503 (SECURITY, "Faults").
+const DefaultTimeout = 5 * time.Second
+
+// DefaultMaxBody bounds the body of a management call: 1 MiB.
+const DefaultMaxBody = 1 << 20
