@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// row is one line of the table.
+type row struct {
+	Scenario string `json:"scenario"`
+	Name     string `json:"name"`
+	result
+}
+
+// report gathers the rows of one run. The prototype's figures, where it was run, are means of before and after.
+type report struct {
+	Machine   string             `json:"machine"`
+	Began     time.Time          `json:"began"`
+	Rows      []row              `json:"rows"`
+	Prototype map[string]float64 `json:"prototype_deliveries_per_second,omitempty"`
+	Promises  []promise          `json:"promises"`
+}
+
+// promise is one target and what the run says about it.
+type promise struct {
+	What string  `json:"what"`
+	Want string  `json:"want"`
+	Got  float64 `json:"got"`
+	Met  bool    `json:"met"`
+}
+
+func (rep *report) add(scenario, name string, r result) {
+	rep.Rows = append(rep.Rows, row{scenario, name, r})
+}
+
+// backlog notes on a scenario's last rows what lay behind them.
+func (rep *report) backlog(scenario string, waiting int64) {
+	for i := range rep.Rows {
+		if rep.Rows[i].Scenario == scenario && strings.Contains(rep.Rows[i].Name, "stuck neighbours") {
+			rep.Rows[i].Backlog = waiting
+		}
+	}
+}
+
+// find is the row of a scenario whose name begins so; nil where the run left it out.
+func (rep *report) find(scenario, name string) *row {
+	i := slices.IndexFunc(rep.Rows, func(r row) bool { return r.Scenario == scenario && strings.HasPrefix(r.Name, name) })
+	if i < 0 {
+		return nil
+	}
+	return &rep.Rows[i]
+}
+
+// faulty says whether anything was lost or doubled, which no speed makes up for.
+func (rep *report) faulty() bool {
+	return slices.ContainsFunc(rep.Rows, func(r row) bool { return r.Lost != 0 || r.Duplicates != 0 })
+}
+
+// judge compares the rows with what docs/performance.md promises. Ratios compare medians of the same run.
+func (rep *report) judge() {
+	rep.Promises = nil
+	atLeast := func(what string, got, want float64) {
+		rep.Promises = append(rep.Promises, promise{what, fmt.Sprintf("at least %g", want), got, got >= want})
+	}
+	atMost := func(what string, got, want float64) {
+		rep.Promises = append(rep.Promises, promise{what, fmt.Sprintf("at most %g", want), got, got <= want})
+	}
+	if r := rep.find("one-to-one", oneToOne); r != nil && rep.Prototype[oneToOne] > 0 {
+		atLeast("one to one, deliveries/s against the prototype", r.EndToEnd/rep.Prototype[oneToOne], 0.75)
+	}
+	if r := rep.find("fan-out", fanOut); r != nil && rep.Prototype[fanOut] > 0 {
+		atLeast("fan-out 10, deliveries/s against the prototype", r.EndToEnd/rep.Prototype[fanOut], 0.85)
+	}
+	if r := rep.find("one-to-one", light); r != nil {
+		atMost("light load, p50 ms", r.P50, 5)
+		atMost("light load, p99 ms", r.P99, 20)
+	}
+	if r := rep.find("cold", ""); r != nil {
+		atMost("cold lanes, p99 ms", r.P99, 50)
+	}
+	rep.compare("history", 0, func(before, with *row) {
+		atLeast("history, deliveries/s against before", with.EndToEnd/before.EndToEnd, 0.90)
+	})
+	rep.compare("stuck", 0, func(before, with *row) {
+		atLeast("stuck neighbours, deliveries/s against before", with.EndToEnd/before.EndToEnd, 0.85)
+		atMost("stuck neighbours, p99 under full load against before", with.P99/before.P99, 1.15)
+	})
+	rep.compare("stuck", 1, func(before, with *row) {
+		atMost("stuck neighbours, p99 at light load against before", with.P99/before.P99, 1.15)
+	})
+	var rss float64
+	var duplicates, lost int64
+	for _, r := range rep.Rows {
+		rss, duplicates, lost = max(rss, r.RSS), duplicates+r.Duplicates, lost+r.Lost
+	}
+	if rss > 0 {
+		atMost("highest RSS of all runs, MiB", rss, 150)
+	}
+	atMost("duplicates", float64(duplicates), 0)
+	atMost("lost", float64(lost), 0)
+}
+
+// compare hands a scenario's rows before and with its burden to a judge: those under full load (0) or at light load (1).
+func (rep *report) compare(scenario string, which int, judge func(before, with *row)) {
+	name := []string{oneToOne, light}[which]
+	before := rep.find(scenario, name+", before")
+	for i := len(rep.Rows) - 1; i >= 0 && before != nil; i-- {
+		with := &rep.Rows[i]
+		if with.Scenario == scenario && strings.HasPrefix(with.Name, name+",") && with.Name != before.Name {
+			judge(before, with)
+			return
+		}
+	}
+}
+
+func (r result) String() string {
+	s := fmt.Sprintf("%.0f accepted/s, %.0f deliveries/s, p50 %.1f ms, p99 %.1f ms, RSS %.0f MiB, %d duplicates, %d lost",
+		r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.Duplicates, r.Lost)
+	if r.Refused > 0 || r.Problem != "" {
+		s += fmt.Sprintf(", %d refused (%s)", r.Refused, r.Problem)
+	}
+	return s
+}
+
+// write prints the table as Markdown, which reads well on a screen too and goes into docs/performance.md as it is.
+func (rep *report) write(w io.Writer) error {
+	rep.judge()
+	if _, err := fmt.Fprintf(w, "\n%s, %s\n\n", rep.Machine, rep.Began.UTC().Format("2006-01-02 15:04 UTC")); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
+	fmt.Fprintln(table, "| what\t| accepted/s\t| deliveries/s\t| p50 ms\t| p99 ms\t| RSS MiB\t| CPU µs a delivery (Posthorn + PostgreSQL)\t| refused\t| duplicates\t| lost\t|")
+	fmt.Fprintln(table, "| ---\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t|")
+	for _, r := range rep.Rows {
+		name := r.Name
+		if r.Scenario != "raw" && r.Scenario != r.Name {
+			name = r.Scenario + ": " + name
+		}
+		fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.1f\t| %.1f\t| %.0f\t| %.0f + %.0f\t| %d\t| %d\t| %d\t|\n",
+			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Refused, r.Duplicates, r.Lost)
+	}
+	for _, name := range []string{oneToOne, fanOut} {
+		if v := rep.Prototype[name]; v > 0 {
+			fmt.Fprintf(table, "| prototype: %s, mean of before and after\t|\t| %.0f\t|\t|\t|\t|\t|\t|\t|\n", name, v)
+		}
+	}
+	fmt.Fprintln(table)
+	fmt.Fprintln(table, "| promise\t| wanted\t| measured\t| held\t|")
+	fmt.Fprintln(table, "| ---\t| ---\t| --:\t| ---\t|")
+	for _, p := range rep.Promises {
+		held := "yes"
+		if !p.Met {
+			held = "**no**"
+		}
+		fmt.Fprintf(table, "| %s\t| %s\t| %.2f\t| %s\t|\n", p.What, p.Want, p.Got, held)
+	}
+	return table.Flush()
+}
+
+func (rep *report) writeJSON(file string) error {
+	text, err := json.MarshalIndent(rep, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o600)
+}
+
+// middle is the median, the mean of the two middle ones where their number is even.
+func middle(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	half := len(values) / 2
+	if len(values)%2 == 1 {
+		return values[half]
+	}
+	return (values[half-1] + values[half]) / 2
+}

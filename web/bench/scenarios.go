@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// scenario is one subject of the table. Each runs on a system of its own.
+type scenario struct {
+	name string
+	what string
+	run  func(context.Context, *options, *report) error
+}
+
+// The words of the table's rows; report looks its promises up by them.
+const (
+	oneToOne = "one to one"
+	light    = "50/s"
+	fanOut   = "fan-out 10"
+)
+
+func scenarios() []scenario {
+	return []scenario{
+		{"raw", "HTTP posts from generator to receiver, nothing between: the machine's own limit", rawHop},
+		{"one-to-one", "50 endpoints of 50 tenants, one event for each delivery", engine},
+		{"fan-out", "50 tenants with ten endpoints each", fanOutTen},
+		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
+		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
+		{"history", "100 day partitions and five million deliveries behind", longHistory},
+		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
+	}
+}
+
+// repeat measures the same load several times and adds the median to the table.
+func (s *system) repeat(ctx context.Context, rep *report, name string, g *group, l load) error {
+	var repeats []result
+	for i := range s.opts.repeats {
+		r, err := s.measure(ctx, g, l)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		l.from += l.events
+		s.opts.say("%s, %d of %d: %s", name, i+1, s.opts.repeats, r)
+		repeats = append(repeats, r)
+	}
+	rep.add(s.stem, name, median(repeats))
+	return nil
+}
+
+// both measures throughput and light load, which is what most scenarios compare.
+func (s *system) both(ctx context.Context, rep *report, g *group, suffix string) error {
+	if s.opts.profile {
+		if err := s.db.resetStatements(ctx); err != nil {
+			return err
+		}
+		s.profile(oneToOne+suffix, 5)
+	}
+	if err := s.repeat(ctx, rep, oneToOne+suffix, g, load{events: s.opts.events, connections: s.opts.connections}); err != nil {
+		return err
+	}
+	if s.opts.profile {
+		if err := s.keepStatements(ctx, oneToOne+suffix); err != nil {
+			return err
+		}
+	}
+	return s.repeat(ctx, rep, light+suffix, g, load{events: s.opts.lightEvents, rate: 50, connections: s.opts.connections})
+}
+
+// keepStatements writes the dearest statements to a file beside the profiles.
+func (s *system) keepStatements(ctx context.Context, row string) error {
+	lines, err := s.db.statements(ctx)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.profileStem(row)+".statements.txt", []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+}
+
+func rawHop(ctx context.Context, o *options, rep *report) error {
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(o.scratch, "bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	s := &system{opts: o, dir: dir, stem: "raw", receiverAddr: address}
+	if s.receiver, err = s.startReceiver(ctx, address); err != nil {
+		return err
+	}
+	defer s.receiver.stop(time.Second)
+	text, err := json.Marshal([]target{{Type: "bench.order"}})
+	if err != nil {
+		return err
+	}
+	g := &group{plan: filepath.Join(dir, "raw.json")}
+	if err := os.WriteFile(g.plan, text, 0o600); err != nil {
+		return err
+	}
+	var repeats []result
+	for range o.repeats {
+		if err := s.resetReceiver(); err != nil {
+			return err
+		}
+		emitted, err := s.emit(ctx, g, "http://"+address+"/", load{events: o.events, connections: o.connections})
+		if err != nil {
+			return err
+		}
+		var arrived arrivalStats
+		if err := get("http://"+address+"/stats", &arrived); err != nil {
+			return err
+		}
+		r := emittedResult(emitted)
+		r.Deliveries = emitted.Accepted
+		r.Lost = emitted.Accepted - arrived.N
+		r.addArrivals(arrived, time.Duration(arrived.LastNs-emitted.BeganNs))
+		o.say("raw hop: %s", r)
+		repeats = append(repeats, r)
+	}
+	rep.add("raw", "raw hop", median(repeats))
+	return nil
+}
+
+func engine(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "one-to-one", func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		return s.both(ctx, rep, g, "")
+	})
+}
+
+func fanOutTen(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "fan-out", func(s *system) error {
+		g, err := s.setUp(ctx, shape{name: "fanning", tenants: 50, endpoints: 10, address: s.receiverAddr, fields: unthrottled})
+		if err != nil {
+			return err
+		}
+		if o.profile {
+			s.profile(fanOut, 5)
+		}
+		return s.repeat(ctx, rep, fanOut, g, load{events: o.fanOutEvents, connections: o.connections})
+	})
+}
+
+// coldLanes never emits to the same endpoint twice.
+func coldLanes(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "cold", func(s *system) error {
+		const perTenant = 50 // the default limit
+		g, err := s.setUp(ctx, shape{
+			name: "cold", tenants: o.coldEndpoints / perTenant, endpoints: perTenant, ownTypes: true, address: s.receiverAddr, fields: unthrottled,
+		})
+		if err != nil {
+			return err
+		}
+		events := min(3000, int64(o.coldEndpoints/o.repeats))
+		return s.repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), g, load{events: events, rate: 50, connections: o.connections})
+	})
+}
+
+func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "stuck", func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		stuck, err := s.setUp(ctx, shape{name: "stuck", tenants: 50, endpoints: 10, address: s.hangingAddr})
+		if err != nil {
+			return err
+		}
+		if err := s.both(ctx, rep, g, ", before"); err != nil {
+			return err
+		}
+		o.say("stuck: building the backlog")
+		emitted, err := s.emit(ctx, stuck, "http://"+s.api+"/api/v1/events", load{events: o.backlog / stuck.fan, connections: o.connections})
+		if err != nil {
+			return err
+		}
+		if emitted.Bad > 0 {
+			return fmt.Errorf("stuck: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
+		}
+		// Long enough that every stuck lane is full, and the first time-outs have come and been recorded.
+		if err := s.pause(ctx, 30*time.Second); err != nil {
+			return err
+		}
+		if err := s.both(ctx, rep, g, ", stuck neighbours"); err != nil {
+			return err
+		}
+		left, err := s.db.queued(ctx, stuck.tenants)
+		if err != nil {
+			return err
+		}
+		rep.backlog(s.stem, int64(left))
+		if int64(left) < o.backlog*9/10 {
+			return fmt.Errorf("stuck: only %d of %d deliveries are still waiting; the measurement was not about them", left, o.backlog)
+		}
+		return nil
+	})
+}
+
+func longHistory(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "history", func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.both(ctx, rep, g, ", before"); err != nil {
+			return err
+		}
+		o.say("history: writing %d deliveries over %d days", o.historyDeliveries, o.historyDays)
+		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries, func(done string) { o.say("history: %s", done) }); err != nil {
+			return err
+		}
+		partitions, deliveries, err := s.db.history(ctx)
+		if err != nil {
+			return err
+		}
+		o.say("history: %d partitions, about %d deliveries", partitions, deliveries)
+		return s.both(ctx, rep, g, fmt.Sprintf(", %d partitions, %.1f million", partitions, float64(deliveries)/1e6))
+	})
+}
+
+func heldSnapshot(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "snapshot", func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		if err := s.both(ctx, rep, g, ", before"); err != nil {
+			return err
+		}
+		release, err := s.db.holdSnapshot(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+		events := int64(o.snapshotRate) * int64(o.snapshot.Seconds())
+		o.say("snapshot: held for %s under %d events/s", o.snapshot, o.snapshotRate)
+		r, err := s.measure(ctx, g, load{events: events, rate: o.snapshotRate, connections: o.connections})
+		if err != nil {
+			return err
+		}
+		rep.add(s.stem, fmt.Sprintf("%d/s for %s, snapshot held", o.snapshotRate, o.snapshot), r)
+		return s.both(ctx, rep, g, ", snapshot held for "+o.snapshot.String())
+	})
+}
+
+// healthy is the group of nearly every scenario.
+func (s *system) healthy(ctx context.Context) (*group, error) {
+	return s.setUp(ctx, shape{name: "healthy", tenants: 50, endpoints: 1, address: s.receiverAddr, fields: unthrottled})
+}
+
+// with runs a scenario on a fresh system and takes it down again.
+func with(ctx context.Context, o *options, stem string, run func(*system) error) error {
+	s, err := boot(ctx, o, stem)
+	if err != nil {
+		return fmt.Errorf("%s: %w", stem, err)
+	}
+	defer s.close()
+	if err := run(s); err != nil {
+		return fmt.Errorf("%w\nposthorn's log ends with:\n%s", err, tail(s.server.log))
+	}
+	return nil
+}
+
+func resetReceiver(address string) error {
+	request, err := http.NewRequest(http.MethodPut, "http://"+address+"/reset", nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // something went wrong; the message says what to do
+	exitUsage  = 2 // a wrong command line or configuration; nothing was done
+)
+
+// commands is the command line, as kong reads it from the tags.
+type commands struct {
+	Serve  serveCommand  `cmd:"" help:"Run the web server and a worker in one process."`
+	Web    webCommand    `cmd:"" help:"Run the web server alone; any number of them share one database."`
+	Worker workerCommand `cmd:"" help:"Run a worker alone; any number of them share one database."`
+
+	Migrate struct {
+		Up     migrateUpCommand     `cmd:"" help:"Bring the database to this version's schema (serve, web and worker do it too)."`
+		Down   migrateDownCommand   `cmd:"" help:"Undo the newest migration. The first one's undoing deletes all data."`
+		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them."`
+	} `cmd:"" help:"The database's schema."`
+
+	Tenant struct {
+		Create tenantCreateCommand `cmd:"" help:"Create a tenant and an API key that may do everything in it."`
+		List   tenantListCommand   `cmd:"" help:"List the tenants."`
+	} `cmd:"" help:"Organisations whose endpoints receive events."`
+
+	Key struct {
+		Create keyCreateCommand `cmd:"" help:"Create an API key. It is shown once."`
+	} `cmd:"" help:"API keys, which let programs emit and manage."`
+
+	Operator struct {
+		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn."`
+	} `cmd:"" help:"People who run Posthorn and see all tenants."`
+
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// app is one run of the command line.
+type app struct {
+	program        string // as it was typed, for advice on what to type next
+	args, environ  []string
+	stdout, stderr io.Writer
+	terminal       bool // stdout is a person's terminal
+	logTerminal    bool // stderr is
+}
+
+// run parses the command line, runs the command and returns the exit code. It prints one line for an error.
+func (a *app) run(ctx context.Context) (code int) {
+	type exit struct{ code int }
+	defer func() {
+		// kong ends the process after --help; here it ends this function.
+		if r := recover(); r != nil {
+			e, ok := r.(exit)
+			if !ok {
+				panic(r)
+			}
+			code = e.code
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name("posthorn"),
+		kong.Description("Delivers your events to your customers' HTTPS endpoints: signed, retried, observable.\n\n"+
+			"`posthorn serve` runs everything and needs no configuration; `posthorn serve --help` lists the variables there are."),
+		kong.Writers(a.stdout, a.stderr),
+		kong.Exit(func(code int) { panic(exit{code}) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"scopes": scopeNames(access.PlatformScopes())},
+	)
+	if err != nil {
+		return a.fail(err)
+	}
+	args := a.args
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	chosen, err := parser.Parse(args)
+	if err != nil {
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %v. Try `posthorn --help`.\n", err)
+		return exitUsage
+	}
+	chosen.BindTo(ctx, (*context.Context)(nil))
+	if err := chosen.Run(a); err != nil {
+		return a.fail(err)
+	}
+	return exitOK
+}
+
+// fail prints an error for a person: the sentence that says what to do, then the cause in brackets.
+func (a *app) fail(err error) int {
+	var wrong *ConfigError
+	known := fault.As(err)
+	switch {
+	case errors.As(err, &wrong):
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", wrong)
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		_, _ = fmt.Fprintln(a.stderr, "posthorn: interrupted")
+	case known == nil:
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", scrub(err.Error()))
+	case known.Cause == nil:
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", known.Detail)
+	default:
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s (%s)\n", known.Detail, oneLine(known.Cause))
+	}
+	if known != nil && known.Kind == fault.Invalid {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// oneLine is an error's text without secrets, line breaks and repetitions: the driver lists every address and mode of TLS
+// that it tried.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(scrub(err.Error())) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " ")
+}
+
+// config reads the environment.
+func (a *app) config() (Config, error) { return loadConfig(a.environ) }
+
+// logger is the server's: text for a person who watches, JSON for a machine that collects.
+func (a *app) logger(cfg *Config) *slog.Logger {
+	format := cfg.LogFormat
+	if format == "" && a.logTerminal {
+		format = "text"
+	}
+	return newLogger(a.stderr, format, cfg.LogLevel)
+}
+
+// quietLogger is that of a command whose answer is on stdout: it speaks up only when something is wrong, or asked to.
+func (a *app) quietLogger(cfg *Config) *slog.Logger {
+	level := max(cfg.LogLevel, slog.LevelWarn)
+	if cfg.LogLevel < slog.LevelInfo {
+		level = cfg.LogLevel
+	}
+	return newLogger(a.stderr, "text", level)
+}
+
+// printJSON writes one object on one line.
+func (a *app) printJSON(value any) error {
+	return json.NewEncoder(a.stdout).Encode(value)
+}
+
+func (a *app) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.stdout, format, args...)
+}
+
+type versionCommand struct{}
+
+// Run prints the version and what it was built with and for.
+func (versionCommand) Run(a *app) error {
+	a.printf("posthorn %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+type made struct {
+	TenantID string   `json:"tenant_id"`
+	APIKey   string   `json:"api_key"`
+	KeyID    string   `json:"key_id"`
+	Scopes   []string `json:"scopes"`
+}
+
+func TestTenantCreatePrintsTheTenantAndAKeyThatMayDoEverything(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var m made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	if _, err := id.Tenant.Parse(m.TenantID); err != nil || !strings.HasPrefix(m.APIKey, "phk_") {
+		t.Fatalf("%+v", m)
+	}
+	d, tenant := openTest(t, environ), mustParse(t, id.Tenant, m.TenantID)
+	who := holder(t, d, m.APIKey)
+	if who.TenantID != tenant || !slices.Equal(who.Scopes, access.Scopes(access.TenantScopes()).Names()) {
+		t.Errorf("the key is %+v", who)
+	}
+	if text := succeed(t, environ, nil, "tenant", "create", "--name", "Grüße & Söhne"); !strings.Contains(text, "ten_") || !strings.Contains(text, "phk_") {
+		t.Errorf("for people: %s", text)
+	}
+	var list []struct{ Name, State string }
+	succeed(t, environ, &list, "tenant", "list", "--json")
+	if fmt.Sprint(list) != "[{Acme active} {Grüße & Söhne active}]" {
+		t.Errorf("listed: %v", list)
+	}
+	if entries := auditActions(t, d, tenant); !slices.Equal(entries, []string{"key.created", "tenant.created"}) {
+		t.Errorf("audit log: %v", entries)
+	}
+}
+
+func TestKeyCreateGivesTheScopesAskedForAndNoOthers(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var tenant, key made
+	succeed(t, environ, &tenant, "tenant", "create", "--name", "Acme", "--json")
+	d := openTest(t, environ)
+
+	succeed(t, environ, &key, "key", "create", "--tenant", tenant.TenantID, "--scopes", "events:write,events:read", "--json")
+	if who := holder(t, d, key.APIKey); fmt.Sprint(who.Scopes) != "[events:write events:read]" || who.TenantID.IsZero() || id.Key.Format(who.ID) != key.KeyID {
+		t.Errorf("a tenant's key: %+v", who)
+	}
+	succeed(t, environ, &key, "key", "create", "--platform", "--scopes", "all", "--json")
+	if who := holder(t, d, key.APIKey); len(who.Scopes) != len(access.PlatformScopes()) || !who.TenantID.IsZero() || !strings.HasPrefix(key.APIKey, "php_") {
+		t.Errorf("a platform key: %+v", who)
+	}
+	succeed(t, environ, &key, "key", "create", "--platform", "--scopes", "events:write", "--lives", "1h", "--json")
+	if who := holder(t, d, key.APIKey); who.ExpiresAt.Year() > 9000 {
+		t.Errorf("a key that lives an hour: %+v", who)
+	}
+}
+
+func TestCommandsRefuseInPlainWords(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	unknown := id.Tenant.Format(id.UUID{1})
+	for _, c := range []struct {
+		args string
+		code int
+		mend string
+	}{
+		{"frobnicate", exitUsage, "--help"},
+		{"tenant create", exitUsage, "--name"},
+		{"tenant create --name=", exitUsage, "1 to 100 characters"},
+		{"tenant create --name=" + strings.Repeat("x", 101), exitUsage, "1 to 100 characters"},
+		{"tenant create --name=a\nb", exitUsage, "one line"},
+		{"key create --scopes events:write", exitUsage, "--platform"},
+		{"key create --platform", exitUsage, "--scopes"},
+		{"key create --platform --tenant x --scopes all", exitUsage, "--tenant"},
+		{"key create --tenant x --scopes all", exitUsage, "posthorn tenant list"},
+		{"key create --tenant " + unknown + " --scopes all", exitFailed, "posthorn tenant list"},
+		{"key create --tenant " + unknown + " --scopes tenants:write", exitUsage, "events:write, events:read"},
+		{"key create --platform --scopes events:eat", exitUsage, "events:eat"},
+		{"key create --platform --scopes all --lives=-1h", exitUsage, "720h"},
+		{"key create --platform --scopes all --lives=soon", exitUsage, "lives"},
+		{"operator create --email ada", exitUsage, "ada@example.com"},
+		{"operator create --email=Ada<ada@example.com>", exitUsage, "ada@example.com"},
+	} {
+		r := command(t, environ, strings.Split(c.args, " ")...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.mend) || r.stdout != "" || !strings.HasPrefix(r.stderr, "posthorn: ") {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", c.args, r.code, c.code, r.stdout, r.stderr)
+		}
+	}
+	var list []any
+	if succeed(t, environ, &list, "tenant", "list", "--json"); len(list) != 0 {
+		t.Errorf("a refused command made something: %v", list)
+	}
+}
+
+func TestOperatorCreateTakesAnAddressOnce(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var m struct {
+		ID    string `json:"operator_id"`
+		Email string `json:"email"`
+	}
+	succeed(t, environ, &m, "operator", "create", "--email", "Ada@Example.com", "--json")
+	if _, err := id.Operator.Parse(m.ID); err != nil || m.Email != "ada@example.com" {
+		t.Errorf("%+v", m)
+	}
+	if r := command(t, environ, "operator", "create", "--email", "ada@EXAMPLE.com"); r.code != exitFailed || !strings.Contains(r.stderr, "already") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestMigrateGoesUpAndDownAndSaysWhereItStands(t *testing.T) {
+	t.Parallel()
+	environ := emptyDatabase(t)
+	type migration struct {
+		Version int64
+		Applied bool
+	}
+	status := func() (all []migration) {
+		succeed(t, environ, &all, "migrate", "status", "--json")
+		return all
+	}
+	if all := status(); len(all) == 0 || all[0].Applied {
+		t.Fatalf("an empty database: %+v", all)
+	}
+	succeed(t, environ, nil, "migrate", "up")
+	if all := status(); slices.ContainsFunc(all, func(m migration) bool { return !m.Applied }) {
+		t.Errorf("after up: %+v", all)
+	}
+	succeed(t, environ, nil, "migrate", "down")
+	if all := status(); all[len(all)-1].Applied {
+		t.Errorf("after down: %+v", all)
+	}
+	succeed(t, environ, nil, "tenant", "create", "--name", "Acme") // brings the schema up to date by itself
+	if text := succeed(t, environ, nil, "migrate", "status"); strings.Contains(text, "missing") || !strings.Contains(text, "applied") {
+		t.Errorf("for people: %s", text)
+	}
+}
+
+func TestVersionAndHelpNeedNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"--help"}, {}, {"serve", "--help"}, {"key", "create", "--help"}} {
+		if r := command(t, []string{"POSTHORN_ADDR=wrong"}, args...); r.code != exitOK || r.stdout == "" || r.stderr != "" {
+			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestAnErrorIsOneLineWithoutSecretsAndRepetitions(t *testing.T) {
+	t.Parallel()
+	err := errors.New("failed:\n\tdial a: refused\n\tdial a: refused\n\tdial postgres://u:c4n4ry@b/d: refused")
+	if got, want := oneLine(err), "failed: dial a: refused dial postgres://u:redacted@b/d: refused"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

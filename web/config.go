@@ -1,0 +1,346 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/db/seal"
+	"posthorn/domain/egress"
+)
+
+// Config is everything that the environment says: DESIGN section 13, one field a variable, with what `serve --help` says
+// of it. An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
+type Config struct {
+	Addr              string        `env:"POSTHORN_ADDR" envDefault:"127.0.0.1:8080" help:"where the web server listens"`
+	BaseURL           string        `env:"POSTHORN_BASE_URL" help:"the public URL, for links and cookies; from the address when unset"` // empty: from the address, once it is known
+	MetricsAddr       string        `env:"POSTHORN_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"where Prometheus and pprof listen; off disables them"`
+	DatabaseURL       Secret        `env:"POSTHORN_DATABASE_URL" help:"your PostgreSQL; unset, Posthorn runs one of its own"` // empty: embedded PostgreSQL
+	DatabaseListenURL Secret        `env:"POSTHORN_DATABASE_LISTEN_URL" help:"a direct connection for LISTEN where the first is pooled"`
+	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"where Posthorn keeps its own PostgreSQL and generated keys"`
+	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: base64 of 32 bytes, newest first, comma between; generated beside a PostgreSQL of our own"`
+	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses or ip:port that deliveries may reach, plain http included"`
+	Mail              string        `env:"POSTHORN_MAIL" envDefault:"console" help:"how mail leaves: console (the log), resend or smtp"`
+	MailFrom          string        `env:"POSTHORN_MAIL_FROM" help:"the sender of mail"`
+	ResendAPIKey      Secret        `env:"RESEND_API_KEY" help:"the key of resend"`
+	ResendURL         string        `env:"POSTHORN_RESEND_URL" help:"where the API of resend is"`
+	SMTPURL           Secret        `env:"POSTHORN_SMTP_URL" help:"smtp://user:password@host:587, or smtps://"` // may hold a password
+	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
+	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
+	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
+	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for deliveries under way"`
+	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
+	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
+
+	Egress egress.Policy // EgressAllow, read
+	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
+	Suspects map[string]string
+}
+
+// Variables of the client commands and of the tests: known, and not the server's.
+var otherVariables = []string{"POSTHORN_URL", "POSTHORN_API_KEY", "POSTHORN_BIN", "POSTHORN_SOAK"}
+
+// ConfigError is every wrong value at once. Its text is for the terminal and holds no secret.
+type ConfigError struct{ Problems []Problem }
+
+// Problem is one variable that can't be used, and how to mend it.
+type Problem struct{ Variable, Detail string }
+
+func (e *ConfigError) Error() string {
+	var b strings.Builder
+	if len(e.Problems) == 1 {
+		b.WriteString("a setting is wrong:")
+	} else {
+		fmt.Fprintf(&b, "%d settings are wrong:", len(e.Problems))
+	}
+	for _, p := range e.Problems {
+		fmt.Fprintf(&b, "\n  %s %s", p.Variable, p.Detail)
+	}
+	return b.String()
+}
+
+// loadConfig reads the environment (as os.Environ gives it). The error is a *ConfigError that names every wrong value.
+func loadConfig(environ []string) (Config, error) {
+	given := map[string]string{}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		if value = strings.TrimSpace(value); value != "" {
+			given[name] = value
+		}
+	}
+	var c Config
+	var problems []Problem
+	wrong := func(variable, format string, args ...any) {
+		problems = append(problems, Problem{variable, fmt.Sprintf(format, args...)})
+	}
+	if err := env.ParseWithOptions(&c, env.Options{Environment: given}); err != nil {
+		var all env.AggregateError
+		if !errors.As(err, &all) {
+			return Config{}, err
+		}
+		for _, one := range all.Errors {
+			problems = append(problems, explainParse(one, given))
+		}
+	}
+	c.checkAddresses(wrong)
+	c.checkDatabase(wrong)
+	c.checkMail(wrong)
+	c.checkRest(wrong)
+	c.Suspects = suspects(given)
+	if len(problems) > 0 {
+		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
+		return Config{}, &ConfigError{slices.CompactFunc(problems, func(a, b Problem) bool { return a.Variable == b.Variable })}
+	}
+	return c, nil
+}
+
+// complain notes that a variable is wrong, in words that follow its name.
+type complain func(variable, format string, args ...any)
+
+func (c *Config) checkAddresses(wrong complain) {
+	if why := addressFault(c.Addr); why != "" {
+		wrong("POSTHORN_ADDR", "%s", why)
+	}
+	if c.MetricsAddr != "off" {
+		if why := addressFault(c.MetricsAddr); why != "" {
+			wrong("POSTHORN_METRICS_ADDR", "%s, or off.", strings.TrimSuffix(why, "."))
+		} else if c.MetricsAddr == c.Addr && !strings.HasSuffix(c.Addr, ":0") {
+			wrong("POSTHORN_METRICS_ADDR", "is the same address as POSTHORN_ADDR. Give metrics a port of their own, or off.")
+		}
+	}
+	if c.BaseURL == "" {
+		return
+	}
+	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	u, err := url.Parse(c.BaseURL)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.User != nil:
+		wrong("POSTHORN_BASE_URL", "is not a web address. Write the one that people type, as https://posthorn.example.com.")
+	case u.Path != "", u.RawQuery != "", u.Fragment != "":
+		wrong("POSTHORN_BASE_URL", "has a path. Posthorn needs a host of its own: write https://posthorn.example.com.")
+	}
+}
+
+// addressFault says what is wrong with a listen address, or nothing.
+func addressFault(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err == nil && strings.ContainsAny(host, "/ @") {
+		err = errors.New("no host")
+	}
+	if err != nil {
+		return fmt.Sprintf("is %q, which is not an address to listen on. Write host:port, as 127.0.0.1:8080 or :8080.", addr)
+	}
+	return ""
+}
+
+func (c *Config) checkDatabase(wrong complain) {
+	if c.DatabaseURL != "" {
+		if why := databaseFault(c.DatabaseURL); why != "" {
+			wrong("POSTHORN_DATABASE_URL", "%s", why)
+		}
+	}
+	switch {
+	case c.DatabaseListenURL == "":
+	case c.DatabaseURL == "":
+		wrong("POSTHORN_DATABASE_LISTEN_URL", "is set and POSTHORN_DATABASE_URL is not. Set both, or neither for a private PostgreSQL.")
+	default:
+		if why := databaseFault(c.DatabaseListenURL); why != "" {
+			wrong("POSTHORN_DATABASE_LISTEN_URL", "%s", why)
+		}
+	}
+	if c.MasterKey != "" {
+		if _, err := seal.NewRing(c.MasterKey.Reveal()); err != nil {
+			wrong("POSTHORN_MASTER_KEY", "is not one or more keys of 32 bytes in base64, each once, comma between. Make one with `openssl rand -base64 32`.")
+		}
+	}
+	if sum := c.PostgresSHA256; sum != "" && !isHex(sum, 64) {
+		wrong("POSTHORN_POSTGRES_ARCHIVE_SHA256", "is not a SHA-256: write its 64 hexadecimal digits, as `sha256sum` prints them.")
+	}
+	if strings.HasPrefix(c.PostgresArchive, "http") && c.PostgresSHA256 == "" {
+		wrong("POSTHORN_POSTGRES_ARCHIVE", "is downloaded, so POSTHORN_POSTGRES_ARCHIVE_SHA256 must say its SHA-256.")
+	}
+}
+
+// databaseFault says what is wrong with a database URL, or nothing. The driver's own words are left out where they may
+// quote the URL and with it the password.
+func databaseFault(u Secret) string {
+	_, err := pgconn.ParseConfig(u.Reveal())
+	var file *os.PathError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &file):
+		return fmt.Sprintf("names a file that can't be read (%v).", file)
+	}
+	return "is not a PostgreSQL URL. Write postgres://user:password@host:5432/database; %-escape what is not a letter or digit in the password."
+}
+
+func (c *Config) checkMail(wrong complain) {
+	if c.MailFrom != "" {
+		if _, err := mail.ParseAddress(c.MailFrom); err != nil {
+			wrong("POSTHORN_MAIL_FROM", "is not an e-mail address. Write it as Posthorn <hooks@example.com>.")
+		}
+	} else if c.Mail == "resend" || c.Mail == "smtp" {
+		wrong("POSTHORN_MAIL_FROM", "is not set. Mail needs a sender: write it as Posthorn <hooks@example.com>.")
+	}
+	switch c.Mail {
+	case "console":
+	case "resend":
+		if c.ResendAPIKey == "" {
+			wrong("RESEND_API_KEY", "is not set, and POSTHORN_MAIL is resend. Set the key that Resend shows, or POSTHORN_MAIL=console.")
+		}
+		if u, err := url.Parse(c.ResendURL); c.ResendURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+			wrong("POSTHORN_RESEND_URL", "is not a web address. Write https://api.resend.com, or leave it unset.")
+		}
+	case "smtp":
+		u, err := url.Parse(c.SMTPURL.Reveal())
+		if c.SMTPURL == "" || err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
+			wrong("POSTHORN_SMTP_URL", "is not a mail server, and POSTHORN_MAIL is smtp. Write smtp://user:password@host:587 or smtps://user:password@host:465.")
+		}
+	default:
+		wrong("POSTHORN_MAIL", "is %q. Write console (mails go to the log), resend or smtp.", c.Mail)
+	}
+}
+
+func (c *Config) checkRest(wrong complain) {
+	policy, err := egress.ParseAllow(c.EgressAllow)
+	if err != nil {
+		wrong("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
+	}
+	c.Egress = policy
+	switch c.Signup {
+	case "open", "invite":
+	case "":
+		// Whoever can reach a loopback address is the person who started it.
+		if c.Signup = "invite"; isLoopback(c.Addr) {
+			c.Signup = "open"
+		}
+	default:
+		wrong("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
+	}
+	if c.LogFormat != "" && c.LogFormat != "json" && c.LogFormat != "text" {
+		wrong("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)
+	}
+	if len(c.WorkerName) > 100 || strings.ContainsFunc(c.WorkerName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		wrong("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
+	}
+	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
+		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
+	}
+}
+
+// embedded reports whether Posthorn runs a PostgreSQL of its own.
+func (c *Config) embedded() bool { return c.DatabaseURL == "" }
+
+// explainParse puts an error of the parser into plain words, with the variable's name in place of the field's.
+func explainParse(err error, given map[string]string) Problem {
+	var parse env.ParseError
+	if !errors.As(err, &parse) {
+		return Problem{"environment", "can't be read: " + err.Error()}
+	}
+	field, _ := reflect.TypeFor[Config]().FieldByName(parse.Name)
+	name := field.Tag.Get("env")
+	switch field.Type {
+	case reflect.TypeFor[time.Duration]():
+		return Problem{name, fmt.Sprintf("is %q, which is not a time span. Write it as 20s or 1m30s.", given[name])}
+	case reflect.TypeFor[slog.Level]():
+		return Problem{name, fmt.Sprintf("is %q. Write debug, info, warn or error.", given[name])}
+	}
+	return Problem{name, "can't be read: " + parse.Err.Error()}
+}
+
+// suspects finds variables that look like a mistyped one of ours. Other POSTHORN_ names are left alone: Kubernetes makes
+// POSTHORN_SERVICE_HOST and its like from a service of that name.
+func suspects(given map[string]string) map[string]string {
+	known := slices.Clone(otherVariables)
+	for i, t := 0, reflect.TypeFor[Config](); i < t.NumField(); i++ {
+		if name := t.Field(i).Tag.Get("env"); name != "" {
+			known = append(known, name)
+		}
+	}
+	found := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !strings.HasPrefix(name, "POSTHORN") || slices.Contains(known, name) {
+			continue
+		}
+		for _, k := range known {
+			if distance(name, k) <= 2 || strings.ReplaceAll(name, "_", "") == strings.ReplaceAll(k, "_", "") {
+				found[name] = k
+				break
+			}
+		}
+	}
+	return found
+}
+
+// distance is the number of letters to insert, delete or change to get from one word to the other (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func isHex(s string, length int) bool {
+	return len(s) == length && strings.Trim(strings.ToLower(s), "0123456789abcdef") == ""
+}
+
+// isLoopback reports whether only this machine can reach a listen address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// variablesHelp lists the variables for people.
+func variablesHelp() string {
+	var b strings.Builder
+	b.WriteString("Configuration is by environment variables; nothing is required.\n")
+	for i, t := 0, reflect.TypeFor[Config](); i < t.NumField(); i++ {
+		tag := t.Field(i).Tag
+		name := tag.Get("env")
+		if name == "" {
+			continue
+		}
+		if byDefault := tag.Get("envDefault"); byDefault != "" {
+			name += "=" + byDefault
+		}
+		// Indented twice, so that the lines stay as they are.
+		fmt.Fprintf(&b, "\n    %s\n        %s\n", name, tag.Get("help"))
+	}
+	return b.String()
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+)
+
+const (
+	// maxClockSkew is how far a node's clock may be off the database's: ids carry the creation time and name the
+	// day's partition, so a node that is further off must not take events (DESIGN section 3).
+	maxClockSkew = 5 * time.Second
+	probeTime    = 3 * time.Second // for all probes together
+	probeEvery   = time.Second     // at most, however often somebody asks
+	schemaEvery  = 30 * time.Second
+)
+
+// readiness answers whether this process can do its work, and why not. Answers are kept for a moment, since anybody
+// may ask.
+type readiness struct {
+	database *db.DB
+	url      string
+	worker   func() error // nil: no worker here
+
+	mu       sync.Mutex
+	at       time.Time
+	last     report
+	schemaAt time.Time
+	schema   probe
+	stopping bool
+}
+
+// report is the JSON of /readyz.
+type report struct {
+	Status string           `json:"status"` // ready, not_ready, stopping
+	Checks map[string]probe `json:"checks,omitempty"`
+}
+
+// probe is the outcome of one check; Detail says what is wrong, without secrets or addresses.
+type probe struct {
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// stop makes every further answer "stopping", so that a load balancer looks elsewhere while requests finish.
+func (r *readiness) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopping = true
+}
+
+// check runs the probes, or repeats what they said a moment ago.
+func (r *readiness) check(ctx context.Context) report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping {
+		return report{Status: "stopping"}
+	}
+	if time.Since(r.at) < probeEvery {
+		return r.last
+	}
+	// The answer is everybody's, so it does not depend on the one who asks staying.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	defer cancel()
+	checks := map[string]probe{}
+	before := time.Now()
+	server, err := r.database.ServerTime(ctx)
+	took := time.Since(before)
+	if err != nil {
+		checks["database"] = failed(err)
+	} else {
+		checks["database"] = probe{OK: true}
+		checks["clock"] = clockProbe(server, before, took)
+		checks["migrations"] = r.migrations(ctx)
+	}
+	if r.worker != nil {
+		if err := r.worker(); err != nil {
+			checks["worker"] = failed(err)
+		} else {
+			checks["worker"] = probe{OK: true}
+		}
+	}
+	r.last, r.at = report{Status: "ready", Checks: checks}, time.Now()
+	for _, c := range checks {
+		if !c.OK {
+			r.last.Status = "not_ready"
+		}
+	}
+	return r.last
+}
+
+// clockProbe compares the database's clock with ours as it was half-way through the question; the question's own
+// length is the doubt.
+func clockProbe(server, asked time.Time, took time.Duration) probe {
+	skew := server.Sub(asked.Add(took / 2))
+	if skew.Abs() <= maxClockSkew+took/2 {
+		return probe{OK: true}
+	}
+	ahead := "behind"
+	if skew < 0 {
+		skew, ahead = -skew, "ahead of"
+	}
+	return probe{Detail: fmt.Sprintf("This host's clock is %s %s the database's; at most %s are allowed. Set it by NTP.", skew.Round(time.Second/10), ahead, maxClockSkew)}
+}
+
+// migrations looks seldom: the schema was brought up to date at the start.
+func (r *readiness) migrations(ctx context.Context) probe {
+	if r.schema.OK && time.Since(r.schemaAt) < schemaEvery {
+		return r.schema
+	}
+	states, err := db.MigrateStatus(ctx, r.url)
+	missing := 0
+	for _, s := range states {
+		if !s.Applied {
+			missing++
+		}
+	}
+	r.schemaAt = time.Now()
+	switch {
+	case err != nil:
+		r.schema = failed(err)
+	case missing > 0:
+		r.schema = probe{Detail: fmt.Sprintf("The database lacks %d migrations. Run `posthorn migrate up`.", missing)}
+	default:
+		r.schema = probe{OK: true}
+	}
+	return r.schema
+}
+
+// failed is a check that failed with an error, in the words meant for people.
+func failed(err error) probe {
+	if e := fault.As(err); e != nil {
+		return probe{Detail: e.Detail}
+	}
+	return probe{Detail: scrub(err.Error())}
+}
+
+// serveReady is GET /readyz: 200 when this process should get work, else 503.
+func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
+	answer := r.check(req.Context())
+	status := http.StatusOK
+	if answer.Status != "ready" {
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, answer)
+}
+
+// serveHealth is GET /healthz: 200 as long as the process serves at all. It asks no database, since restarting a process
+// heals no database.
+func serveHealth(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": buildVersion()})
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, "", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+type keyCreateCommand struct {
+	Tenant   string        `xor:"whose" required:"" placeholder:"TEN_ID" help:"The tenant the key belongs to."`
+	Platform bool          `xor:"whose" required:"" help:"Make a platform key, which may act for any tenant."`
+	Scopes   []string      `required:"" placeholder:"A,B" help:"What the key may do, comma between: ${scopes}; or all."`
+	Name     string        `default:"Made on the command line" help:"What the key is for."`
+	Lives    time.Duration `placeholder:"720h" help:"How long the key is good; for ever when left out."`
+	JSON     bool          `name:"json" help:"Print JSON: key_id, api_key and scopes."`
+}
+
+// Run makes a key of a tenant or of the platform.
+func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
+	k, err := c.read()
+	if err != nil {
+		return err
+	}
+	var row db.APIKey
+	var text string
+	err = a.withDatabase(ctx, func(d *db.DB) error {
+		return d.Console(ctx, func(q *db.Queries) error {
+			if k.Tenant != nil {
+				if _, err := q.GetTenant(ctx, *k.Tenant); err != nil {
+					return err
+				}
+			}
+			row, text, err = makeKey(ctx, q, k)
+			return err
+		})
+	})
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no tenant "+c.Tenant+". `posthorn tenant list` shows those there are.")
+	}
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return a.printJSON(struct {
+			ID     string   `json:"key_id"`
+			Key    string   `json:"api_key"`
+			Scopes []string `json:"scopes"`
+		}{id.Key.Format(row.ID), text, row.Scopes})
+	}
+	a.printf("Key      %s\nAPI key  %s\nScopes   %s\n\nThe key is shown this once.\n", id.Key.Format(row.ID), text, strings.Join(row.Scopes, ", "))
+	return nil
+}
+
+// read turns the flags into the key to make.
+func (c keyCreateCommand) read() (db.NewKey, error) {
+	var k db.NewKey
+	name, err := checkName("--name", c.Name)
+	if err != nil {
+		return k, err
+	}
+	allowed := access.PlatformScopes()
+	if !c.Platform {
+		tenant, err := id.Tenant.Parse(c.Tenant)
+		if err != nil {
+			return k, fault.New(fault.Invalid, "tenant_invalid", "--tenant is not a tenant's id. `posthorn tenant list` shows those there are; for a platform key write --platform.")
+		}
+		k.Tenant, allowed = &tenant, access.TenantScopes()
+	}
+	scopes, unknown := access.ParseScopes(c.Scopes, allowed)
+	if slices.Equal(c.Scopes, []string{"all"}) {
+		scopes, unknown = allowed, nil
+	}
+	if len(unknown) > 0 || len(scopes) == 0 {
+		return k, fault.New(fault.Invalid, "scope_unknown", "--scopes holds what is no scope of such a key ("+strings.Join(unknown, ", ")+"). Choose from "+scopeNames(allowed)+", or all.")
+	}
+	if c.Lives < 0 {
+		return k, fault.New(fault.Invalid, "lives_invalid", "--lives is in the past. Write a time span, as 720h.")
+	}
+	if c.Lives > 0 {
+		end := time.Now().Add(c.Lives).UTC()
+		k.ExpiresAt = &end
+	}
+	k.Name, k.Scopes = name, scopes
+	return k, nil
+}
+
+// makeKey stores a key and notes who made it, in the transaction at hand.
+func makeKey(ctx context.Context, q *db.Queries, k db.NewKey) (db.APIKey, string, error) {
+	row, text, err := q.MakeKey(ctx, k)
+	if err != nil {
+		return row, "", err
+	}
+	return row, text, audit(ctx, q, k.Tenant, "key.created", "key", id.Key.Format(row.ID))
+}
+
+func scopeNames(scopes access.Scopes) string { return strings.Join(scopes.Names(), ", ") }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// newLogger writes one line a record, as JSON or text, and guards against secrets: the values of keys that name one are
+// replaced, and so is whatever has the shape of one inside any text. It is the last line; the first is to log none.
+func newLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return guard(a) }}
+	if format == "text" {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// What names of attributes end in when their value is a secret, without case, hyphens and underscores.
+var secretNames = []string{
+	"authorization", "cookie", "cookies", "secret", "secrets", "token", "password", "passphrase",
+	"apikey", "masterkey", "privatekey", "databaseurl", "listenurl", "credentials",
+}
+
+var plainName = strings.NewReplacer("-", "", "_", "", ".", "")
+
+// namesSecret is asked for every attribute of every line; the few keys that there are are judged once.
+func namesSecret(key string) bool {
+	if known, ok := judgedNames.Load(key); ok {
+		return known.(bool)
+	}
+	plain := plainName.Replace(strings.ToLower(key))
+	secret := slices.ContainsFunc(secretNames, func(name string) bool { return strings.HasSuffix(plain, name) })
+	if judged.Add(1) <= maxJudged {
+		judgedNames.Store(key, secret)
+	}
+	return secret
+}
+
+// maxJudged bounds what is remembered: keys are constants, but a header's name may be logged too.
+const maxJudged = 1000
+
+var (
+	judgedNames sync.Map
+	judged      atomic.Int64
+)
+
+// guard makes one attribute safe to write.
+func guard(a slog.Attr) slog.Attr {
+	if namesSecret(a.Key) {
+		if a.Value.Kind() == slog.KindString && a.Value.String() == "" {
+			return a
+		}
+		return slog.String(a.Key, redacted)
+	}
+	switch a.Value.Kind() {
+	case slog.KindString:
+		if s := a.Value.String(); mayHoldSecret(s) {
+			return slog.String(a.Key, scrub(s))
+		}
+	case slog.KindDuration:
+		return slog.String(a.Key, a.Value.Duration().String()) // JSON would have bare nanoseconds
+	case slog.KindAny:
+		return slog.Attr{Key: a.Key, Value: guardAny(a.Value)}
+	}
+	return a
+}
+
+// guardAny looks into values that a handler would encode by itself.
+func guardAny(v slog.Value) slog.Value {
+	switch x := v.Any().(type) {
+	case error:
+		return slog.StringValue(scrub(x.Error()))
+	case http.Header:
+		safe := make(map[string]string, len(x))
+		for name, values := range x {
+			if safe[name] = redacted; !namesSecret(name) {
+				safe[name] = scrub(strings.Join(values, ", "))
+			}
+		}
+		return slog.AnyValue(safe)
+	case []byte:
+		return slog.StringValue(scrub(string(x)))
+	default:
+		if b, err := json.Marshal(x); err == nil && mayHoldSecret(string(b)) {
+			return slog.StringValue(scrub(string(b)))
+		}
+	}
+	return v
+}
+
+// Secrets that can be told by their looks: signing secrets, private keys, our API keys, credentials of an Authorization
+// header, and passwords in URLs. The first group stays, so that a reader still sees what was there.
+var (
+	secretShapes = regexp.MustCompile(`(whsec_|whsk_|phk_|php_|Bearer |Basic )[A-Za-z0-9+/=_.~-]{8,}`)
+	urlPassword  = regexp.MustCompile(`(://[^\s:/?#@]*:)[^\s/?#@]+@`)
+)
+
+// mayHoldSecret is a quick look that spares almost every text the patterns.
+func mayHoldSecret(s string) bool { return hasShape(s) || hasLogin(s) }
+
+func hasShape(s string) bool {
+	return strings.Contains(s, "whs") || strings.Contains(s, "phk_") || strings.Contains(s, "php_") ||
+		strings.Contains(s, "Bearer ") || strings.Contains(s, "Basic ")
+}
+
+func hasLogin(s string) bool {
+	i := strings.Index(s, "://")
+	return i >= 0 && strings.IndexByte(s[i:], '@') >= 0
+}
+
+func scrub(s string) string {
+	if hasShape(s) {
+		s = secretShapes.ReplaceAllString(s, "${1}"+redacted)
+	}
+	if hasLogin(s) {
+		s = urlPassword.ReplaceAllString(s, "${1}"+redacted+"@")
+	}
+	return s
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/domain/fault"
+)
+
+// masterKeyFile lies in the data directory of a private PostgreSQL, readable by its owner alone.
+const masterKeyFile = "master.key"
+
+// openRing finds the master key and makes sure that it is the right one: a key that can't open what is stored would
+// leave every endpoint without its signing secret, one failed delivery after another.
+func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring, error) {
+	var samples []db.SealedSamplesRow
+	err := d.Console(ctx, func(q *db.Queries) (err error) {
+		samples, err = q.SealedSamples(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	keys, source, err := masterKey(cfg, s, len(samples) > 0)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := seal.NewRing(keys.Reveal())
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "master_key_invalid", source+" does not hold one or more keys of 32 bytes in base64, comma between. Put the right ones back, from a backup.")
+	}
+	for _, sample := range samples {
+		if _, err := ring.Open(sample.Sealed, sample.TenantID, sample.EndpointID); err != nil {
+			return nil, fault.New(fault.Invalid, "master_key_missing", fmt.Sprintf(
+				"%s lacks a key that stored secrets are encrypted under. List that key too, after the new one and a comma.", source))
+		}
+	}
+	return ring, nil
+}
+
+// masterKey is the configured key, else the one in the data directory, made now where there is none. The second result
+// names where it came from, for messages.
+func masterKey(cfg *Config, s *store, needed bool) (keys Secret, source string, err error) {
+	if cfg.MasterKey != "" {
+		return cfg.MasterKey, "POSTHORN_MASTER_KEY", nil
+	}
+	if s.cluster == nil {
+		return "", "", errNoMasterKey
+	}
+	path := filepath.Join(s.cluster.DataDir(), masterKeyFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && needed {
+		return "", "", fault.New(fault.Invalid, "master_key_missing",
+			path+" is gone, and stored secrets are encrypted under it. Put it back from a backup, or set POSTHORN_MASTER_KEY if that is what it was.")
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = makeMasterKey(path)
+	}
+	if err != nil {
+		return "", "", &fault.Error{
+			Kind: fault.Invalid, Code: "master_key_unreadable", Cause: err,
+			Detail: path + " can't be read or made. Run Posthorn as the user who owns the data directory, or set POSTHORN_MASTER_KEY.",
+		}
+	}
+	return Secret(strings.TrimSpace(string(text))), path, nil
+}
+
+var errNoMasterKey = &ConfigError{[]Problem{{
+	"POSTHORN_MASTER_KEY", "is not set. It encrypts the endpoints' secrets in the database of POSTHORN_DATABASE_URL; every Posthorn process on it needs the same one. " +
+		"Make one with `openssl rand -base64 32`, and keep a copy apart from the database's backups.",
+}}}
+
+// makeMasterKey writes a new key. Of several processes that do it at once one wins, and all read the winner's: a file
+// is complete before it gets its name, and a link never replaces.
+func makeMasterKey(path string) ([]byte, error) {
+	var random [32]byte
+	_, _ = rand.Read(random[:])                                                 // never fails
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+masterKeyFile+"-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(temporary.Name())
+	_, err = temporary.WriteString(seal.Generate(random) + "\n")
+	if err = errors.Join(err, temporary.Sync(), temporary.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Link(temporary.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	if dir, err := os.Open(filepath.Dir(path)); err == nil {
+		_ = dir.Sync() // the key must outlive a power cut as surely as what it encrypts
+		_ = dir.Close()
+	}
+	return os.ReadFile(path)
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// newRegistry holds the metrics of this process; the rooms that measure register theirs with it.
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "posthorn_build_info", Help: "1, with the version that runs.",
+	}, []string{"version", "goversion"})
+	build.WithLabelValues(buildVersion(), runtime.Version()).Set(1)
+	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
+}
+
+// httpMetrics counts requests by route template and status. Labels are bounded: what matches no route is one label.
+type httpMetrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
+	m := &httpMetrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "posthorn_http_requests_total", Help: "Requests answered, by route and status.",
+		}, []string{"method", "route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "posthorn_http_request_seconds", Help: "Time from a request's header to the end of its answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"method", "route"}),
+	}
+	registry.MustRegister(m.requests, m.seconds)
+	return m
+}
+
+// observe is a middleware inside the one that recovers from panics.
+func (m *httpMetrics) observe(c *gin.Context) {
+	begun, status := time.Now(), http.StatusInternalServerError
+	defer func() {
+		method, route := c.Request.Method, c.FullPath()
+		if route == "" {
+			method, route = "other", "unmatched" // a stranger picks both
+		}
+		m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+		m.seconds.WithLabelValues(method, route).Observe(time.Since(begun).Seconds())
+	}()
+	c.Next()
+	status = c.Writer.Status()
+}
+
+// diagnostics is the handler of the metrics address: metrics, profiles, and the health of processes that have no other
+// address. It is for operators alone, so it listens on loopback unless told otherwise.
+func diagnostics(registry *prometheus.Registry, ready *readiness) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
+	mux.HandleFunc("GET /healthz", serveHealth)
+	mux.HandleFunc("GET /readyz", ready.serveReady)
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	return mux
+}

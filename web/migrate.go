@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"text/tabwriter"
+
+	"posthorn/db"
+)
+
+type (
+	migrateUpCommand     struct{}
+	migrateDownCommand   struct{}
+	migrateStatusCommand struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+)
+
+// withStore opens the database for one command and closes it after.
+func (a *app) withStore(ctx context.Context, do func(*store) error) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	s, err := openStore(ctx, &cfg, a.quietLogger(&cfg), false)
+	if err != nil {
+		return err
+	}
+	err = do(s)
+	if closed := s.Close(context.WithoutCancel(ctx)); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// withDatabase opens the database for one command, with its schema up to date.
+func (a *app) withDatabase(ctx context.Context, do func(*db.DB) error) error {
+	return a.withStore(ctx, func(s *store) error {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		d, err := s.open(ctx, "command", 2)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		return do(d)
+	})
+}
+
+// Run brings the schema up to date.
+func (migrateUpCommand) Run(ctx context.Context, a *app) error {
+	return a.withStore(ctx, func(s *store) error {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		a.printf("The database is up to date.\n")
+		return nil
+	})
+}
+
+// Run undoes one migration.
+func (migrateDownCommand) Run(ctx context.Context, a *app) error {
+	return a.withStore(ctx, func(s *store) error {
+		if err := db.MigrateDown(ctx, s.url); err != nil {
+			return explainDatabase(err)
+		}
+		a.printf("The newest migration is undone. `posthorn migrate up`, or any start of this version, applies it again.\n")
+		return nil
+	})
+}
+
+// Run lists the migrations.
+func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
+	return a.withStore(ctx, func(s *store) error {
+		states, err := db.MigrateStatus(ctx, s.url)
+		if err != nil {
+			return explainDatabase(err)
+		}
+		if c.JSON {
+			type migration struct {
+				Version int64  `json:"version"`
+				Name    string `json:"name"`
+				Applied bool   `json:"applied"`
+			}
+			list := make([]migration, len(states))
+			for i, m := range states {
+				list[i] = migration{m.Version, filepath.Base(m.Name), m.Applied}
+			}
+			return a.printJSON(list)
+		}
+		table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+		for _, m := range states {
+			state := "missing"
+			if m.Applied {
+				state = "applied"
+			}
+			_, _ = fmt.Fprintf(table, "%d\t%s\t%s\n", m.Version, state, filepath.Base(m.Name))
+		}
+		return table.Flush()
+	})
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/db/seal"
+	"posthorn/domain/id"
+	"posthorn/worker"
+)
+
+// Connections of each pool. They are apart so that a slow list in the dashboard never waits in line with the commit of
+// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses 22 with LISTEN.
+const (
+	webConnections    = 10
+	emitConnections   = 3
+	workerConnections = 8
+)
+
+// requestGrace is how long requests may go on when the process is told to stop. An emission waits 5 s at most.
+const requestGrace = 5 * time.Second
+
+// Parts says which parts of Posthorn a process runs.
+type Parts struct{ Web, Worker bool }
+
+func (p Parts) String() string {
+	switch {
+	case p.Web && p.Worker:
+		return "web and worker"
+	case p.Web:
+		return "web"
+	}
+	return "worker"
+}
+
+// Program is one Posthorn process: Run starts it, Close stops it.
+type Program struct {
+	Config Config
+	Parts  Parts
+	Log    *slog.Logger
+
+	failed   chan error // the first fatal condition after Run
+	registry *prometheus.Registry
+	store    *store
+	pools    []*db.DB
+	ready    *readiness
+
+	main, metrics net.Listener // nil: not served
+	web           *http.Server
+	diagnostics   *http.Server
+	committer     *task
+	keys          *task // notices revoked keys
+	worker        *task
+}
+
+// task is a part that runs until it is told to stop.
+type task struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// Run starts everything and returns once it serves. On an error everything is closed again. The context bounds the start
+// alone.
+func (p *Program) Run(ctx context.Context) error {
+	if err := p.start(ctx); err != nil {
+		_ = p.Close()
+		return err
+	}
+	return nil
+}
+
+// Failed delivers the error of a part that ended by itself; the process can only be closed then.
+func (p *Program) Failed() <-chan error { return p.failed }
+
+func (p *Program) start(ctx context.Context) (err error) {
+	p.failed = make(chan error, 1)
+	p.registry = newRegistry()
+	for name, like := range p.Config.Suspects {
+		p.Log.Warn("a variable that nothing reads; was another meant?", "variable", name, "meant", like)
+	}
+	// The addresses first: they fail at once, a database takes its time.
+	if err := p.listen(ctx); err != nil {
+		return err
+	}
+	if p.Config.MasterKey == "" && !p.Config.embedded() {
+		return errNoMasterKey
+	}
+	if p.store, err = openStore(ctx, &p.Config, p.Log, true); err != nil {
+		return err
+	}
+	if err := p.store.migrate(ctx); err != nil {
+		return err
+	}
+	if err := p.assemble(ctx); err != nil {
+		return err
+	}
+	p.Log.Info("posthorn runs", "version", buildVersion(), "parts", p.Parts.String(), "url", p.URL(), "metrics", p.MetricsURL())
+	return nil
+}
+
+func (p *Program) listen(ctx context.Context) (err error) {
+	if p.Parts.Web {
+		if p.main, err = listen(ctx, p.Config.Addr, "POSTHORN_ADDR"); err != nil {
+			return err
+		}
+	}
+	if p.Config.MetricsAddr != "off" {
+		p.metrics, err = listen(ctx, p.Config.MetricsAddr, "POSTHORN_METRICS_ADDR")
+	}
+	return err
+}
+
+// assemble connects the parts and sets them going, the worker before the events that would wake it.
+func (p *Program) assemble(ctx context.Context) error {
+	general, err := p.pool(ctx, "web", webConnections)
+	if err != nil {
+		return err
+	}
+	ring, err := openRing(ctx, &p.Config, p.store, general)
+	if err != nil {
+		return err
+	}
+	p.ready = &readiness{database: general, url: p.store.url}
+	var onCommit func(emit.Batch) []id.UUID
+	if p.Parts.Worker {
+		w, err := p.startWorker(ctx, ring)
+		if err != nil {
+			return err
+		}
+		p.ready.worker, onCommit = w.Ready, w.Committed
+	}
+	if p.Parts.Web {
+		if err := p.startWeb(ctx, general, ring, onCommit); err != nil {
+			return err
+		}
+	}
+	if p.metrics != nil {
+		p.diagnostics = newServer(diagnostics(p.registry, p.ready), p.Log)
+		p.serve(p.diagnostics, p.metrics)
+	}
+	return nil
+}
+
+func (p *Program) startWorker(ctx context.Context, ring *seal.Ring) (*worker.Worker, error) {
+	pool, err := p.pool(ctx, "worker", workerConnections)
+	if err != nil {
+		return nil, err
+	}
+	name := p.Config.WorkerName
+	if name == "" {
+		name, _ = os.Hostname()
+	}
+	w := worker.New(worker.Config{
+		DB: pool, ListenURL: p.store.listenURL, Log: p.Log, Egress: p.Config.Egress, Keys: ring, Name: name,
+		Registry: p.registry, Grace: p.Config.ShutdownGrace,
+	})
+	p.worker = p.run("worker", w.Run)
+	return w, nil
+}
+
+func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring, onCommit func(emit.Batch) []id.UUID) error {
+	pool, err := p.pool(ctx, "emit", emitConnections)
+	if err != nil {
+		return err
+	}
+	committer := emit.New(emit.Config{DB: pool, Log: p.Log, OnCommit: onCommit})
+	p.committer = p.run("committer", committer.Run)
+	p.web = newServer(newRouter(p, general, ring, committer), p.Log)
+	p.serve(p.web, p.main)
+	return nil
+}
+
+// pool opens connections that Close gives back.
+func (p *Program) pool(ctx context.Context, name string, connections int32) (*db.DB, error) {
+	d, err := p.store.open(ctx, name, connections)
+	if err == nil {
+		p.pools = append(p.pools, d)
+	}
+	return d, err
+}
+
+// run starts a part in the background. One that ends before it is told to is fatal.
+func (p *Program) run(name string, do func(context.Context) error) *task {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &task{stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		err := do(ctx)
+		switch {
+		case ctx.Err() == nil && err == nil:
+			p.fail(fmt.Errorf("the %s has stopped by itself", name))
+		case ctx.Err() == nil:
+			p.fail(fmt.Errorf("the %s has stopped: %w", name, err))
+		case err != nil:
+			p.Log.Warn("a part did not stop cleanly", "part", name, "error", err)
+		}
+	}()
+	return t
+}
+
+func (p *Program) serve(s *http.Server, l net.Listener) {
+	go func() {
+		if err := serve(s, l); err != nil {
+			p.fail(err)
+		}
+	}()
+}
+
+// fail reports the first fatal condition.
+func (p *Program) fail(err error) {
+	select {
+	case p.failed <- err:
+	default:
+	}
+}
+
+// Close stops everything in the order in which work flows, so that each part finishes what the one before handed on:
+// requests, the committer, the worker (within its grace), connections, the private PostgreSQL. It may be called after a
+// start that failed.
+func (p *Program) Close() error {
+	if p.ready != nil {
+		p.ready.stop()
+	}
+	stopServer(p.web, p.main, min(requestGrace, p.Config.ShutdownGrace))
+	p.keys.end()
+	p.committer.end()
+	p.worker.end()
+	for _, d := range p.pools {
+		d.Close()
+	}
+	err := p.store.Close(context.Background())
+	stopServer(p.diagnostics, p.metrics, 0) // last, to be watched while the rest stops
+	return err
+}
+
+// end tells a part to stop and waits until it has. It may be called on nil.
+func (t *task) end() {
+	if t != nil {
+		t.stop()
+		<-t.done
+	}
+}
+
+// URL is where people find the dashboard and programs the API: as configured, else from the address listened on.
+func (p *Program) URL() string {
+	if p.Config.BaseURL != "" || p.main == nil {
+		return p.Config.BaseURL
+	}
+	return "http://" + reachable(p.main)
+}
+
+// MetricsURL is where Prometheus finds the metrics; empty when they are off.
+func (p *Program) MetricsURL() string {
+	if p.metrics == nil {
+		return ""
+	}
+	return "http://" + reachable(p.metrics) + "/metrics"
+}
+
+// reachable is a listener's address as this machine can type it: "all addresses" is none.
+func reachable(l net.Listener) string {
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}

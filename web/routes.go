@@ -1,0 +1,62 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/db/seal"
+	"posthorn/handlers"
+	"posthorn/handlers/api"
+)
+
+// How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4 Mbit/s.
+// Streams lift both for themselves.
+const (
+	requestTime = 60 * time.Second
+	answerTime  = 90 * time.Second
+)
+
+// newRouter is the handler of the public address. Its routes are table's and no others.
+func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
+	auth := handlers.NewAuthenticator(general, p.Log, time.Now)
+	p.keys = p.run("key watch", auth.Run)
+	kit := handlers.New(handlers.Config{Authenticator: auth, Log: p.Log, Now: time.Now})
+	engine := kit.NewEngine()
+	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
+	kit.Mount(engine, table(p.ready, api.Deps{
+		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, Log: p.Log, Now: time.Now,
+	}))
+	return engine
+}
+
+// table is every route of the public address: what is not in it can't be reached.
+func table(ready *readiness, deps api.Deps) []handlers.Route {
+	open := handlers.Access{Public: true}
+	routes := []handlers.Route{
+		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
+		{Method: http.MethodHead, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
+		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
+		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
+	}
+	return append(routes, api.Routes(deps)...)
+}
+
+// plain lets a handler of net/http stand in the table.
+func plain(serve http.HandlerFunc) handlers.Handler {
+	return func(c *handlers.Call) error {
+		serve(c.Writer, c.Request)
+		return nil
+	}
+}
+
+// limitTime bounds how slowly a body may come and an answer be read. The connection's next request sets its own.
+func limitTime(c *gin.Context) {
+	connection, now := http.NewResponseController(c.Writer), time.Now()
+	_ = connection.SetReadDeadline(now.Add(requestTime)) // what can't set one is no connection, as in tests
+	_ = connection.SetWriteDeadline(now.Add(answerTime))
+	c.Next()
+}

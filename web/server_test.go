@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"posthorn/domain/fault"
+	"posthorn/handlers/api"
+)
+
+// program is a Posthorn in the test's process, closed with the test.
+func program(t *testing.T, environ []string, parts Parts) *Program {
+	t.Helper()
+	cfg, err := loadConfig(append(environ, anyPorts...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Program{Config: cfg, Parts: parts, Log: silent}
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		select {
+		case err := <-p.Failed():
+			t.Errorf("a part failed: %v", err)
+		default:
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestNothingIsReachableWithoutAKeyButHealth(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, r := range table(&readiness{}, api.Deps{}) {
+		name := r.Method + " " + r.Path
+		if seen[name] {
+			t.Errorf("%s stands in the table twice", name)
+		}
+		seen[name] = true
+		public := r.Path == "/healthz" || r.Path == "/readyz"
+		if r.Access.Public != public {
+			t.Errorf("%s: public %t", name, r.Access.Public)
+		}
+		if !public && !strings.HasPrefix(r.Path, "/api/v1/") {
+			t.Errorf("%s is outside the API", name)
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d routes were looked at", len(seen))
+	}
+}
+
+func TestPathsThatNoRouteNamesAre404AndOneLabel(t *testing.T) {
+	t.Parallel()
+	p := program(t, newDatabase(t), Parts{Web: true})
+	for _, path := range []string{"/", "/metrics", "/debug/pprof/", "/api/v1/../../metrics", "/API/v1/events", "/healthz/", "/" + strings.Repeat("a", 500)} {
+		if status, body := fetch(t, p.URL()+path, ""); status != http.StatusNotFound || !strings.Contains(body, `"no_such_path"`) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	for _, method := range []string{"BREW", http.MethodOptions} {
+		req, _ := http.NewRequestWithContext(t.Context(), method, p.URL()+"/healthz", nil)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	_, metrics := fetch(t, p.MetricsURL(), "")
+	if !strings.Contains(metrics, `posthorn_http_requests_total{method="other",route="unmatched",status="404"} 7`) ||
+		strings.Contains(metrics, "BREW") || strings.Contains(metrics, "aaaa") {
+		for line := range strings.Lines(metrics) {
+			if strings.HasPrefix(line, "posthorn_http_requests_total") {
+				t.Error(line)
+			}
+		}
+	}
+}
+
+func TestProfilesAreOnTheMetricsAddressAlone(t *testing.T) {
+	t.Parallel()
+	p := program(t, newDatabase(t), Parts{Web: true})
+	base := strings.TrimSuffix(p.MetricsURL(), "/metrics")
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap?debug=1", "/healthz", "/readyz"} {
+		if status, body := fetch(t, base+path, ""); status != http.StatusOK || body == "" {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// dial opens a connection to a program and sends a text.
+func dial(t *testing.T, url, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(c)
+}
+
+func TestHeadersThatAreTooLongOrTooSlowEndTheConnection(t *testing.T) {
+	t.Parallel()
+	p := program(t, newDatabase(t), Parts{Web: true})
+	for size, want := range map[int]int{30 << 10: http.StatusOK, 33 << 10: http.StatusRequestHeaderFieldsTooLarge, 1 << 20: http.StatusRequestHeaderFieldsTooLarge} {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+"/healthz", nil)
+		req.Header.Set("X-Long", strings.Repeat("x", size))
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			if want == http.StatusOK {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+			continue // it may close before all was sent
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%d bytes: %s, want %d", size, res.Status, want)
+		}
+	}
+	begun := time.Now()
+	_, answers := dial(t, p.URL(), "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+	_, _ = io.Copy(io.Discard, answers) // until the server hangs up
+	if took := time.Since(begun); took < headerTime-time.Second || took > headerTime+10*time.Second {
+		t.Errorf("a header that never ends was waited for %s", took)
+	}
+}
+
+func TestRequestsAreLimitedInTimeAndStreamsMayLiftTheLimit(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.Use(limitTime)
+	lifted := make(chan error, 2)
+	engine.GET("/stream", func(c *gin.Context) {
+		connection := http.NewResponseController(c.Writer)
+		lifted <- errors.Join(connection.SetReadDeadline(time.Time{}), connection.SetWriteDeadline(time.Time{}), connection.Flush())
+	})
+	server := httptest.NewServer(engine)
+	defer server.Close()
+	if status, _ := fetch(t, server.URL+"/stream", ""); status != http.StatusOK {
+		t.Errorf("status %d", status)
+	}
+	if err := <-lifted; err != nil {
+		t.Errorf("a handler can't reach its connection: %v", err)
+	}
+}
+
+func TestRequestsOnOneConnectionEachGetTheirOwnTime(t *testing.T) {
+	t.Parallel()
+	p := program(t, newDatabase(t), Parts{Web: true})
+	c, answers := dial(t, p.URL(), "")
+	for range 3 {
+		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		res, err := http.ReadResponse(answers, nil)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+	}
+}
+
+func TestReadinessSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	d := openTest(t, environ)
+	ready := &readiness{database: d, url: databaseURL(t, environ), worker: func() error { return fault.New(fault.Unavailable, "asleep", "It sleeps.") }}
+	ask := func() (int, report) {
+		w := httptest.NewRecorder()
+		ready.serveReady(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		var r report
+		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+			t.Fatalf("%s: %v", w.Body, err)
+		}
+		return w.Code, r
+	}
+	status, r := ask()
+	if status != http.StatusServiceUnavailable || r.Status != "not_ready" || r.Checks["worker"].Detail != "It sleeps." || !r.Checks["database"].OK || !r.Checks["clock"].OK || !r.Checks["migrations"].OK {
+		t.Errorf("%d %+v", status, r)
+	}
+	ready.worker = nil
+	if status, _ = ask(); status != http.StatusServiceUnavailable {
+		t.Error("the answer was not kept for a moment")
+	}
+	ready.at = time.Time{}
+	if status, r = ask(); status != http.StatusOK || r.Status != "ready" {
+		t.Errorf("%d %+v", status, r)
+	}
+	succeed(t, environ, nil, "migrate", "down")
+	ready.at, ready.schemaAt = time.Time{}, time.Time{}
+	if status, r = ask(); status != http.StatusServiceUnavailable || !strings.Contains(r.Checks["migrations"].Detail, "posthorn migrate up") {
+		t.Errorf("%d %+v", status, r)
+	}
+	d.Close()
+	ready.at = time.Time{}
+	if status, r = ask(); status != http.StatusServiceUnavailable || r.Checks["database"].OK || r.Checks["database"].Detail == "" {
+		t.Errorf("%d %+v", status, r)
+	}
+	ready.stop()
+	if status, r = ask(); status != http.StatusServiceUnavailable || r.Status != "stopping" {
+		t.Errorf("%d %+v", status, r)
+	}
+}
+
+func TestClocksMayDifferByFiveSecondsAndTheDoubt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		skew, took time.Duration
+		ok         bool
+		says       string
+	}{
+		{0, 0, true, ""},
+		{5 * time.Second, 0, true, ""},
+		{-5 * time.Second, 0, true, ""},
+		{5001 * time.Millisecond, 0, false, "5s behind the database's"},
+		{-6 * time.Second, 0, false, "6s ahead of the database's"},
+		{time.Hour, time.Second, false, "1h0m0s behind"},
+		{5500 * time.Millisecond, time.Second, true, ""}, // the question took a second
+		{5600 * time.Millisecond, time.Second, false, "5.6s behind"},
+	} {
+		got := clockProbe(now.Add(c.skew+c.took/2), now, c.took)
+		if got.OK != c.ok || !strings.Contains(got.Detail, c.says) {
+			t.Errorf("%s off, asked for %s: %+v", c.skew, c.took, got)
+		}
+	}
+}
+
+func TestAddressesOfAllInterfacesAreShownAsOneThatCanBeTyped(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{":0": "localhost:", "127.0.0.1:0": "127.0.0.1:", "0.0.0.0:0": "localhost:"} {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reachable(l); !strings.HasPrefix(got, want) {
+			t.Errorf("%s is shown as %s", addr, got)
+		}
+		_ = l.Close()
+	}
+}
+
+func TestAPartThatEndsByItselfIsFatal(t *testing.T) {
+	t.Parallel()
+	for says, result := range map[string]error{"the relay has stopped by itself": nil, "the relay has stopped: out of paper": errors.New("out of paper")} {
+		p := &Program{Log: silent, failed: make(chan error, 1)}
+		part := p.run("relay", func(context.Context) error { return result })
+		if err := <-p.Failed(); err.Error() != says {
+			t.Errorf("got %v, want %s", err, says)
+		}
+		part.end()
+	}
+	p := &Program{Log: silent, failed: make(chan error, 1)}
+	p.run("relay", func(ctx context.Context) error { <-ctx.Done(); return errors.New("late") }).end()
+	select {
+	case err := <-p.Failed():
+		t.Errorf("a part that was told to stop is fatal: %v", err)
+	default:
+	}
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/db"
+	"posthorn/db/embedded"
+	"posthorn/domain/fault"
+)
+
+// How long a start waits for a database that does not answer yet, and for a private one, which may have to be installed
+// and to replay its log first.
+const (
+	databasePatience = 30 * time.Second
+	embeddedPatience = 15 * time.Minute
+)
+
+// store is where the data lives: a server of the operator's, or a private one.
+type store struct {
+	url       string // of the application role; may hold a password
+	listenURL string // of a direct connection
+	cluster   *embedded.Cluster
+}
+
+// openStore finds the database of a configuration, starts it where it is Posthorn's own, and waits until it answers. A
+// process that stays (stay) takes a private server over when its owner goes; a command that lasts a moment does not.
+func openStore(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*store, error) {
+	if cfg.embedded() {
+		return openEmbedded(ctx, cfg, log, stay)
+	}
+	s := &store{url: cfg.DatabaseURL.Reveal(), listenURL: cfg.DatabaseListenURL.Reveal()}
+	if s.listenURL == "" {
+		s.listenURL = s.url
+	}
+	if err := waitForDatabase(ctx, s.url, log, databasePatience); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openEmbedded(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*store, error) {
+	ctx, cancel := context.WithTimeout(ctx, embeddedPatience)
+	defer cancel()
+	start := embedded.Attach
+	if stay {
+		start = embedded.Start
+	}
+	cluster, err := start(ctx, embedded.Config{
+		DataDir: cfg.DataDir, Archive: cfg.PostgresArchive, ArchiveSHA256: cfg.PostgresSHA256, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &store{url: cluster.URL(), listenURL: cluster.URL(), cluster: cluster}, nil
+}
+
+// migrate brings the schema up to date.
+func (s *store) migrate(ctx context.Context) error {
+	if err := db.MigrateUp(ctx, s.url); err != nil {
+		return explainDatabase(err)
+	}
+	return nil
+}
+
+// open makes a pool of connections; name tells it apart in pg_stat_activity.
+func (s *store) open(ctx context.Context, name string, connections int32) (*db.DB, error) {
+	d, err := db.Open(ctx, s.url, db.Options{Name: name, MaxConns: connections})
+	if err != nil {
+		return nil, explainDatabase(err)
+	}
+	return d, nil
+}
+
+// Close stops a private server that this process owns. It may be called on nil.
+func (s *store) Close(ctx context.Context) error {
+	if s == nil || s.cluster == nil {
+		return nil
+	}
+	return s.cluster.Close(ctx)
+}
+
+// waitForDatabase returns once a server takes connections. What waiting can't heal (a wrong password, no such database)
+// fails at once; the rest is tried again until the patience is at its end.
+func waitForDatabase(ctx context.Context, url string, log *slog.Logger, patience time.Duration) error {
+	deadline := time.Now().Add(patience)
+	for try := 0; ; try++ {
+		err := tryDatabase(ctx, url)
+		if err == nil {
+			return nil
+		}
+		explained := explainDatabase(err)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !db.IsUnavailable(explained) || time.Now().After(deadline) {
+			return explained
+		}
+		if try%5 == 0 {
+			log.Warn("waiting for the database", "detail", failed(explained).Detail, "error", oneLine(err), "up_to", time.Until(deadline).Round(time.Second))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// tryDatabase connects once and looks whether the server is one that Posthorn can use.
+func tryDatabase(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var version int
+	var replica bool
+	err = conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, pg_is_in_recovery()").Scan(&version, &replica)
+	switch {
+	case err != nil:
+		return err
+	case version < embedded.MinMajor*10000:
+		return fault.New(fault.Invalid, "database_too_old", fmt.Sprintf(
+			"The server of POSTHORN_DATABASE_URL is PostgreSQL %d. Posthorn needs %d or newer.", version/10000, embedded.MinMajor))
+	case replica:
+		// Also a primary in the moment of its promotion, so it is worth waiting.
+		return fault.New(fault.Unavailable, "database_read_only",
+			"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary; with several hosts add target_session_attrs=read-write.")
+	}
+	return nil
+}
+
+// explainDatabase turns what a driver says about a database that can't be used into what to do about it. The fault is
+// of kind Unavailable where waiting may help. No part of the URL is quoted but user and database as the server names them.
+func explainDatabase(err error) error {
+	var server *pgconn.PgError
+	var dns *net.DNSError
+	var connect *pgconn.ConnectError
+	invalid := func(code, detail string) error {
+		return &fault.Error{Kind: fault.Invalid, Code: code, Detail: detail, Cause: err}
+	}
+	switch known := fault.As(err); {
+	case errors.As(err, &server):
+		switch {
+		case strings.HasPrefix(server.Code, "28"):
+			return invalid("database_refused", "The database refused the user or password of POSTHORN_DATABASE_URL. Correct them, or let the server's pg_hba.conf accept this host.")
+		case server.Code == "3D000":
+			return invalid("database_missing", "The database that POSTHORN_DATABASE_URL names does not exist. Make it with `createdb`, owned by the user of the URL.")
+		case server.Code == "42501":
+			return invalid("database_role_too_weak", "The user of POSTHORN_DATABASE_URL may not do what a start needs. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.")
+		case known == nil:
+			return &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Cause: err, Detail: "The database does not serve at the moment. Look at its log."}
+		}
+	case errors.As(err, &dns):
+		return &fault.Error{
+			Kind: fault.Unavailable, Code: "database_unavailable", Cause: err,
+			Detail: "The host of POSTHORN_DATABASE_URL can't be found. Check its name.",
+		}
+	case known == nil && (errors.As(err, &connect) || errors.Is(err, context.DeadlineExceeded)):
+		return &fault.Error{
+			Kind: fault.Unavailable, Code: "database_unavailable", Cause: err,
+			Detail: "No database answers at the address of POSTHORN_DATABASE_URL. Start it, or correct the host and port.",
+		}
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Defaults of a tenant made here; the API has the same.
+const retentionDays = 90
+
+type (
+	tenantCreateCommand struct {
+		Name string `required:"" help:"The organisation's name."`
+		JSON bool   `name:"json" help:"Print JSON: tenant_id and api_key."`
+	}
+	tenantListCommand struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+)
+
+// Run makes a tenant and its first key in one transaction.
+func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
+	name, err := checkName("--name", c.Name)
+	if err != nil {
+		return err
+	}
+	tenant, key := db.NewID(), ""
+	err = a.withDatabase(ctx, func(d *db.DB) error {
+		return d.Console(ctx, func(q *db.Queries) error {
+			err := q.InsertTenant(ctx, db.InsertTenantParams{
+				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
+			})
+			if err != nil {
+				return err
+			}
+			if err := audit(ctx, q, &tenant, "tenant.created", "tenant", id.Tenant.Format(tenant)); err != nil {
+				return err
+			}
+			_, key, err = makeKey(ctx, q, db.NewKey{Tenant: &tenant, Name: "First key", Scopes: access.TenantScopes()})
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return a.printJSON(struct {
+			Tenant string `json:"tenant_id"`
+			Key    string `json:"api_key"`
+		}{id.Tenant.Format(tenant), key})
+	}
+	a.printf("Tenant   %s\nAPI key  %s\n\nThe key is shown this once and may do everything in the tenant.\n", id.Tenant.Format(tenant), key)
+	return nil
+}
+
+// Run lists all tenants, oldest first.
+func (c tenantListCommand) Run(ctx context.Context, a *app) error {
+	const page = 500
+	var all []db.Tenant
+	err := a.withDatabase(ctx, func(d *db.DB) error {
+		for after := (id.UUID{}); ; {
+			var some []db.Tenant
+			err := d.Console(ctx, func(q *db.Queries) (err error) {
+				some, err = q.ListTenantsUp(ctx, db.ListTenantsUpParams{After: after, Most: page})
+				return err
+			})
+			if all = append(all, some...); err != nil || len(some) < page {
+				return err
+			}
+			after = some[len(some)-1].ID
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		type tenant struct {
+			ID        string    `json:"id"`
+			Name      string    `json:"name"`
+			State     string    `json:"state"`
+			CreatedAt time.Time `json:"created_at"`
+		}
+		list := make([]tenant, len(all))
+		for i, t := range all {
+			list[i] = tenant{id.Tenant.Format(t.ID), t.Name, t.State, t.CreatedAt}
+		}
+		return a.printJSON(list)
+	}
+	if len(all) == 0 {
+		a.printf("There is no tenant yet. `posthorn tenant create --name Acme` makes one.\n")
+		return nil
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, t := range all {
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", id.Tenant.Format(t.ID), t.State, t.CreatedAt.Format(time.DateOnly), t.Name)
+	}
+	return table.Flush()
+}
+
+// checkName holds a name to what the API takes too.
+func checkName(flag, name string) (string, error) {
+	name = strings.TrimSpace(name)
+	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
+	if n := utf8.RuneCountInString(name); n < 1 || n > 100 || control || !utf8.ValidString(name) {
+		return "", fault.New(fault.Invalid, "name_invalid", flag+" needs 1 to 100 characters on one line.")
+	}
+	return name, nil
+}
+
+// audit notes a command, in the transaction of what it does: who typed it is the account on this machine.
+func audit(ctx context.Context, q *db.Queries, tenant *id.UUID, action, kind, object string) error {
+	actor := "unknown"
+	if u, err := user.Current(); err == nil {
+		actor = u.Username
+	}
+	return q.InsertAudit(ctx, db.InsertAuditParams{
+		ID: db.NewID(), TenantID: tenant, ActorKind: "command", ActorID: actor, Action: action,
+		ObjectKind: kind, ObjectID: object, Details: []byte("{}"),
+	})
+}
