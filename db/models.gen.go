@@ -10,6 +10,8 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/notice"
 )
 
 type APIKey struct {
@@ -114,6 +116,13 @@ type Delivery struct {
 	SettledAt   *time.Time
 	ArchivedAt  *time.Time
 	ReplayOf    *id.UUID
+}
+
+type Digest struct {
+	TenantID  id.UUID
+	Day       time.Time
+	NoticeID  id.UUID
+	CreatedAt time.Time
 }
 
 type Endpoint struct {
@@ -253,6 +262,48 @@ type Ledger struct {
 	StatKind     []int16
 	StatCount    []int32
 	StatUs       []int64
+}
+
+type MailRow struct {
+	ID         id.UUID
+	TenantID   *id.UUID
+	Key        string
+	Recipient  string
+	Kind       mail.Kind
+	Data       json.RawMessage
+	Sealed     []byte
+	State      string
+	Tries      int32
+	DueAt      time.Time
+	ProviderID string
+	LastError  string
+	CreatedAt  time.Time
+	DoneAt     *time.Time
+}
+
+type Mailbox struct {
+	ID     id.UUID
+	Sealed []byte
+}
+
+type NoticePreference struct {
+	TenantID  id.UUID
+	Recipient string
+	Kind      notice.Kind
+	Wanted    bool
+	ChangedAt time.Time
+}
+
+type NoticeRow struct {
+	TenantID   id.UUID
+	ID         id.UUID
+	Kind       notice.Kind
+	Key        string
+	EndpointID *id.UUID
+	Details    json.RawMessage
+	CreatedAt  time.Time
+	MailedAt   *time.Time
+	RelayedAt  *time.Time
 }
 
 type Operator struct {

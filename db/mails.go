@@ -1,0 +1,48 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"posthorn/db/seal"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+)
+
+// Mail is a mail to be sent.
+type Mail struct {
+	Tenant *id.UUID // nil: concerns a person or the platform
+	Key    string   // what it is for; unique over all mails, and the provider's idempotency key: one mail per purpose
+	To     string
+	Kind   mail.Kind
+	Data   any        // becomes a JSON object for the kind's template
+	Keys   *seal.Ring // seals Data at rest; needed where Kind.Secret(), since Data holds a link then
+}
+
+// QueueMail puts a mail into the outbox in the transaction at hand, which is one of the worker, the console, or the tenant
+// that the mail concerns. False: a mail with this key is there already, sent or not.
+func (q *Queries) QueueMail(ctx context.Context, m Mail) (bool, error) {
+	if !m.Kind.Known() || m.Key == "" || m.To == "" || m.Kind.Secret() && m.Keys == nil {
+		return false, fmt.Errorf("queue mail: kind %q, key %q: a kind, a key, an address, and a ring for kinds with links are needed", m.Kind, m.Key)
+	}
+	data, err := encodeObject(m.Data)
+	if err != nil {
+		return false, fmt.Errorf("encode mail %s: %w", m.Kind, err)
+	}
+	u := NewID()
+	row := InsertMailParams{ID: u, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data, CreatedAt: u.Time()}
+	if m.Keys != nil {
+		row.Sealed, row.Data = m.Keys.Seal(data, tenantOrZero(m.Tenant), u), json.RawMessage("{}")
+	}
+	rows, err := q.InsertMail(ctx, row)
+	return rows > 0, err
+}
+
+// tenantOrZero is what seals of things without a tenant are bound to.
+func tenantOrZero(u *id.UUID) id.UUID {
+	if u == nil {
+		return id.UUID{}
+	}
+	return *u
+}

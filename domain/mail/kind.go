@@ -1,0 +1,30 @@
+// Package mail says which mails Posthorn sends, and how the sender behaves when a provider does not take one.
+package mail
+
+import "slices"
+
+// Kind is the template of a mail.
+type Kind string
+
+// The kinds.
+const (
+	VerifyAddress Kind = "verify_address"
+	ResetPassword Kind = "reset_password"
+	Invitation    Kind = "invitation"
+	SignInAlert   Kind = "sign_in_alert"
+	Notice        Kind = "notice"
+	Digest        Kind = "digest"
+	OperatorAlert Kind = "operator_alert"
+)
+
+// Kinds lists the kinds.
+func Kinds() []Kind {
+	return []Kind{VerifyAddress, ResetPassword, Invitation, SignInAlert, Notice, Digest, OperatorAlert}
+}
+
+// Known reports whether there is such a kind.
+func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
+
+// Secret reports whether the mail's data holds a link that is as good as a password, so that it is sealed at rest and
+// forgotten when the mail is sent.
+func (k Kind) Secret() bool { return k == VerifyAddress || k == ResetPassword || k == Invitation }

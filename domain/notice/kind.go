@@ -1,0 +1,117 @@
+// Package notice says what Posthorn tells tenants: the kinds of notices, how bad each is, who sees it, and who gets it by
+// mail unless they chose otherwise (DESIGN sections 1 and 7).
+package notice
+
+import (
+	"slices"
+
+	"posthorn/domain/access"
+)
+
+// Kind is what a notice is about: object and past participle, as in the audit log.
+type Kind string
+
+// The kinds.
+const (
+	EndpointWarning   Kind = "endpoint.warning"   // it will be disabled at a date unless a delivery succeeds
+	EndpointDisabled  Kind = "endpoint.disabled"  // by Posthorn, for a reason
+	EndpointRecovered Kind = "endpoint.recovered" // a success after a warning, or the backlog of a disabled one drains
+	HeldExpiring      Kind = "held.expiring"      // the oldest held delivery is about to reach the end of its retention
+	SecretRotated     Kind = "secret.rotated"
+	KeyCreated        Kind = "key.created"
+	DeliveryFailed    Kind = "delivery.failed" // for good
+	Digest            Kind = "digest"          // at most one a UTC day
+	QuotaWarning      Kind = "quota.warning"   // most of what the tenant may use is used
+	QuotaReached      Kind = "quota.reached"   // and now all of it
+)
+
+// Severity is how urgent a notice is.
+type Severity string
+
+// The severities, in their order.
+const (
+	Info     Severity = "info"
+	Warning  Severity = "warning"
+	Critical Severity = "critical"
+)
+
+type rule struct {
+	kind     Kind
+	severity Severity
+	roles    []access.Role // that see it
+	mail     bool          // mailed unless the person chose otherwise
+	platform bool          // also an event of the platform's own tenant
+	operator bool          // operators get an alert of it
+	label    string        // what a preference is called
+}
+
+var (
+	everybody = access.Roles()
+	editors   = []access.Role{access.Owner, access.Admin, access.Developer}
+	leaders   = []access.Role{access.Owner, access.Admin}
+)
+
+// rules are in the order in which preferences are shown.
+var rules = []rule{
+	{EndpointWarning, Warning, everybody, true, true, false, "An endpoint will be disabled unless a delivery succeeds"},
+	{EndpointDisabled, Critical, everybody, true, true, true, "An endpoint was disabled"},
+	{EndpointRecovered, Info, everybody, true, true, false, "An endpoint works again"},
+	{HeldExpiring, Warning, everybody, true, false, false, "Held deliveries are about to expire"},
+	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed for good"},
+	{SecretRotated, Info, editors, true, true, false, "A signing secret was rotated"},
+	{KeyCreated, Info, editors, true, false, false, "An API key was created"},
+	{Digest, Warning, everybody, true, false, false, "A daily summary while something is not well"},
+	{QuotaWarning, Warning, leaders, true, false, false, "Most of a quota is used"},
+	{QuotaReached, Critical, leaders, true, false, false, "A quota is used up"},
+}
+
+func (k Kind) rule() rule {
+	if i := slices.IndexFunc(rules, func(r rule) bool { return r.kind == k }); i >= 0 {
+		return rules[i]
+	}
+	return rule{}
+}
+
+// Kinds lists the kinds.
+func Kinds() []Kind {
+	all := make([]Kind, len(rules))
+	for i, r := range rules {
+		all[i] = r.kind
+	}
+	return all
+}
+
+// Known reports whether there is such a kind.
+func (k Kind) Known() bool { return k.rule().kind != "" }
+
+// Severity is how urgent notices of the kind are; empty for an unknown kind.
+func (k Kind) Severity() Severity { return k.rule().severity }
+
+// Roles are the roles that see notices of the kind.
+func (k Kind) Roles() []access.Role { return slices.Clone(k.rule().roles) }
+
+// SeenBy reports whether a role sees notices of the kind.
+func (k Kind) SeenBy(r access.Role) bool { return slices.Contains(k.rule().roles, r) }
+
+// MailedByDefault reports whether the kind is mailed to those who have not chosen.
+func (k Kind) MailedByDefault() bool { return k.rule().mail }
+
+// OfPlatform reports whether notices of the kind become events of the platform's own tenant.
+func (k Kind) OfPlatform() bool { return k.rule().platform }
+
+// AlertsOperators reports whether operators get a mail of it too.
+func (k Kind) AlertsOperators() bool { return k.rule().operator }
+
+// Label is what a preference for the kind is called; empty for an unknown kind.
+func (k Kind) Label() string { return k.rule().label }
+
+// KindsFor are the kinds that a role sees, in the order in which preferences are shown.
+func KindsFor(r access.Role) []Kind {
+	var seen []Kind
+	for _, k := range Kinds() {
+		if k.SeenBy(r) {
+			seen = append(seen, k)
+		}
+	}
+	return seen
+}
