@@ -1,0 +1,114 @@
+package notice
+
+import "time"
+
+// What notices of a kind hold beside it: the JSON that the API shows and that the mails are made of. Times are UTC, ids are
+// as people see them, URLs have their query values masked, and nothing here is a secret.
+
+// EndpointDetails belong to EndpointWarning, EndpointDisabled and EndpointRecovered.
+type EndpointDetails struct {
+	Endpoint            string     `json:"endpoint"`
+	URL                 string     `json:"url"`
+	Description         string     `json:"description,omitempty"`
+	Reason              string     `json:"reason,omitempty"`        // health.Reason: why it is or will be disabled, or was
+	Stage               string     `json:"stage,omitempty"`         // health.Stage of a warning
+	DisableAt           *time.Time `json:"disable_at,omitempty"`    // of a dated warning
+	FailuresLeft        int        `json:"failures_left,omitempty"` // of a warning that still lacks failures
+	ConsecutiveFailures int        `json:"consecutive_failures,omitempty"`
+	AuthStreak          int        `json:"auth_streak,omitempty"`  // of them answered 401, 403 or 404
+	LastStatus          int        `json:"last_status,omitempty"`  // HTTP; 0: no answer
+	LastFailure         string     `json:"last_failure,omitempty"` // delivery.Failure where there was no answer
+	LastExcerpt         string     `json:"last_excerpt,omitempty"` // the beginning of the last answer's body, as text
+	FirstFailureAt      *time.Time `json:"first_failure_at,omitempty"`
+	LastFailureAt       *time.Time `json:"last_failure_at,omitempty"`
+	LastSuccessAt       *time.Time `json:"last_success_at,omitempty"`
+	Held                int64      `json:"held,omitempty"`      // deliveries that wait for it
+	HeldMore            bool       `json:"held_more,omitempty"` // at least so many: they were not all counted
+}
+
+// HeldDetails belong to HeldExpiring.
+type HeldDetails struct {
+	Endpoint    string    `json:"endpoint"`
+	URL         string    `json:"url"`
+	Description string    `json:"description,omitempty"`
+	Status      string    `json:"status,omitempty"` // why they are held: unverified, paused or disabled
+	Held        int64     `json:"held"`
+	HeldMore    bool      `json:"held_more,omitempty"`
+	ExpiresAt   time.Time `json:"expires_at"` // when the oldest of them ends as failed
+}
+
+// SecretDetails belong to SecretRotated.
+type SecretDetails struct {
+	Endpoint    string     `json:"endpoint"`
+	URL         string     `json:"url"`
+	Description string     `json:"description,omitempty"`
+	Secret      string     `json:"secret"`              // the id of the new one
+	Hint        string     `json:"hint,omitempty"`      // its last characters
+	OldUntil    *time.Time `json:"old_until,omitempty"` // when the older ones stop signing; nil: they have
+	By          string     `json:"by,omitempty"`        // who did it, as the audit log says
+}
+
+// KeyDetails belong to KeyCreated.
+type KeyDetails struct {
+	Key       string     `json:"key"` // its id
+	Name      string     `json:"name"`
+	Prefix    string     `json:"prefix"` // the part that is shown
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	By        string     `json:"by,omitempty"`
+}
+
+// FailedDetails belong to DeliveryFailed.
+type FailedDetails struct {
+	Endpoint    string    `json:"endpoint"`
+	URL         string    `json:"url"`
+	Delivery    string    `json:"delivery"`
+	Event       string    `json:"event"`
+	EventType   string    `json:"event_type"`
+	Reason      string    `json:"reason"` // delivery.Reason
+	Attempts    int       `json:"attempts"`
+	LastStatus  int       `json:"last_status,omitempty"`
+	LastFailure string    `json:"last_failure,omitempty"`
+	FailedAt    time.Time `json:"failed_at"`
+}
+
+// QuotaDetails belong to QuotaWarning and QuotaReached.
+type QuotaDetails struct {
+	Quota    string     `json:"quota"` // what is counted, in words: "events a month"
+	Used     int64      `json:"used"`
+	Limit    int64      `json:"limit"`
+	ResetsAt *time.Time `json:"resets_at,omitempty"`
+}
+
+// DigestDetails belong to Digest: the tenant's health when it was made.
+type DigestDetails struct {
+	Day              string           `json:"day"` // UTC, 2006-01-02
+	Severity         string           `json:"severity"`
+	Findings         []DigestFinding  `json:"findings,omitempty"` // the worst first
+	Action           string           `json:"action,omitempty"`   // what to do first
+	ActiveEndpoints  int              `json:"active_endpoints"`
+	SuccessDay       string           `json:"success_day"` // in percent; a dash where there were no attempts
+	SuccessHour      string           `json:"success_hour"`
+	Attempts         int64            `json:"attempts"`
+	Retries          int64            `json:"retries"`
+	FailedDeliveries int64            `json:"failed_deliveries"`
+	P50Milliseconds  int64            `json:"p50_ms"`
+	P95Milliseconds  int64            `json:"p95_ms"`
+	Endpoints        []DigestEndpoint `json:"endpoints,omitempty"` // that failed most
+}
+
+// DigestFinding is one thing that is not well.
+type DigestFinding struct {
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Detail   string `json:"detail"`
+}
+
+// DigestEndpoint is one endpoint among those that failed most.
+type DigestEndpoint struct {
+	Endpoint string `json:"endpoint"`
+	URL      string `json:"url"`
+	Status   string `json:"status"`
+	Failed   int64  `json:"failed"` // attempts of the last 24 hours
+	Attempts int64  `json:"attempts"`
+}
