@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -11,6 +12,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/static"
 )
 
 // How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4 Mbit/s.
@@ -42,7 +44,21 @@ func table(ready *readiness, deps api.Deps) []handlers.Route {
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	return append(routes, api.Routes(deps)...)
+	return slices.Concat(routes, lookRoutes(), api.Routes(deps))
+}
+
+// lookRoutes are what pages load, and the choice of light and dark.
+func lookRoutes() []handlers.Route {
+	open := handlers.Access{Public: true}
+	var routes []handlers.Route
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		routes = append(routes,
+			handlers.Route{Method: method, Path: static.Prefix + ":hash/:name", Access: open, Handler: plain(static.Serve)},
+			handlers.Route{Method: method, Path: static.ThemePrefix + ":accent", Access: open, Handler: plain(static.ServeTheme)},
+			handlers.Route{Method: method, Path: "/favicon.ico", Access: open, Handler: plain(static.ServeIcon)},
+		)
+	}
+	return append(routes, handlers.Route{Method: http.MethodPost, Path: "/theme", Access: open, MaxBody: 1 << 10, Handler: handlers.ChooseTheme})
 }
 
 // plain lets a handler of net/http stand in the table.

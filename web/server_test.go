@@ -44,8 +44,12 @@ func program(t *testing.T, environ []string, parts Parts) *Program {
 	return p
 }
 
-func TestNothingIsReachableWithoutAKeyButHealth(t *testing.T) {
+func TestNothingIsReachableWithoutAKeyButHealthAndTheLook(t *testing.T) {
 	t.Parallel()
+	open := map[string]bool{"/healthz": true, "/readyz": true}
+	for _, r := range lookRoutes() {
+		open[r.Path] = true
+	}
 	seen := map[string]bool{}
 	for _, r := range table(&readiness{}, api.Deps{}) {
 		name := r.Method + " " + r.Path
@@ -53,7 +57,7 @@ func TestNothingIsReachableWithoutAKeyButHealth(t *testing.T) {
 			t.Errorf("%s stands in the table twice", name)
 		}
 		seen[name] = true
-		public := r.Path == "/healthz" || r.Path == "/readyz"
+		public := open[r.Path]
 		if r.Access.Public != public {
 			t.Errorf("%s: public %t", name, r.Access.Public)
 		}

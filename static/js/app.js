@@ -1,0 +1,218 @@
+// What the pages do by themselves, all of it beside what works without a script. Nothing is written into the pages'
+// markup: attributes named data-... say what an element does, and this file listens at the document.
+"use strict";
+
+(() => {
+  const on = (type, handler, options) => document.addEventListener(type, handler, options);
+  const closest = (event, selector) => event.target instanceof Element ? event.target.closest(selector) : null;
+
+  // Says something to those who don't see the change.
+  const say = (text) => {
+    const region = document.getElementById("announcer");
+    if (!region) return;
+    region.textContent = "";
+    requestAnimationFrame(() => { region.textContent = text; });
+  };
+
+  // Copy: data-copy holds the text, or data-copy-from the id of what holds it.
+  const copied = new WeakMap();
+  on("click", async (event) => {
+    const button = closest(event, "[data-copy], [data-copy-from]");
+    if (!button) return;
+    event.preventDefault();
+    const source = button.dataset.copyFrom ? document.getElementById(button.dataset.copyFrom) : null;
+    const text = source ? (source.value ?? source.textContent) : button.dataset.copy;
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      done = false;
+      if (source) getSelection().selectAllChildren(source);
+    }
+    say(done ? "Copied" : "Could not copy. The text is selected.");
+    if (!done) return;
+    clearTimeout(copied.get(button));
+    button.classList.add("is-done");
+    copied.set(button, setTimeout(() => button.classList.remove("is-done"), 1600));
+  });
+
+  // Dialogs: newer browsers open them by command, older ones as popovers; here they become modal in all.
+  on("click", (event) => {
+    const opener = closest(event, "[commandfor][command='show-modal']");
+    if (opener) {
+      const dialog = document.getElementById(opener.getAttribute("commandfor"));
+      if (dialog && !dialog.open && dialog.showModal) {
+        event.preventDefault();
+        dialog.showModal();
+      }
+      return;
+    }
+    const closer = closest(event, "[data-close]");
+    if (closer) {
+      const dialog = closer.closest("dialog");
+      if (dialog?.open) { event.preventDefault(); dialog.close(); }
+      return;
+    }
+    if (event.target instanceof HTMLDialogElement && event.target.open && event.target.matches(":modal")) event.target.close();
+  });
+
+  // Menus are details elements: they close when the pointer or the focus goes elsewhere, and on Escape.
+  const closeMenus = (except) => {
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (!except || !menu.contains(except)) menu.open = false;
+    }
+  };
+  on("click", (event) => closeMenus(event.target));
+  on("focusin", (event) => closeMenus(event.target));
+  on("keydown", (event) => {
+    if (event.key === "Escape") {
+      const menu = closest(event, "details.menu[open]");
+      if (menu) { menu.open = false; menu.querySelector("summary")?.focus(); }
+    }
+    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey
+      && !closest(event, "input, textarea, select, [contenteditable]")) {
+      const search = document.querySelector("[data-search]");
+      if (search) { event.preventDefault(); search.focus(); search.select(); }
+    }
+  });
+
+  // The theme: the form works by itself; here the page changes at once and the cookie is set behind it.
+  on("submit", (event) => {
+    const form = closest(event, "form[data-theme-form]");
+    if (!form) return;
+    event.preventDefault();
+    const data = new FormData(form, event.submitter);
+    const theme = data.get("theme");
+    if (theme === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    for (const button of form.querySelectorAll("button[name=theme]")) {
+      button.setAttribute("aria-pressed", String(button.value === theme));
+    }
+    fetch(form.action, { method: "POST", body: new URLSearchParams(data), headers: { "HX-Request": "true" } }).catch(() => {});
+  });
+
+  // Times: the server writes both; what is relative would grow old on an open page.
+  const units = [[60, "s", 1], [3600, "min", 60], [86400, "h", 3600], [60 * 86400, "d", 86400], [730 * 86400, "months", 30 * 86400], [Infinity, "years", 365 * 86400]];
+  const freshen = () => {
+    const now = Date.now();
+    for (const el of document.querySelectorAll("time[data-relative]")) {
+      const seconds = (Date.parse(el.dateTime) - now) / 1000;
+      if (Number.isNaN(seconds)) continue;
+      const far = Math.abs(seconds);
+      const [, unit, size] = units.find(([limit]) => far < limit);
+      const span = `${Math.floor(far / size)} ${unit}`;
+      const text = far < 5 ? "just now" : seconds < 0 ? `${span} ago` : `in ${span}`;
+      if (el.textContent !== text) el.textContent = text;
+    }
+  };
+  setInterval(() => { if (!document.hidden) freshen(); }, 10000);
+  on("visibilitychange", () => { if (!document.hidden) freshen(); });
+
+  // Bulk selection: a form with data-bulk; its boxes are named "id", one with data-all takes them all.
+  const chosen = new Map(); // form id -> set of values, so that a refreshed list keeps its choice
+  const tally = (form) => {
+    const boxes = [...form.querySelectorAll("input[type=checkbox][name=id]")];
+    const marked = boxes.filter((b) => b.checked);
+    chosen.set(form.id, new Set(marked.map((b) => b.value)));
+    const all = form.querySelector("input[data-all]");
+    if (all) {
+      all.checked = boxes.length > 0 && marked.length === boxes.length;
+      all.indeterminate = marked.length > 0 && marked.length < boxes.length;
+    }
+    for (const el of form.querySelectorAll("[data-count]")) el.textContent = String(marked.length);
+    form.classList.toggle("has-selection", marked.length > 0);
+  };
+  on("change", (event) => {
+    const form = closest(event, "form[data-bulk]");
+    if (!form) return;
+    if (event.target.matches("input[data-all]")) {
+      for (const box of form.querySelectorAll("input[type=checkbox][name=id]")) box.checked = event.target.checked;
+    }
+    tally(form);
+  });
+
+  // Filters: a change of a choice sends the form; texts wait for Enter.
+  on("change", (event) => {
+    const form = closest(event, "form[data-autosubmit]");
+    if (form && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=datetime-local], input[type=date]")) form.requestSubmit();
+  });
+  // Fields that say nothing stay out of the address.
+  on("submit", (event) => {
+    const form = closest(event, "form[method=get]");
+    if (!form) return;
+    for (const field of form.elements) {
+      if (field.name && field.value === "" && !field.disabled) {
+        field.disabled = true;
+        setTimeout(() => { field.disabled = false; }, 0);
+      }
+    }
+  }, true);
+
+  // A form is sent once: pressing twice makes one request. What comes back from the browser's cache is free again.
+  on("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.method !== "post" || form.hasAttribute("data-theme-form")) return;
+    if (form.dataset.sent) { event.preventDefault(); return; }
+    if (form.matches("[hx-post], [data-hx-post]")) return; // htmx has its own: hx-disabled-elt
+    form.dataset.sent = "true";
+    event.submitter?.setAttribute("aria-busy", "true");
+  });
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+    for (const button of document.querySelectorAll("[aria-busy=true]")) button.removeAttribute("aria-busy");
+  });
+
+  // Parts of a form that belong to one choice: data-when="field=value|value".
+  const dependents = (root) => {
+    for (const part of root.querySelectorAll("[data-when]")) {
+      const [name, values] = part.dataset.when.split("=");
+      const form = part.closest("form");
+      if (!form) continue;
+      const data = new FormData(form).getAll(name);
+      part.hidden = !values.split("|").some((v) => data.includes(v));
+    }
+  };
+  on("change", (event) => { const form = closest(event, "form"); if (form) dependents(form); });
+
+  // Flashes are put away by hand.
+  on("click", (event) => {
+    const button = closest(event, "[data-dismiss]");
+    if (button) { event.preventDefault(); button.closest(button.dataset.dismiss)?.remove(); }
+  });
+
+  // The stream: elements with data-live show whether it runs. htmx's sse extension connects again by itself.
+  const live = (event, state, text) => {
+    const from = event.target instanceof Element ? event.target : document;
+    for (const el of [...from.querySelectorAll("[data-live]"), ...document.querySelectorAll("[data-live=page]")]) {
+      el.dataset.state = state;
+      const label = el.querySelector("[data-live-text]");
+      if (label) label.textContent = text;
+    }
+  };
+  on("htmx:sseOpen", (event) => live(event, "on", "Live"));
+  on("htmx:sseError", (event) => live(event, "off", "Connecting again"));
+  on("htmx:sseClose", (event) => live(event, "off", "Not live"));
+
+  // A swap that failed keeps the page as it is and says so.
+  const unreachable = () => say("The server could not be reached. What you see may be old.");
+  on("htmx:sendError", unreachable);
+  on("htmx:afterSettle", (event) => {
+    freshen();
+    const root = event.target instanceof Element ? event.target : document;
+    dependents(root);
+    for (const form of document.querySelectorAll("form[data-bulk]")) {
+      const kept = chosen.get(form.id);
+      if (kept) for (const box of form.querySelectorAll("input[type=checkbox][name=id]")) box.checked = kept.has(box.value);
+      tally(form);
+    }
+  });
+
+  const start = () => {
+    freshen();
+    dependents(document);
+    for (const form of document.querySelectorAll("form[data-bulk]")) tally(form);
+    document.querySelector("[data-error-summary]")?.focus();
+  };
+  if (document.readyState === "loading") on("DOMContentLoaded", start);
+  else start();
+})();
