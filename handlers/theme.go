@@ -23,7 +23,7 @@ func Theme(r *http.Request) string {
 // that has already changed the page gets no page.
 func ChooseTheme(c *Call) error {
 	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, c.maxBody)
-	choice := &http.Cookie{
+	choice := &http.Cookie{ //nolint:gosec // on plain http it is sent too: it holds a taste, no secret
 		Name: themeCookie, Value: c.PostForm("theme"), Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: c.Request.TLS != nil,
 	}
