@@ -29,6 +29,45 @@ func (q *Queries) EventExists(ctx context.Context, arg EventExistsParams) (bool,
 	return exists, err
 }
 
+const firstDeliveriesOfEvent = `-- name: FirstDeliveriesOfEvent :many
+SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, d.id
+FROM deliveries d
+WHERE d.tenant_id = $1 AND d.event_id = $2 AND d.created_at >= $3::timestamptz
+ORDER BY d.endpoint_id, d.id
+`
+
+type FirstDeliveriesOfEventParams struct {
+	TenantID id.UUID
+	EventID  id.UUID
+	Since    time.Time
+}
+
+type FirstDeliveriesOfEventRow struct {
+	EndpointID id.UUID
+	ID         id.UUID
+}
+
+// The first delivery of an event to each endpoint; ids are ordered by time.
+func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliveriesOfEventParams) ([]FirstDeliveriesOfEventRow, error) {
+	rows, err := q.db.Query(ctx, firstDeliveriesOfEvent, arg.TenantID, arg.EventID, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FirstDeliveriesOfEventRow{}
+	for rows.Next() {
+		var i FirstDeliveriesOfEventRow
+		if err := rows.Scan(&i.EndpointID, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const getEvent = `-- name: GetEvent :one
 
 SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
@@ -59,6 +98,73 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 		&i.RoutingVersion,
 	)
 	return i, err
+}
+
+const routesOfEvent = `-- name: RoutesOfEvent :many
+SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
+	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
+	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter
+FROM endpoints e
+LEFT JOIN LATERAL (
+	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter FROM endpoint_revisions x
+	WHERE x.tenant_id = $1 AND x.endpoint_id = e.id AND x.routing_version <= $2
+	ORDER BY x.routing_version DESC LIMIT 1
+) r ON true
+WHERE e.tenant_id = $1
+ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
+LIMIT $3
+`
+
+type RoutesOfEventParams struct {
+	TenantID       id.UUID
+	RoutingVersion int64
+	Most           int32
+}
+
+type RoutesOfEventRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	Gone        bool
+	Later       bool
+	Deleted     bool
+	Status      string
+	EventTypes  []string
+	Channels    []string
+	Filter      string
+}
+
+// The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
+// first. An endpoint without a revision that old was created later.
+func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([]RoutesOfEventRow, error) {
+	rows, err := q.db.Query(ctx, routesOfEvent, arg.TenantID, arg.RoutingVersion, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RoutesOfEventRow{}
+	for rows.Next() {
+		var i RoutesOfEventRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.Gone,
+			&i.Later,
+			&i.Deleted,
+			&i.Status,
+			&i.EventTypes,
+			&i.Channels,
+			&i.Filter,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const scanEventsDown = `-- name: ScanEventsDown :many

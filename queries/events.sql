@@ -40,3 +40,26 @@ SELECT * FROM (
 WHERE matches OR place = @scan::int
 ORDER BY created_at, id
 LIMIT @most::int;
+
+-- name: RoutesOfEvent :many
+-- The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
+-- first. An endpoint without a revision that old was created later.
+SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
+	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
+	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter
+FROM endpoints e
+LEFT JOIN LATERAL (
+	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter FROM endpoint_revisions x
+	WHERE x.tenant_id = @tenant_id AND x.endpoint_id = e.id AND x.routing_version <= @routing_version
+	ORDER BY x.routing_version DESC LIMIT 1
+) r ON true
+WHERE e.tenant_id = @tenant_id
+ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
+LIMIT @most;
+
+-- name: FirstDeliveriesOfEvent :many
+-- The first delivery of an event to each endpoint; ids are ordered by time.
+SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, d.id
+FROM deliveries d
+WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
+ORDER BY d.endpoint_id, d.id;

@@ -5,9 +5,11 @@ import (
 	"sync"
 
 	"posthorn/db"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/routing"
 )
 
 // routes is the in-memory routing table. An entry is true for its version only; StoreEvents checks that version inside
@@ -28,7 +30,7 @@ type tenantRoutes struct {
 type endpointRoute struct {
 	id       id.UUID
 	ordering string
-	filter.Subscription
+	routing.Route
 }
 
 func newRoutes(d *db.DB) *routes { return &routes{db: d, known: map[id.UUID]*tenantRoutes{}} }
@@ -86,14 +88,11 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, er
 		return nil, err
 	}
 	for _, e := range endpoints {
-		route := endpointRoute{id: e.ID, ordering: e.Ordering, Subscription: filter.Subscription{EventTypes: e.EventTypes, Channels: e.Channels}}
+		rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status)}
 		if e.Filter != nil {
-			if route.Filter, err = filter.Compile([]byte(*e.Filter)); err != nil {
-				// It was compiled when it was saved; a version of the language that reads it otherwise must not stop the others.
-				continue
-			}
+			rule.Filter = *e.Filter
 		}
-		t.endpoints = append(t.endpoints, route)
+		t.endpoints = append(t.endpoints, endpointRoute{id: e.ID, ordering: e.Ordering, Route: routing.Compile(rule)})
 	}
 	return t, nil
 }
@@ -127,7 +126,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		if input == nil {
 			input = filter.NewInput(it.Type, it.Data, it.Channels)
 		}
-		if matched, _, _ := e.Decide(input); matched {
+		if matched, _, _ := e.Takes(input); matched {
 			it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
 		}
 	}

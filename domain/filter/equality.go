@@ -67,21 +67,26 @@ func hasEmpty(parts []string) bool {
 // matchEqualities reports whether every clause holds. A path that leads nowhere holds nothing, null neither.
 func matchEqualities(clauses []equality, data any) bool {
 	for _, clause := range clauses {
-		at := data
-		for _, name := range clause.path {
-			object, ok := at.(map[string]any)
-			if !ok {
-				return false
-			}
-			if at, ok = object[name]; !ok {
-				return false
-			}
-		}
-		if !equalScalars(at, clause.want) {
+		if _, equal := clause.holds(data); !equal {
 			return false
 		}
 	}
 	return true
+}
+
+// holds reports whether something stands at the clause's path, and whether it is what the clause asks for.
+func (e *equality) holds(data any) (there, equal bool) {
+	at := data
+	for _, name := range e.path {
+		object, ok := at.(map[string]any)
+		if !ok {
+			return false, false
+		}
+		if at, ok = object[name]; !ok {
+			return false, false
+		}
+	}
+	return true, equalScalars(at, e.want)
 }
 
 // equalScalars compares two scalars; numbers by value, whatever their form: 1, 1.0 and 1e0 are equal.

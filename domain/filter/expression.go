@@ -150,10 +150,17 @@ func evaluationError(err error) error {
 	return errors.New(plainText(err.Error()))
 }
 
-// plainText shortens one of CEL's messages, which may quote what an event or an expression held.
+// plainText shortens one of CEL's messages, which may quote what an event or an expression held, and puts the frequent ones
+// into words.
 func plainText(message string) string {
 	if message == "no such overload" {
 		message = "an operation got values of types that it does not work on"
+	}
+	if name, missing := strings.CutPrefix(message, "no such key: "); missing {
+		message = "the field " + name + " is missing (has() asks whether a field is there)"
+	}
+	if at, outside := strings.CutPrefix(message, "index out of bounds: "); outside {
+		message = "a list has no element " + at
 	}
 	message = strings.Join(strings.Fields(message), " ")
 	if runes := []rune(message); len(runes) > 160 {

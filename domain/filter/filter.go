@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"posthorn/domain/fault"
 
@@ -86,4 +87,29 @@ func (f *Filter) Match(in *Input) (bool, error) {
 		return false, errors.New("the expression gives neither true nor false on this event")
 	}
 	return answer, nil
+}
+
+// ReadsData reports whether the filter looks at the event's data at all.
+func (f *Filter) ReadsData() bool { return f != nil && f.readsData }
+
+// Explain says in a sentence why the filter does not take an event, more closely than Decide does, which runs on the way of
+// every event. It is empty where the filter takes the event. It names fields and never shows what is in them.
+func (f *Filter) Explain(in *Input) string {
+	ok, err := f.Match(in)
+	switch {
+	case ok:
+		return ""
+	case err != nil:
+		return "The endpoint's filter can't be evaluated on this event: " + err.Error() + "."
+	case f.program != nil:
+		return "The endpoint's filter is false on this event."
+	}
+	for _, clause := range f.equal {
+		if there, equal := clause.holds(in.data); !there {
+			return fmt.Sprintf("The endpoint's filter asks for the field %.64q, which this event's data does not have.", strings.Join(clause.path, "."))
+		} else if !equal {
+			return fmt.Sprintf("The field %.64q of this event's data is not what the endpoint's filter asks for.", strings.Join(clause.path, "."))
+		}
+	}
+	return ""
 }

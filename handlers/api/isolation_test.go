@@ -33,6 +33,7 @@ var probeBodies = map[string]string{
 	"GET /events":                                ``,
 	"GET /events/:event_id":                      ``,
 	"GET /events/:event_id/deliveries":           ``,
+	"GET /events/:event_id/routing":              ``,
 	"POST /event-types":                          `{"name":"new.type"}`,
 	"GET /event-types":                           ``,
 	"GET /event-types/:name":                     ``,

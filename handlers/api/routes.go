@@ -116,6 +116,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/events", access.EventsRead, a.listEvents),
 		route("GET", "/events/:event_id", access.EventsRead, a.getEvent),
 		route("GET", "/events/:event_id/deliveries", access.WebhooksRead, a.listEventDeliveries),
+		route("GET", "/events/:event_id/routing", access.WebhooksRead, a.explainEvent),
 
 		route("POST", "/event-types", access.WebhooksWrite, a.createEventType),
 		route("GET", "/event-types", access.WebhooksRead, a.listEventTypes),

@@ -175,6 +175,39 @@ func (e RetryPolicyName) Valid() bool {
 	}
 }
 
+// Defines values for RoutingClause.
+const (
+	RoutingClauseChannel RoutingClause = "channel"
+	RoutingClauseDeleted RoutingClause = "deleted"
+	RoutingClauseDirect  RoutingClause = "direct"
+	RoutingClauseFilter  RoutingClause = "filter"
+	RoutingClauseLater   RoutingClause = "later"
+	RoutingClauseState   RoutingClause = "state"
+	RoutingClauseType    RoutingClause = "type"
+)
+
+// Valid indicates whether the value is a known member of the RoutingClause enum.
+func (e RoutingClause) Valid() bool {
+	switch e {
+	case RoutingClauseChannel:
+		return true
+	case RoutingClauseDeleted:
+		return true
+	case RoutingClauseDirect:
+		return true
+	case RoutingClauseFilter:
+		return true
+	case RoutingClauseLater:
+		return true
+	case RoutingClauseState:
+		return true
+	case RoutingClauseType:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Scope.
 const (
 	EventsRead    Scope = "events:read"
@@ -864,6 +897,29 @@ type EventPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// EventRouting defines model for EventRouting.
+type EventRouting struct {
+	CreatedAt time.Time        `json:"created_at"`
+	Data      []RoutingVerdict `json:"data"`
+
+	// Direct The event was for one endpoint alone, as a test is, whatever others subscribe to
+	Direct  bool   `json:"direct"`
+	EventID string `json:"event_id"`
+
+	// Expunged The event's data is gone
+	Expunged bool `json:"expunged"`
+
+	// Matched How many of the endpoints it went to
+	Matched int `json:"matched"`
+
+	// Summary In a sentence: who got it, or why nobody did
+	Summary string `json:"summary"`
+
+	// Truncated There are more endpoints than were looked at
+	Truncated bool   `json:"truncated"`
+	Type      string `json:"type"`
+}
+
 // EventType defines model for EventType.
 type EventType struct {
 	CreatedAt   time.Time `json:"created_at"`
@@ -1051,6 +1107,43 @@ type RotateInput struct {
 
 	// SecretType Left out, that of the newest secret
 	SecretType *SecretType `json:"secret_type,omitempty"`
+}
+
+// RoutingClause What decided. `type`, `channel` and `filter` are clauses of the subscription; `state` says that the event was taken
+// and held, since the endpoint received nothing then; `deleted` and `later` that the endpoint did not exist any more, or
+// yet; `direct` that the event was for one endpoint alone.
+type RoutingClause string
+
+// RoutingVerdict defines model for RoutingVerdict.
+type RoutingVerdict struct {
+	// Clause What decided; null where nothing stood in the way
+	Clause nullable.Nullable[RoutingClause] `json:"clause"`
+
+	// DeliveryID The event's first delivery to the endpoint
+	DeliveryID  nullable.Nullable[string] `json:"delivery_id"`
+	Description string                    `json:"description"`
+
+	// Detail In a sentence
+	Detail     string `json:"detail"`
+	EndpointID string `json:"endpoint_id"`
+
+	// Gone The endpoint has been deleted by now
+	Gone bool `json:"gone"`
+
+	// Held The delivery waited, since the endpoint received nothing then
+	Held bool `json:"held"`
+
+	// Matched A delivery was made when the event was emitted
+	Matched bool `json:"matched"`
+
+	// Status The endpoint's status when the event was emitted; null where it did not exist
+	Status nullable.Nullable[EndpointStatus] `json:"status"`
+
+	// Unsure The data that the filter saw was expunged since
+	Unsure bool `json:"unsure"`
+
+	// URL As it is now, query values masked
+	URL string `json:"url"`
 }
 
 // Scope defines model for Scope.

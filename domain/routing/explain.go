@@ -1,0 +1,182 @@
+package routing
+
+import (
+	"fmt"
+	"strings"
+
+	"posthorn/domain/endpoint"
+	"posthorn/domain/filter"
+)
+
+// The clauses that an explanation knows beside those of a subscription.
+const (
+	ClauseDeleted filter.Clause = "deleted" // the endpoint was gone already
+	ClauseLater   filter.Clause = "later"   // the endpoint did not exist yet
+	ClauseDirect  filter.Clause = "direct"  // the event was meant for one endpoint alone, whatever others subscribe to
+)
+
+// Event is what an explanation is about.
+type Event struct {
+	Type     string
+	Channels []string
+	Data     []byte // nil: expunged
+}
+
+// Candidate is one endpoint as it was when the event was emitted.
+type Candidate struct {
+	Rule
+	Later   bool // it did not exist yet
+	Deleted bool // it did not exist any more
+	Sent    bool // there is a delivery of the event to it
+}
+
+// Verdict says whether an event went to one endpoint, and what decided.
+type Verdict struct {
+	Matched bool          // a delivery was made when the event was emitted
+	Clause  filter.Clause // what decided; ClauseState where it matched and was held, ClauseNone where nothing stood in the way
+	Held    bool          // it matched and waited, since the endpoint received nothing then
+	Unsure  bool          // the data was expunged, and with it what the filter saw
+	Detail  string        // a sentence
+}
+
+// Explanation is the answer for one event: a verdict for each candidate, in their order, and in sum.
+type Explanation struct {
+	Verdicts []Verdict
+	Matched  int
+	Direct   bool   // a test event, or another for one endpoint alone
+	Summary  string // who got it, or why nobody did
+}
+
+// Explain judges the candidates as the emission did.
+//
+// Deliveries are made in the transaction that stores their event, one for each endpoint that matches. So an endpoint that
+// matches and has none says that the event was for one endpoint alone; and where the data is gone, a delivery still tells
+// that the filter took it.
+func Explain(e Event, candidates []Candidate) Explanation {
+	in := filter.NewInput(e.Type, e.Data, e.Channels)
+	out := Explanation{Verdicts: make([]Verdict, len(candidates))}
+	for i := range candidates {
+		c := &candidates[i]
+		out.Verdicts[i] = judge(e, in, c)
+		if out.Verdicts[i].Matched && !c.Sent {
+			out.Direct = true
+		}
+	}
+	for i := range candidates {
+		v, sent := &out.Verdicts[i], candidates[i].Sent
+		switch {
+		case out.Direct && sent:
+			*v = Verdict{Matched: true, Clause: ClauseDirect, Held: v.Held, Detail: "The event was sent to this endpoint alone, whatever the endpoint subscribes to."}
+		case out.Direct && v.Clause != ClauseLater && v.Clause != ClauseDeleted:
+			*v = Verdict{Clause: ClauseDirect, Detail: "The event was sent to another endpoint alone, as a test is."}
+		case sent && !v.Matched:
+			v.Detail = strings.TrimSuffix(v.Detail, ".") + "; it was sent to the endpoint on request, as a test or a replay."
+		}
+		if v.Matched {
+			out.Matched++
+		}
+	}
+	out.Summary = summary(out)
+	return out
+}
+
+func judge(e Event, in *filter.Input, c *Candidate) Verdict {
+	switch {
+	case c.Later:
+		return Verdict{Clause: ClauseLater, Detail: "The endpoint was created after the event."}
+	case c.Deleted:
+		return Verdict{Clause: ClauseDeleted, Detail: "The endpoint was deleted before the event."}
+	}
+	route := Compile(c.Rule)
+	if e.Data == nil && route.Filter.ReadsData() {
+		if v, done := judgeExpunged(in, &route, c); done {
+			return v
+		}
+	}
+	matched, clause, why := route.Takes(in)
+	if !matched {
+		if clause == filter.ClauseFilter {
+			if more := route.Filter.Explain(in); more != "" {
+				why = more
+			}
+		}
+		return Verdict{Clause: clause, Detail: why}
+	}
+	return taken(&route)
+}
+
+// judgeExpunged judges a filter whose data is gone; done is false where another clause refused first.
+func judgeExpunged(in *filter.Input, route *Route, c *Candidate) (v Verdict, done bool) {
+	rest := route.Subscription
+	rest.Filter = nil
+	if ok, _, _ := rest.Decide(in); !ok {
+		return v, false
+	}
+	if c.Sent {
+		v = taken(route)
+		v.Detail = "The endpoint's filter took it: there is a delivery. The event's data was expunged since. " + v.Detail
+		return v, true
+	}
+	return Verdict{
+		Clause: filter.ClauseFilter, Unsure: true,
+		Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more. No delivery was made.",
+	}, true
+}
+
+func taken(r *Route) Verdict {
+	if !r.Held() {
+		return Verdict{Matched: true, Detail: "The endpoint took the event and was active."}
+	}
+	state := map[endpoint.Status]string{
+		endpoint.Unverified: "not verified yet", endpoint.Paused: "paused", endpoint.Disabled: "disabled",
+	}[r.Status]
+	return Verdict{
+		Matched: true, Clause: filter.ClauseState, Held: true,
+		Detail: fmt.Sprintf("The endpoint took the event and was %s: its delivery was held until the endpoint receives again.", state),
+	}
+}
+
+// summary says who got it, or why nobody did.
+func summary(x Explanation) string {
+	held, refused := 0, map[filter.Clause]int{}
+	for _, v := range x.Verdicts {
+		switch {
+		case v.Held:
+			held++
+		case !v.Matched:
+			refused[v.Clause]++
+		}
+	}
+	there := len(x.Verdicts) - refused[ClauseLater] - refused[ClauseDeleted]
+	switch {
+	case x.Direct:
+		return "The event was sent to one endpoint alone, as a test is."
+	case x.Matched > 0 && held == 0:
+		return fmt.Sprintf("%d of %s took the event.", x.Matched, endpoints(there))
+	case x.Matched > 0:
+		return fmt.Sprintf("%d of %s took the event; %d of them received nothing then, so that it was held.", x.Matched, endpoints(there), held)
+	case there == 0:
+		return "Nobody got it: the tenant had no endpoint when it was emitted."
+	}
+	var why []string
+	for _, r := range []struct {
+		clause filter.Clause
+		words  string
+	}{
+		{filter.ClauseType, "by its event types"},
+		{filter.ClauseChannel, "by its channels"},
+		{filter.ClauseFilter, "by its filter"},
+	} {
+		if n := refused[r.clause]; n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n, r.words))
+		}
+	}
+	return fmt.Sprintf("Nobody got it: %s refused, %s.", endpoints(there), strings.Join(why, ", "))
+}
+
+func endpoints(n int) string {
+	if n == 1 {
+		return "1 endpoint"
+	}
+	return fmt.Sprintf("%d endpoints", n)
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/egress"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+	"posthorn/handlers"
+)
+
+// explainEvent says for each endpoint whether the event went to it and what decided, as it was when the event was emitted.
+func (a *api) explainEvent(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	var read db.RoutedEvent
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		read, err = q.ReadRouting(c.Ctx(), c.Actor.Tenant, u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	x := read.Explain()
+	out := EventRouting{
+		EventID: id.Event.Format(u), Type: read.Type, CreatedAt: read.CreatedAt, Expunged: read.Data == nil, Direct: x.Direct,
+		Matched: x.Matched, Summary: x.Summary, Data: make([]RoutingVerdict, len(x.Verdicts)), Truncated: read.More,
+	}
+	for i, v := range x.Verdicts {
+		out.Data[i] = verdictView(read.Endpoints[i], v)
+	}
+	return c.Answer(http.StatusOK, out)
+}
+
+func verdictView(e db.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
+	out := RoutingVerdict{
+		EndpointID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Gone: e.Gone,
+		Matched: v.Matched, Held: v.Held, Unsure: v.Unsure, Detail: v.Detail,
+	}
+	out.Clause.SetNull()
+	if v.Clause != filter.ClauseNone {
+		out.Clause.Set(RoutingClause(v.Clause))
+	}
+	out.Status.SetNull()
+	if e.Status != "" {
+		out.Status.Set(EndpointStatus(e.Status))
+	}
+	out.DeliveryID.SetNull()
+	if e.Delivery != nil {
+		out.DeliveryID.Set(id.Delivery.Format(*e.Delivery))
+	}
+	return out
+}
