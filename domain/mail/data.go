@@ -1,0 +1,71 @@
+package mail
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// What mails of a kind are made of: the JSON in the outbox. Links are absolute. A mail is rendered anew on every try and must
+// come out the same each time, or the provider would take the second try for another mail: so everything that it shows is
+// here, and nothing is looked up when it is sent.
+
+// VerifyAddressData belong to VerifyAddress.
+type VerifyAddressData struct {
+	Name    string    `json:"name,omitempty"` // of the person
+	Link    string    `json:"link"`
+	Expires time.Time `json:"expires"` // when the link stops working
+}
+
+// ResetPasswordData belong to ResetPassword.
+type ResetPasswordData struct {
+	Name    string    `json:"name,omitempty"`
+	Link    string    `json:"link"`
+	Expires time.Time `json:"expires"`
+	Address string    `json:"address,omitempty"` // from which it was asked for
+}
+
+// InvitationData belong to Invitation.
+type InvitationData struct {
+	Tenant  string    `json:"tenant"`       // its name
+	By      string    `json:"by,omitempty"` // who invites: a name or an address
+	Role    string    `json:"role"`
+	Link    string    `json:"link"`
+	Expires time.Time `json:"expires"`
+}
+
+// SignInAlertData belong to SignInAlert: something about an account that its person should hear of.
+type SignInAlertData struct {
+	Name    string    `json:"name,omitempty"`
+	What    string    `json:"what,omitempty"` // a sentence; empty: "There was a new sign-in to your account."
+	At      time.Time `json:"at"`
+	Address string    `json:"address,omitempty"`
+	Browser string    `json:"browser,omitempty"`
+	Link    string    `json:"link,omitempty"` // where sessions are ended and the password changed
+}
+
+// NoticeData belong to Notice and Digest.
+type NoticeData struct {
+	Tenant      string          `json:"tenant"` // its id
+	TenantName  string          `json:"tenant_name"`
+	Kind        string          `json:"kind"` // notice.Kind
+	At          time.Time       `json:"at"`
+	Details     json.RawMessage `json:"details"`     // of the notice
+	Dashboard   string          `json:"dashboard"`   // the address of the tenant's pages, without a slash at the end
+	Preferences string          `json:"preferences"` // where the person chooses what to get; needs no sign-in
+	Unsubscribe string          `json:"unsubscribe"` // stops mails of this kind: RFC 8058's one-click address
+}
+
+// OperatorAlertData belong to OperatorAlert.
+type OperatorAlertData struct {
+	What     string    `json:"what"` // a sentence
+	Facts    []Fact    `json:"facts,omitempty"`
+	Link     string    `json:"link,omitempty"`
+	LinkText string    `json:"link_text,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// Fact is a line of a table.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
