@@ -1,0 +1,73 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Error is a refusal by the server.
+type Error struct {
+	Status     int            // HTTP
+	Code       string         // stable, such as not_found; empty where something in between answered
+	Title      string         // the status in words
+	Detail     string         // what is wrong and how to mend it, for people
+	Fields     []FieldProblem // the fields that are wrong, where the request had any
+	RequestID  string         // mind it when you ask for help
+	RetryAfter time.Duration  // the same request may succeed after it; 0 says nothing
+	Page       string         // where the code is explained, relative to the server
+}
+
+// Error is one line for a log: the code, the sentence, and the request.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("posthorn: ")
+	if e.Code != "" {
+		fmt.Fprintf(&b, "%s: %s", e.Code, e.Detail)
+	} else {
+		fmt.Fprintf(&b, "the answer was %d %s", e.Status, http.StatusText(e.Status))
+		if e.Detail != "" {
+			fmt.Fprintf(&b, ": %s", e.Detail)
+		}
+	}
+	if e.RequestID != "" {
+		fmt.Fprintf(&b, " (%s)", e.RequestID)
+	}
+	return b.String()
+}
+
+// Code is the stable code of a refusal anywhere in an error's chain; empty where there is none.
+func Code(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// maxExcerpt is how much of an answer that is no problem of ours an Error shows, in bytes.
+const maxExcerpt = 300
+
+// refusal reads an answer that is no success. The body may be anything: a proxy may have written it.
+func refusal(status int, h http.Header, body []byte) *Error {
+	e := &Error{
+		Status: status, Title: http.StatusText(status), RequestID: h.Get("X-Request-Id"), RetryAfter: retryAfter(h.Get("Retry-After")),
+	}
+	var p Problem
+	if json.Unmarshal(body, &p) == nil && p.Code != "" {
+		e.Code, e.Title, e.Detail, e.Page = p.Code, p.Title, p.Detail, p.Type
+		if p.Errors != nil {
+			e.Fields = *p.Errors
+		}
+		if p.RequestID != "" {
+			e.RequestID = p.RequestID
+		}
+		return e
+	}
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(body[:min(len(body), maxExcerpt)]), "?")), " ")
+	e.Detail = text
+	return e
+}

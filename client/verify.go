@@ -1,0 +1,143 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/signature"
+)
+
+// Verify checks a webhook in the standard format: that it was signed with the endpoint's secret (whsec_..., or the public
+// key whpk_...), over exactly this body, within the last five minutes. body is what was received, before any parsing. The
+// error is a [*SignatureError].
+func Verify(secret string, header http.Header, body []byte) error {
+	return Verifier{Secrets: []string{secret}}.Verify(header, body)
+}
+
+// Verifier checks webhooks of one endpoint. Its zero fields are those of an endpoint without settings of its own.
+type Verifier struct {
+	Format  Format   // empty: standard
+	Prefix  string   // {P} in the format's header names; empty: Webhook
+	Secrets []string // any of them may have signed: during a rotation, list the old and the new one
+	// Tolerance is how far the signature's time may lie from this machine's clock; 0: five minutes, less: any time. The
+	// format body-hex signs no time.
+	Tolerance time.Duration
+	Now       func() time.Time // nil: time.Now
+	MaxBody   int64            // bytes that Read reads at most; 0: 2 MiB
+}
+
+// SignatureError says why a webhook is not to be trusted. Answer 401 or 400, and log it.
+type SignatureError struct {
+	Code   string // stable, such as signature_mismatch or timestamp_too_old
+	Header string // the header concerned, where there is one
+	Detail string // what is wrong and how to mend it, for people
+}
+
+func (e *SignatureError) Error() string { return "posthorn: " + e.Code + ": " + e.Detail }
+
+// Verify checks the signature of a body under a request's headers.
+func (v Verifier) Verify(header http.Header, body []byte) error {
+	now, tolerance := time.Now, v.Tolerance
+	if v.Now != nil {
+		now = v.Now
+	}
+	if tolerance == 0 {
+		tolerance = signature.DefaultTolerance
+	}
+	err := signature.Verify(v.format(), v.Prefix, header.Get, body, v.Secrets, now(), tolerance)
+	known := fault.As(err)
+	if known == nil {
+		return err
+	}
+	e := &SignatureError{Code: known.Code, Detail: known.Detail}
+	if len(known.Fields) > 0 && known.Code != signature.CodeSecretRefused && known.Code != signature.CodeFormatUnknown {
+		e.Header = known.Fields[0].Name
+	}
+	return e
+}
+
+func (v Verifier) format() signature.Format {
+	if v.Format == "" {
+		return signature.Standard
+	}
+	return signature.Format(v.Format)
+}
+
+// Webhook is a verified delivery. What the endpoint's format does not carry is empty.
+type Webhook struct {
+	ID         string    // of the event: the same on every attempt and replay. Empty in body-hex and raw
+	DeliveryID string    // the same on every attempt, another on a replay. In x-webhook and raw alone
+	Type       string    // of the event; every format has it
+	Timestamp  time.Time // when it happened; zero in raw
+	Version    string    // of the data's shape, where the type has versions
+	Data       json.RawMessage
+}
+
+// Challenge is what a verification of the endpoint wants to be answered with 200; empty for every other webhook.
+func (w Webhook) Challenge() string {
+	if w.Type != "endpoint.verification" {
+		return ""
+	}
+	var data struct{ Challenge string }
+	_ = json.Unmarshal(w.Data, &data)
+	return data.Challenge
+}
+
+const defaultMaxBody = 2 << 20
+
+// Read reads a request's body, verifies it and takes the event out of it. Deliveries are at least once: act on each ID
+// once.
+func (v Verifier) Read(r *http.Request) (Webhook, error) {
+	most := v.MaxBody
+	if most <= 0 {
+		most = defaultMaxBody
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return Webhook{}, &SignatureError{Code: "body_too_large", Detail: fmt.Sprintf("The body has more than %d bytes.", most)}
+	case err != nil:
+		return Webhook{}, fmt.Errorf("posthorn: read the webhook: %w", err)
+	}
+	if err := v.Verify(r.Header, body); err != nil {
+		return Webhook{}, err
+	}
+	return v.open(r.Header, body)
+}
+
+// open takes an event out of a body in the format's shape.
+func (v Verifier) open(header http.Header, body []byte) (Webhook, error) {
+	prefix := v.Prefix
+	if prefix == "" {
+		prefix = signature.DefaultPrefix
+	}
+	if v.format() == signature.Raw {
+		return Webhook{Type: header.Get("X-" + prefix + "-Event"), DeliveryID: header.Get("X-" + prefix + "-Delivery"), Data: body}, nil
+	}
+	var in struct {
+		ID        string          `json:"id"`
+		Type      string          `json:"type"`
+		Event     string          `json:"event"`
+		Timestamp time.Time       `json:"timestamp"`
+		CreatedAt time.Time       `json:"created_at"`
+		Version   string          `json:"version"`
+		Data      json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Webhook{}, fmt.Errorf("posthorn: the webhook is signed, but not in the shape of the format %s: %w", v.format(), err)
+	}
+	w := Webhook{ID: in.ID, Type: in.Type, Timestamp: in.Timestamp, Version: in.Version, Data: in.Data}
+	switch v.format() {
+	case signature.BodyHex:
+		w.ID, w.Type = "", in.Event
+	case signature.XWebhook:
+		w.Timestamp, w.DeliveryID = in.CreatedAt, header.Get("X-Delivery-Id")
+	}
+	return w, nil
+}
