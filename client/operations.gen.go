@@ -68,6 +68,30 @@ func (e DeliveryStatus) Valid() bool {
 	}
 }
 
+// Defines values for DryRunVerdictClause.
+const (
+	DryRunVerdictClauseChannel     DryRunVerdictClause = "channel"
+	DryRunVerdictClauseFilter      DryRunVerdictClause = "filter"
+	DryRunVerdictClauseLessThanNil DryRunVerdictClause = "<nil>"
+	DryRunVerdictClauseType        DryRunVerdictClause = "type"
+)
+
+// Valid indicates whether the value is a known member of the DryRunVerdictClause enum.
+func (e DryRunVerdictClause) Valid() bool {
+	switch e {
+	case DryRunVerdictClauseChannel:
+		return true
+	case DryRunVerdictClauseFilter:
+		return true
+	case DryRunVerdictClauseLessThanNil:
+		return true
+	case DryRunVerdictClauseType:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EndpointStatus.
 const (
 	EndpointStatusActive     EndpointStatus = "active"
@@ -658,6 +682,52 @@ type DeliveryWithAttempts struct {
 	SettledAt nullable.Nullable[time.Time] `json:"settled_at"`
 	Status    DeliveryStatus               `json:"status"`
 }
+
+// DryRun defines model for DryRun.
+type DryRun struct {
+	// Complete False where fewer events were looked at than were asked for, since they are large or the filter slow
+	Complete bool `json:"complete"`
+
+	// Data Newest first
+	Data []DryRunVerdict `json:"data"`
+
+	// Matched How many of the events in `data` it would take
+	Matched int `json:"matched"`
+}
+
+// DryRunInput defines model for DryRunInput.
+type DryRunInput struct {
+	// AllTypes Look at events of every type, not at those of the subscribed types alone
+	AllTypes   *bool     `json:"all_types,omitempty"`
+	Channels   *[]string `json:"channels,omitempty"`
+	EventTypes *[]string `json:"event_types,omitempty"`
+
+	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
+	// all.
+	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
+
+	// Limit Events to look at
+	Limit *int `json:"limit,omitempty"`
+}
+
+// DryRunVerdict defines model for DryRunVerdict.
+type DryRunVerdict struct {
+	// Clause What refused it; null where nothing did
+	Clause    nullable.Nullable[DryRunVerdictClause] `json:"clause"`
+	CreatedAt time.Time                              `json:"created_at"`
+
+	// Detail In a sentence
+	Detail  string `json:"detail"`
+	EventID string `json:"event_id"`
+	Matched bool   `json:"matched"`
+	Type    string `json:"type"`
+
+	// Unsure The event's data was expunged, so the filter can't be tried on it
+	Unsure bool `json:"unsure"`
+}
+
+// DryRunVerdictClause What refused it; null where nothing did
+type DryRunVerdictClause string
 
 // Emission defines model for Emission.
 type Emission struct {
@@ -1509,6 +1579,9 @@ type CreateEndpointJSONRequestBody = EndpointInput
 // UpdateEndpointJSONRequestBody defines body for UpdateEndpoint for application/json ContentType.
 type UpdateEndpointJSONRequestBody = EndpointPatch
 
+// DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
+type DryRunFilterJSONRequestBody = DryRunInput
+
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
 
@@ -1688,6 +1761,19 @@ func (c *Client) UpdateEndpoint(ctx context.Context, endpointID EndpointID, body
 	r := newRequest(http.MethodPatch, "/endpoints/%s", endpointID)
 	r.body = body
 	return answer[Endpoint](ctx, c, r)
+}
+
+// DryRunFilter: try a subscription on past events.
+//
+// Which of the tenant's newest events the endpoint's subscription would take, with the reason for each. Fields that are
+// given take the place of the saved ones; nothing is changed or sent. Looked at are the newest events of the subscribed
+// types, or of all. The body may be left out.
+//
+// POST /endpoints/{endpoint_id}/filter/dry-run, scope webhooks:write
+func (c *Client) DryRunFilter(ctx context.Context, endpointID EndpointID, body DryRunInput) (DryRun, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/filter/dry-run", endpointID)
+	r.body = body
+	return answer[DryRun](ctx, c, r)
 }
 
 // PauseEndpoint: pause an endpoint.

@@ -100,6 +100,64 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 	return i, err
 }
 
+const latestEvents = `-- name: LatestEvents :many
+SELECT id, octets FROM (
+	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
+		EXISTS (SELECT 1 FROM unnest($1::text[]) AS p(pattern)
+			WHERE p.pattern IN ('*', e.type) OR right(p.pattern, 2) = '.*' AND starts_with(e.type, left(p.pattern, -1))) AS matches
+	FROM events e
+	WHERE e.tenant_id = $2 AND e.created_at BETWEEN $3::timestamptz AND $4::timestamptz
+	ORDER BY e.created_at DESC, e.id DESC
+	LIMIT $5::int
+) looked
+WHERE matches
+ORDER BY created_at DESC, id DESC
+LIMIT $6::int
+`
+
+type LatestEventsParams struct {
+	Patterns []string
+	TenantID id.UUID
+	LowAt    time.Time
+	HighAt   time.Time
+	Scan     int32
+	Most     int32
+}
+
+type LatestEventsRow struct {
+	ID     id.UUID
+	Octets int32
+}
+
+// The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most @scan
+// rows are looked at.
+func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]LatestEventsRow, error) {
+	rows, err := q.db.Query(ctx, latestEvents,
+		arg.Patterns,
+		arg.TenantID,
+		arg.LowAt,
+		arg.HighAt,
+		arg.Scan,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LatestEventsRow{}
+	for rows.Next() {
+		var i LatestEventsRow
+		if err := rows.Scan(&i.ID, &i.Octets); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const routesOfEvent = `-- name: RoutesOfEvent :many
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
@@ -156,6 +214,61 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 			&i.EventTypes,
 			&i.Channels,
 			&i.Filter,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sampledEvents = `-- name: SampledEvents :many
+SELECT e.id, e.type, e.channels, e.data
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = $3 AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
+ORDER BY e.created_at DESC, e.id DESC
+`
+
+type SampledEventsParams struct {
+	Ids      []id.UUID
+	Created  []time.Time
+	TenantID id.UUID
+	First    time.Time
+	Last     time.Time
+}
+
+type SampledEventsRow struct {
+	ID       id.UUID
+	Type     string
+	Channels []string
+	Data     []byte
+}
+
+// Events by id, created between two moments, newest first.
+func (q *Queries) SampledEvents(ctx context.Context, arg SampledEventsParams) ([]SampledEventsRow, error) {
+	rows, err := q.db.Query(ctx, sampledEvents,
+		arg.Ids,
+		arg.Created,
+		arg.TenantID,
+		arg.First,
+		arg.Last,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SampledEventsRow{}
+	for rows.Next() {
+		var i SampledEventsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Channels,
+			&i.Data,
 		); err != nil {
 			return nil, err
 		}

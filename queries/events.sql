@@ -63,3 +63,27 @@ SELECT DISTINCT ON (d.endpoint_id) d.endpoint_id, d.id
 FROM deliveries d
 WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
 ORDER BY d.endpoint_id, d.id;
+
+-- name: LatestEvents :many
+-- The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most @scan
+-- rows are looked at.
+SELECT id, octets FROM (
+	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
+		EXISTS (SELECT 1 FROM unnest(@patterns::text[]) AS p(pattern)
+			WHERE p.pattern IN ('*', e.type) OR right(p.pattern, 2) = '.*' AND starts_with(e.type, left(p.pattern, -1))) AS matches
+	FROM events e
+	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+	ORDER BY e.created_at DESC, e.id DESC
+	LIMIT @scan::int
+) looked
+WHERE matches
+ORDER BY created_at DESC, id DESC
+LIMIT @most::int;
+
+-- name: SampledEvents :many
+-- Events by id, created between two moments, newest first.
+SELECT e.id, e.type, e.channels, e.data
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+ORDER BY e.created_at DESC, e.id DESC;

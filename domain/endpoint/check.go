@@ -50,6 +50,17 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	return s, nil
 }
 
+// CheckSubscription is Check of event types, channels and filter alone, and gives these as they are stored.
+func (s Settings) CheckSubscription() (Settings, error) {
+	s = s.Clone()
+	var c collector
+	c.subscription(&s)
+	if len(c.fields) > 0 {
+		return Settings{}, fault.InvalidFields(c.fields)
+	}
+	return s, nil
+}
+
 // CheckRoom says whether a tenant that has so many endpoints may have one more.
 func CheckRoom(has, most int) error {
 	if has < most {

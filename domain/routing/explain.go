@@ -88,39 +88,45 @@ func judge(e Event, in *filter.Input, c *Candidate) Verdict {
 		return Verdict{Clause: ClauseDeleted, Detail: "The endpoint was deleted before the event."}
 	}
 	route := Compile(c.Rule)
-	if e.Data == nil && route.Filter.ReadsData() {
-		if v, done := judgeExpunged(in, &route, c); done {
-			return v
-		}
+	v := route.judge(e, in)
+	if v.Unsure && c.Sent {
+		v = taken(&route)
+		v.Detail = "The endpoint's filter took it: there is a delivery. The event's data was expunged since. " + v.Detail
 	}
-	matched, clause, why := route.Takes(in)
-	if !matched {
-		if clause == filter.ClauseFilter {
-			if more := route.Filter.Explain(in); more != "" {
-				why = more
-			}
-		}
-		return Verdict{Clause: clause, Detail: why}
-	}
-	return taken(&route)
+	return v
 }
 
-// judgeExpunged judges a filter whose data is gone; done is false where another clause refused first.
-func judgeExpunged(in *filter.Input, route *Route, c *Candidate) (v Verdict, done bool) {
-	rest := route.Subscription
-	rest.Filter = nil
-	if ok, _, _ := rest.Decide(in); !ok {
-		return v, false
+// Judge says whether the endpoint would take an event, and what decides.
+func (r *Route) Judge(e Event) Verdict {
+	v := r.judge(e, filter.NewInput(e.Type, e.Data, e.Channels))
+	if v.Matched {
+		v.Detail = "The endpoint would take this event."
 	}
-	if c.Sent {
-		v = taken(route)
-		v.Detail = "The endpoint's filter took it: there is a delivery. The event's data was expunged since. " + v.Detail
-		return v, true
+	return v
+}
+
+func (r *Route) judge(e Event, in *filter.Input) Verdict {
+	if e.Data == nil && r.Filter.ReadsData() {
+		rest := r.Subscription
+		rest.Filter = nil
+		if ok, clause, why := rest.Decide(in); !ok {
+			return Verdict{Clause: clause, Detail: why}
+		}
+		return Verdict{
+			Clause: filter.ClauseFilter, Unsure: true,
+			Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more.",
+		}
 	}
-	return Verdict{
-		Clause: filter.ClauseFilter, Unsure: true,
-		Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more. No delivery was made.",
-	}, true
+	matched, clause, why := r.Takes(in)
+	if matched {
+		return taken(r)
+	}
+	if clause == filter.ClauseFilter {
+		if more := r.Filter.Explain(in); more != "" {
+			why = more
+		}
+	}
+	return Verdict{Clause: clause, Detail: why}
 }
 
 func taken(r *Route) Verdict {

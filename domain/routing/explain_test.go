@@ -105,6 +105,24 @@ func TestAnEventForOneEndpointAloneIsToldApart(t *testing.T) {
 	}
 }
 
+func TestATrialSaysWhatARouteWouldTake(t *testing.T) {
+	t.Parallel()
+	route := Compile(with(func(r *Rule) { r.Filter = `"data.amount > 3"` }))
+	for data, want := range map[string]Verdict{
+		`{"amount":5}`: {Matched: true, Detail: "The endpoint would take this event."},
+		`{"amount":1}`: {Clause: filter.ClauseFilter, Detail: "The endpoint's filter is false on this event."},
+		"":             {Clause: filter.ClauseFilter, Unsure: true, Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more."},
+	} {
+		e := Event{Type: "order.paid"}
+		if data != "" {
+			e.Data = []byte(data)
+		}
+		if got := route.Judge(e); got != want {
+			t.Errorf("%s: %+v", data, got)
+		}
+	}
+}
+
 func TestTheSummarySaysWhyNobodyGotIt(t *testing.T) {
 	t.Parallel()
 	e := Event{Type: "order.paid", Data: []byte(`{}`)}

@@ -131,6 +131,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("DELETE", "/endpoints/:endpoint_id", access.WebhooksWrite, a.deleteEndpoint),
 		route("POST", "/endpoints/:endpoint_id/verify", access.WebhooksWrite, a.verifyEndpoint),
 		route("POST", "/endpoints/:endpoint_id/test", access.WebhooksWrite, a.testEndpoint),
+		route("POST", "/endpoints/:endpoint_id/filter/dry-run", access.WebhooksWrite, a.dryRunFilter),
 		route("GET", "/endpoints/:endpoint_id/secrets", access.WebhooksRead, a.listSecrets),
 		route("POST", "/endpoints/:endpoint_id/rotate-secret", access.WebhooksWrite, a.rotateSecret),
 		route("POST", "/endpoints/:endpoint_id/switch-secret", access.WebhooksWrite, a.switchSecret),

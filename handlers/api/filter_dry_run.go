@@ -1,0 +1,105 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+	"posthorn/handlers"
+)
+
+// dryRunTime bounds how long a dry run judges events. One event costs a millisecond or two at most (domain/filter).
+const dryRunTime = 2 * time.Second
+
+// dryRunFilter shows which of the tenant's past events a subscription would take, the saved one or one that is tried. It
+// changes nothing.
+func (a *api) dryRunFilter(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var in DryRunInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	limit, err := in.limit()
+	if err != nil {
+		return err
+	}
+	var rule routing.Rule
+	var events []db.SampledEventsRow
+	var whole bool
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+		if err != nil {
+			return err
+		}
+		if rule, err = in.rule(e.BareSettings()); err != nil {
+			return err
+		}
+		patterns := rule.EventTypes
+		if in.AllTypes != nil && *in.AllTypes {
+			patterns = []string{"*"}
+		}
+		events, whole, err = q.SampleEvents(c.Ctx(), c.Actor.Tenant, patterns, limit, a.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, a.dryRun(rule, events, whole))
+}
+
+// rule is the subscription that is tried: what is given over what is saved.
+func (in DryRunInput) rule(s endpoint.Settings) (routing.Rule, error) {
+	set(&s.EventTypes, in.EventTypes)
+	set(&s.Channels, in.Channels)
+	if in.Filter.IsSpecified() {
+		text, _ := in.Filter.Get() // null: none
+		s.Filter = string(text)
+	}
+	s, err := s.CheckSubscription()
+	return routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active}, err
+}
+
+func (in DryRunInput) limit() (int, error) {
+	if in.Limit == nil {
+		return handlers.DefaultLimit, nil
+	}
+	if *in.Limit < 1 || *in.Limit > handlers.MaxLimit {
+		var wrong wrongFields
+		wrong.add("limit", "limit_range", fmt.Sprintf("limit is a number from 1 to %d.", handlers.MaxLimit))
+		return 0, wrong.err()
+	}
+	return *in.Limit, nil
+}
+
+func (a *api) dryRun(rule routing.Rule, events []db.SampledEventsRow, whole bool) DryRun {
+	route := routing.Compile(rule)
+	end := a.Now().Add(dryRunTime)
+	out := DryRun{Data: make([]DryRunVerdict, 0, len(events)), Complete: whole}
+	for _, e := range events {
+		if a.Now().After(end) {
+			out.Complete = false
+			break
+		}
+		v := route.Judge(routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data})
+		one := DryRunVerdict{
+			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.ID.Time(), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
+		}
+		one.Clause.SetNull()
+		if v.Clause != filter.ClauseNone {
+			one.Clause.Set(DryRunVerdictClause(v.Clause))
+		}
+		if v.Matched {
+			out.Matched++
+		}
+		out.Data = append(out.Data, one)
+	}
+	return out
+}
