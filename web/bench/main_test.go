@@ -101,8 +101,8 @@ func TestPromisesAreComparedWithTheSameRun(t *testing.T) {
 	rep := &report{Prototype: map[string]float64{oneToOne: 5000}}
 	rep.add("one-to-one", oneToOne, result{EndToEnd: 4000, RSS: 80})
 	rep.add("one-to-one", light, result{P50: 2, P99: 25})
-	rep.add("history", oneToOne+", before", result{EndToEnd: 4000})
-	rep.add("history", light+", before", result{P99: 5})
+	rep.add("history", oneToOne+without, result{EndToEnd: 4000})
+	rep.add("history", light+without, result{P99: 5})
 	rep.add("history", oneToOne+", 100 partitions", result{EndToEnd: 3000})
 	rep.add("history", light+", 100 partitions", result{P99: 5})
 	var out bytes.Buffer
@@ -116,7 +116,7 @@ func TestPromisesAreComparedWithTheSameRun(t *testing.T) {
 	for what, want := range map[string]bool{
 		"one to one, deliveries/s against the prototype": true,
 		"light load, p99 ms":                             false,
-		"history, deliveries/s against before":           false,
+		"history, deliveries/s against without":          false,
 		"lost":                                           true,
 	} {
 		if got, said := held[what]; !said || got != want {

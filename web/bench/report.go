@@ -84,15 +84,15 @@ func (rep *report) judge() {
 	if r := rep.find("cold", ""); r != nil {
 		atMost("cold lanes, p99 ms", r.P99, 50)
 	}
-	rep.compare("history", 0, func(before, with *row) {
-		atLeast("history, deliveries/s against before", with.EndToEnd/before.EndToEnd, 0.90)
+	rep.compare("history", 0, func(plain, with *row) {
+		atLeast("history, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.90)
 	})
-	rep.compare("stuck", 0, func(before, with *row) {
-		atLeast("stuck neighbours, deliveries/s against before", with.EndToEnd/before.EndToEnd, 0.85)
-		atMost("stuck neighbours, p99 under full load against before", with.P99/before.P99, 1.15)
+	rep.compare("stuck", 0, func(plain, with *row) {
+		atLeast("stuck neighbours, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.85)
+		atMost("stuck neighbours, p99 under full load against without", with.P99/plain.P99, 1.15)
 	})
-	rep.compare("stuck", 1, func(before, with *row) {
-		atMost("stuck neighbours, p99 at light load against before", with.P99/before.P99, 1.15)
+	rep.compare("stuck", 1, func(plain, with *row) {
+		atMost("stuck neighbours, p99 at light load against without", with.P99/plain.P99, 1.15)
 	})
 	var rss float64
 	var duplicates, lost int64
@@ -106,14 +106,14 @@ func (rep *report) judge() {
 	atMost("lost", float64(lost), 0)
 }
 
-// compare hands a scenario's rows before and with its burden to a judge: those under full load (0) or at light load (1).
-func (rep *report) compare(scenario string, which int, judge func(before, with *row)) {
+// compare hands a scenario's rows without and with its burden to a judge: those under full load (0) or at light load (1).
+func (rep *report) compare(scenario string, which int, judge func(plain, with *row)) {
 	name := []string{oneToOne, light}[which]
-	before := rep.find(scenario, name+", before")
-	for i := len(rep.Rows) - 1; i >= 0 && before != nil; i-- {
+	plain := rep.find(scenario, name+without)
+	for i := len(rep.Rows) - 1; i >= 0 && plain != nil; i-- {
 		with := &rep.Rows[i]
-		if with.Scenario == scenario && strings.HasPrefix(with.Name, name+",") && with.Name != before.Name {
-			judge(before, with)
+		if with.Scenario == scenario && strings.HasPrefix(with.Name, name+",") && with.Name != plain.Name {
+			judge(plain, with)
 			return
 		}
 	}

@@ -23,6 +23,7 @@ const (
 	oneToOne = "one to one"
 	light    = "50/s"
 	fanOut   = "fan-out 10"
+	without  = ", without" // the burden of the scenario
 )
 
 func scenarios() []scenario {
@@ -37,39 +38,52 @@ func scenarios() []scenario {
 	}
 }
 
-// repeat measures the same load several times and adds the median to the table.
-func (s *system) repeat(ctx context.Context, rep *report, name string, g *group, l load) error {
-	var repeats []result
-	for i := range s.opts.repeats {
-		r, err := s.measure(ctx, g, l)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+// side is one of the systems that are compared, with the load that it gets and the words for its rows.
+type side struct {
+	system *system
+	group  *group
+	suffix string
+}
+
+// repeat measures the same load several times on each side, in turns, and adds the medians to the table: a machine whose
+// speed moves during the run moves all sides alike.
+func repeat(ctx context.Context, rep *report, name string, l load, sides ...side) error {
+	repeats := make([][]result, len(sides))
+	for i := range sides[0].system.opts.repeats {
+		for j, side := range sides {
+			r, err := side.system.measure(ctx, side.group, l)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name+side.suffix, err)
+			}
+			side.system.opts.say("%s, %d of %d: %s", name+side.suffix, i+1, side.system.opts.repeats, r)
+			repeats[j] = append(repeats[j], r)
 		}
 		l.from += l.events
-		s.opts.say("%s, %d of %d: %s", name, i+1, s.opts.repeats, r)
-		repeats = append(repeats, r)
 	}
-	rep.add(s.stem, name, median(repeats))
+	for j, side := range sides {
+		rep.add(side.system.stem, name+side.suffix, median(repeats[j]))
+	}
 	return nil
 }
 
 // both measures throughput and light load, which is what most scenarios compare.
-func (s *system) both(ctx context.Context, rep *report, g *group, suffix string) error {
-	if s.opts.profile {
-		if err := s.db.resetStatements(ctx); err != nil {
+func both(ctx context.Context, rep *report, sides ...side) error {
+	o, last := sides[0].system.opts, sides[len(sides)-1]
+	if o.profile {
+		if err := last.system.db.resetStatements(ctx); err != nil {
 			return err
 		}
-		s.profile(oneToOne+suffix, 5)
+		last.system.profile(oneToOne+last.suffix, 5)
 	}
-	if err := s.repeat(ctx, rep, oneToOne+suffix, g, load{events: s.opts.events, connections: s.opts.connections}); err != nil {
+	if err := repeat(ctx, rep, oneToOne, load{events: o.events, connections: o.connections}, sides...); err != nil {
 		return err
 	}
-	if s.opts.profile {
-		if err := s.keepStatements(ctx, oneToOne+suffix); err != nil {
+	if o.profile {
+		if err := last.system.keepStatements(ctx, oneToOne+last.suffix); err != nil {
 			return err
 		}
 	}
-	return s.repeat(ctx, rep, light+suffix, g, load{events: s.opts.lightEvents, rate: 50, connections: s.opts.connections})
+	return repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections}, sides...)
 }
 
 // keepStatements writes the dearest statements to a file beside the profiles.
@@ -134,7 +148,7 @@ func engine(ctx context.Context, o *options, rep *report) error {
 		if err != nil {
 			return err
 		}
-		return s.both(ctx, rep, g, "")
+		return both(ctx, rep, side{s, g, ""})
 	})
 }
 
@@ -147,7 +161,7 @@ func fanOutTen(ctx context.Context, o *options, rep *report) error {
 		if o.profile {
 			s.profile(fanOut, 5)
 		}
-		return s.repeat(ctx, rep, fanOut, g, load{events: o.fanOutEvents, connections: o.connections})
+		return repeat(ctx, rep, fanOut, load{events: o.fanOutEvents, connections: o.connections}, side{s, g, ""})
 	})
 }
 
@@ -162,7 +176,7 @@ func coldLanes(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		events := min(3000, int64(o.coldEndpoints/o.repeats))
-		return s.repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), g, load{events: events, rate: 50, connections: o.connections})
+		return repeat(ctx, rep, fmt.Sprintf("%d cold endpoints, 50/s", o.coldEndpoints), load{events: events, rate: 50, connections: o.connections}, side{s, g, ""})
 	})
 }
 
@@ -176,7 +190,7 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		if err != nil {
 			return err
 		}
-		if err := s.both(ctx, rep, g, ", before"); err != nil {
+		if err := both(ctx, rep, side{s, g, without}); err != nil {
 			return err
 		}
 		o.say("stuck: building the backlog")
@@ -191,7 +205,7 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		if err := s.pause(ctx, 30*time.Second); err != nil {
 			return err
 		}
-		if err := s.both(ctx, rep, g, ", stuck neighbours"); err != nil {
+		if err := both(ctx, rep, side{s, g, ", stuck neighbours"}); err != nil {
 			return err
 		}
 		left, err := s.db.queued(ctx, stuck.tenants)
@@ -207,14 +221,7 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 }
 
 func longHistory(ctx context.Context, o *options, rep *report) error {
-	return with(ctx, o, "history", func(s *system) error {
-		g, err := s.healthy(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.both(ctx, rep, g, ", before"); err != nil {
-			return err
-		}
+	return besidePlain(ctx, o, "history", func(s *system, g *group, plain side) error {
 		o.say("history: writing %d deliveries over %d days", o.historyDeliveries, o.historyDays)
 		if err := s.db.writeHistory(ctx, g.tenants, o.historyDays, o.historyDeliveries, func(done string) { o.say("history: %s", done) }); err != nil {
 			return err
@@ -224,19 +231,12 @@ func longHistory(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		o.say("history: %d partitions, about %d deliveries", partitions, deliveries)
-		return s.both(ctx, rep, g, fmt.Sprintf(", %d partitions, %.1f million", partitions, float64(deliveries)/1e6))
+		return both(ctx, rep, plain, side{s, g, fmt.Sprintf(", %d partitions, %.1f million", partitions, float64(deliveries)/1e6)})
 	})
 }
 
 func heldSnapshot(ctx context.Context, o *options, rep *report) error {
-	return with(ctx, o, "snapshot", func(s *system) error {
-		g, err := s.healthy(ctx)
-		if err != nil {
-			return err
-		}
-		if err := s.both(ctx, rep, g, ", before"); err != nil {
-			return err
-		}
+	return besidePlain(ctx, o, "snapshot", func(s *system, g *group, plain side) error {
 		release, err := s.db.holdSnapshot(ctx)
 		if err != nil {
 			return err
@@ -249,7 +249,25 @@ func heldSnapshot(ctx context.Context, o *options, rep *report) error {
 			return err
 		}
 		rep.add(s.stem, fmt.Sprintf("%d/s for %s, snapshot held", o.snapshotRate, o.snapshot), r)
-		return s.both(ctx, rep, g, ", snapshot held for "+o.snapshot.String())
+		return both(ctx, rep, plain, side{s, g, ", snapshot held for " + o.snapshot.String()})
+	})
+}
+
+// besidePlain runs a scenario on a system that carries a burden, with a second one beside it that carries none and idles
+// but for its turns.
+func besidePlain(ctx context.Context, o *options, stem string, run func(s *system, g *group, plain side) error) error {
+	return with(ctx, o, stem, func(plain *system) error {
+		plainGroup, err := plain.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		return with(ctx, o, stem, func(s *system) error {
+			g, err := s.healthy(ctx)
+			if err != nil {
+				return err
+			}
+			return run(s, g, side{plain, plainGroup, without})
+		})
 	})
 }
 

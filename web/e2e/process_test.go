@@ -238,6 +238,13 @@ func (l *lines) await(t *testing.T, holding string) string {
 	}
 }
 
+// everything is a copy of all lines.
+func (l *lines) everything() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.all...)
+}
+
 // count counts the lines that hold a text.
 func (l *lines) count(holding string) (n int) {
 	l.mu.Lock()
