@@ -30,10 +30,10 @@ func TestSecretsStayWhereTheyBelong(t *testing.T) {
 		"POSTHORN_DATABASE_URL=" + url, "POSTHORN_MASTER_KEY=" + masterKey, "POSTHORN_LOG_LEVEL=debug",
 		"RESEND_API_KEY=re_canaryresend1", "POSTHORN_CRON_SECRET=canarycronsecret00000000000000000000",
 	}, func(a *arrival) int {
-		switch {
-		case a.path == "/refuse":
+		switch a.path {
+		case "/refuse":
 			return http.StatusUnauthorized
-		case a.path == "/fail":
+		case "/fail":
 			return http.StatusInternalServerError
 		}
 		return http.StatusOK
