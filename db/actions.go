@@ -30,7 +30,7 @@ func (q *Queries) ReadDelivery(ctx context.Context, tenant, u id.UUID) (Delivery
 }
 
 // RetryNow makes a waiting delivery ready at once, instead of at its time. changed is false where it was ready already: of
-// two that press at once one changes it.
+// two that press at once one changes it. Where the endpoint's breaker is open, the delivery is the next probe, at once.
 func (q *Queries) RetryNow(ctx context.Context, tenant, u id.UUID) (d DeliveryState, changed bool, err error) {
 	row, err := q.lockWaiting(ctx, tenant, u)
 	if err != nil {
@@ -45,7 +45,11 @@ func (q *Queries) RetryNow(ctx context.Context, tenant, u id.UUID) (d DeliverySt
 	case row.State == QueueBlocked:
 		return d, false, delivery.ErrWaitsItsTurn
 	case row.State == QueueReady:
-		return d, false, nil
+		n, err := q.AskNow(ctx, AskNowParams{TenantID: tenant, DeliveryID: u})
+		if err != nil || n == 0 {
+			return d, false, err
+		}
+		return d, true, q.wakeLane(ctx, tenant, row.EndpointID)
 	}
 	if err := q.QueueNow(ctx, QueueNowParams{TenantID: tenant, DeliveryID: u}); err != nil {
 		return d, false, err

@@ -64,6 +64,26 @@ func (q *Queries) ArchiveDelivery(ctx context.Context, arg ArchiveDeliveryParams
 	return err
 }
 
+const askNow = `-- name: AskNow :execrows
+UPDATE queue q SET asked = true
+WHERE q.tenant_id = $1 AND q.delivery_id = $2 AND NOT q.asked
+	AND EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0)
+`
+
+type AskNowParams struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+}
+
+// A row that is ready already waits for nothing, unless its endpoint's breaker is open: then it is the next probe.
+func (q *Queries) AskNow(ctx context.Context, arg AskNowParams) (int64, error) {
+	result, err := q.db.Exec(ctx, askNow, arg.TenantID, arg.DeliveryID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const cancelDelivery = `-- name: CancelDelivery :one
 UPDATE deliveries SET status = 4, settled_at = now()
 WHERE tenant_id = $1 AND created_at = $2 AND id = $3
@@ -398,7 +418,7 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 }
 
 const lockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 type LockQueuedParams struct {
@@ -423,6 +443,8 @@ func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, 
 		&i.State,
 		&i.Replay,
 		&i.OrderKey,
+		&i.Probes,
+		&i.Asked,
 	)
 	return i, err
 }
@@ -464,9 +486,11 @@ func (q *Queries) PlanByIndex(ctx context.Context) error {
 }
 
 const queueNow = `-- name: QueueNow :exec
-UPDATE queue SET due_at = now(), gen = gen + 1, state = CASE WHEN state = 3 AND order_key IS NOT NULL THEN 2 ELSE 0 END,
-	seq = CASE WHEN state = 3 THEN nextval('queue_seq') ELSE seq END
-WHERE tenant_id = $1 AND delivery_id = $2
+UPDATE queue q SET due_at = now(), gen = q.gen + 1,
+	asked = EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0),
+	state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN q.state = 3 THEN nextval('queue_seq') ELSE q.seq END
+WHERE q.tenant_id = $1 AND q.delivery_id = $2
 `
 
 type QueueNowParams struct {
@@ -474,7 +498,8 @@ type QueueNowParams struct {
 	DeliveryID id.UUID
 }
 
-// A deferred row takes its place at the end, as it would have when due: behind its key where it has one.
+// A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the endpoint's
+// breaker is open, the row is the next probe.
 func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
 	_, err := q.db.Exec(ctx, queueNow, arg.TenantID, arg.DeliveryID)
 	return err

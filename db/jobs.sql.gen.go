@@ -342,8 +342,8 @@ SELECT (CASE WHEN q.age < interval '5 minutes' THEN 0 WHEN q.age < interval '1 h
 	coalesce(max(extract(epoch FROM q.ready_for)) FILTER (WHERE q.sendable), 0)::double precision AS lag_seconds
 FROM (
 	SELECT now() - posthorn.created_at(w.delivery_id) AS age, now() - coalesce(w.due_at, posthorn.created_at(w.delivery_id)) AS ready_for,
-		w.state = 0 AND NOT l.held AND NOT l.deleted AS sendable
-	FROM queue w JOIN lanes l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+		w.state = 0 AND NOT l.held AND NOT l.deleted AND coalesce(h.breaker_state, 0) = 0 AS sendable
+	FROM queue w JOIN lanes l ON l.endpoint_id = w.endpoint_id LEFT JOIN endpoint_health h ON h.endpoint_id = w.endpoint_id LIMIT 200000
 ) q
 GROUP BY 1
 `
@@ -356,7 +356,7 @@ type PendingByAgeRow struct {
 }
 
 // How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
-// bound that keeps the question cheap.
+// bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing.
 func (q *Queries) PendingByAge(ctx context.Context) ([]PendingByAgeRow, error) {
 	rows, err := q.db.Query(ctx, pendingByAge)
 	if err != nil {

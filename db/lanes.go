@@ -118,6 +118,7 @@ type Leased struct {
 	Endpoint Endpoint
 	Secrets  []LaneSecretsRow // live, newest first
 	Health   EndpointHealth
+	Asked    int64 // the oldest row that somebody wants to be tried although the endpoint's breaker is open; 0: none
 }
 
 // Lease takes those of the named lanes that are free and open. ErrWorkerDead when this worker may own nothing.
@@ -139,6 +140,7 @@ func (d *DB) Lease(ctx context.Context, worker id.UUID, endpoints []id.UUID) ([]
 	for _, l := range lanes {
 		leased = append(leased, Leased{
 			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID], Health: about.health[l.EndpointID],
+			Asked: about.asked[l.EndpointID],
 		})
 	}
 	return leased, nil
@@ -152,7 +154,7 @@ func (d *DB) LaneDetails(ctx context.Context, endpoints []id.UUID) (map[id.UUID]
 	}
 	out := make(map[id.UUID]Leased, len(about.endpoints))
 	for ep, e := range about.endpoints {
-		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep]}
+		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep]}
 	}
 	return out, nil
 }
@@ -161,10 +163,12 @@ type laneDetails struct {
 	endpoints map[id.UUID]Endpoint
 	secrets   map[id.UUID][]LaneSecretsRow
 	health    map[id.UUID]EndpointHealth
+	asked     map[id.UUID]int64
 }
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]Endpoint{}, map[id.UUID][]LaneSecretsRow{}, map[id.UUID]EndpointHealth{}
+	a.asked = map[id.UUID]int64{}
 	b.Queue(laneEndpoints, endpoints).Query(func(rows pgx.Rows) error {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
 		for _, e := range list {
@@ -183,6 +187,13 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[EndpointHealth])
 		for _, h := range list {
 			a.health[h.EndpointID] = h
+		}
+		return err
+	})
+	b.Queue(laneAsked, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LaneAskedRow])
+		for _, r := range list {
+			a.asked[r.EndpointID] = r.Seq
 		}
 		return err
 	})

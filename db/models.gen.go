@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -157,6 +158,7 @@ type Endpoint struct {
 	CreatedAt         time.Time
 	UpdatedAt         time.Time
 	DeletedAt         *time.Time
+	WhenHeld          string
 }
 
 type EndpointHealth struct {
@@ -169,6 +171,18 @@ type EndpointHealth struct {
 	FirstFailureAt      *time.Time
 	LastFailureAt       *time.Time
 	LastSuccessAt       *time.Time
+	Exhausted           int32
+	BreakerState        health.State
+	OpenedAt            *time.Time
+	NextProbeAt         *time.Time
+	Probes              int32
+	GoneAt              *time.Time
+	OutageFrom          *time.Time
+	LastStatus          int16
+	LastFailure         delivery.Failure
+	LastError           string
+	LastExcerpt         string
+	Epoch               int32
 }
 
 type EndpointRevision struct {
@@ -181,6 +195,7 @@ type EndpointRevision struct {
 	Status         string
 	Deleted        bool
 	At             time.Time
+	WhenHeld       string
 }
 
 type EndpointSecret struct {
@@ -203,6 +218,15 @@ type EndpointStat struct {
 	Kind       int16
 	N          int64
 	Us         int64
+}
+
+type EndpointWarning struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Reason     string
+	Stage      string
+	Since      *time.Time
+	At         time.Time
 }
 
 type Event struct {
@@ -330,6 +354,8 @@ type Queue struct {
 	State      int16
 	Replay     bool
 	OrderKey   *string
+	Probes     int16
+	Asked      bool
 }
 
 type Revision struct {

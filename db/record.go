@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -20,6 +21,7 @@ type Outcome struct {
 	EventType  string
 	Gen        int32 // of the queue row that was read
 	Attempts   int16 // made so far, this one included
+	Probes     int16 // those of them that the schedule does not count
 	Decision   delivery.Decision
 	Result     delivery.Result
 	Attempt    *AttemptRecord // nil: the delivery ended without a request
@@ -38,10 +40,34 @@ type AttemptRecord struct {
 	Class                         int16 // of the roll-ups
 }
 
-// HealthChange is what a batch of outcomes made of an endpoint's counters.
+// HealthChange is what an outcome made of an endpoint's record. The greater N is the newer.
 type HealthChange struct {
 	EndpointID, TenantID id.UUID
+	Epoch                int32 // of the counters; when they were cleared since, the change is void
+	N                    int64
 	Counters             delivery.Counters
+	Breaker              health.Breaker
+	GoneAt               time.Time // the last 410 since the last success
+	OutageFrom           time.Time // when a breaker opened that closes after a long time
+	LastError            LastError
+}
+
+// LastError is an endpoint's last failure, as its owner is told of it. Excerpt and Text are valid text.
+type LastError struct {
+	Status  int
+	Failure delivery.Failure
+	Text    string // never empty for a failure
+	Excerpt string // of the answer's body
+}
+
+// Merge takes over an older change of the same endpoint: what only it knows stays.
+func (h *HealthChange) Merge(older HealthChange) {
+	if h.OutageFrom.IsZero() {
+		h.OutageFrom = older.OutageFrom
+	}
+	if h.LastError.Text == "" {
+		h.LastError = older.LastError
+	}
 }
 
 // LaneDelay makes a whole lane wait.
@@ -139,13 +165,13 @@ func (r *Record) queueMatches(b *pgx.Batch, matched Recorded) {
 		later.Deliveries = append(later.Deliveries, o.DeliveryID)
 		later.Gens = append(later.Gens, o.Gen)
 		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
-		later.Attempts = append(later.Attempts, o.Attempts)
+		later.Attempts, later.Probes = append(later.Attempts, o.Attempts), append(later.Probes, o.Probes)
 	}
 	if len(settle.Tenants) > 0 {
 		b.Queue(settleQueue, settle.Tenants, settle.Deliveries, settle.Gens).Query(collectIDs(matched))
 	}
 	if len(later.Tenants) > 0 {
-		b.Queue(rescheduleQueue, later.Tenants, later.Deliveries, later.Gens, later.DelaysUs, later.Attempts).Query(collectIDs(matched))
+		b.Queue(rescheduleQueue, later.Tenants, later.Deliveries, later.Gens, later.DelaysUs, later.Attempts, later.Probes).Query(collectIDs(matched))
 	}
 }
 
@@ -329,20 +355,32 @@ func (r *Record) queueLanes(b *pgx.Batch) {
 		}
 		b.Queue(delayLanes, p.Endpoints, p.WaitsUs)
 	}
+	r.queueHealth(b)
+}
+
+func (r *Record) queueHealth(b *pgx.Batch) {
 	if len(r.Health) == 0 {
 		return
 	}
 	var p SaveHealthParams
-	var unhealthy, tls, firsts, lasts, successes []*time.Time
+	var unhealthy, tls, firsts, lasts, successes, opened, probes, gone, outages []*time.Time
 	for _, h := range r.Health {
 		c := h.Counters
-		p.Endpoints, p.Tenants = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID)
+		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID), append(p.Epochs, h.Epoch)
 		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
+		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
 		unhealthy, tls = append(unhealthy, orNull(c.UnhealthySince)), append(tls, orNull(c.TLSOnlySince))
 		firsts, lasts = append(firsts, orNull(c.FirstFailureAt)), append(lasts, orNull(c.LastFailureAt))
 		successes = append(successes, orNull(c.LastSuccessAt))
+		// A probe that is under way is lost with its worker: the next owner may make another.
+		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))), append(p.Probes, int32(h.Breaker.Probes))
+		opened, probes = append(opened, orNull(h.Breaker.OpenedAt)), append(probes, orNull(h.Breaker.NextProbeAt))
+		gone, outages = append(gone, orNull(h.GoneAt)), append(outages, orNull(h.OutageFrom))
+		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)), append(p.LastFailures, int16(h.LastError.Failure))
+		p.Errors, p.Excerpts = append(p.Errors, h.LastError.Text), append(p.Excerpts, h.LastError.Excerpt)
 	}
-	b.Queue(saveHealth, p.Endpoints, p.Tenants, p.Failures, p.Auths, unhealthy, tls, firsts, lasts, successes)
+	b.Queue(saveHealth, p.Endpoints, p.Tenants, p.Epochs, p.Failures, p.Auths, p.Exhausted, unhealthy, tls, firsts, lasts, successes,
+		p.Breakers, opened, probes, p.Probes, gone, outages, p.Statuses, p.LastFailures, p.Errors, p.Excerpts)
 }
 
 func orNull(t time.Time) *time.Time {

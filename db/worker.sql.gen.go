@@ -368,6 +368,37 @@ func (q *Queries) KnownAttempts(ctx context.Context, arg KnownAttemptsParams) ([
 	return items, nil
 }
 
+const laneAsked = `-- name: LaneAsked :many
+SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS seq
+FROM queue WHERE asked AND endpoint_id = ANY($1::uuid[]) GROUP BY endpoint_id
+`
+
+type LaneAskedRow struct {
+	EndpointID id.UUID
+	Seq        int64
+}
+
+// The oldest ready row of each lane that somebody wants to be tried at once, although its endpoint's breaker is open.
+func (q *Queries) LaneAsked(ctx context.Context, endpoints []id.UUID) ([]LaneAskedRow, error) {
+	rows, err := q.db.Query(ctx, laneAsked, endpoints)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LaneAskedRow{}
+	for rows.Next() {
+		var i LaneAskedRow
+		if err := rows.Scan(&i.EndpointID, &i.Seq); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const laneCounts = `-- name: LaneCounts :many
 SELECT w.id, count(l.endpoint_id) AS lanes FROM workers w LEFT JOIN lanes l ON l.owner = w.id WHERE NOT w.dead GROUP BY w.id
 `
@@ -399,7 +430,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const laneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -443,6 +474,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.CreatedAt,
 			&i.UpdatedAt,
 			&i.DeletedAt,
+			&i.WhenHeld,
 		); err != nil {
 			return nil, err
 		}
@@ -455,7 +487,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 }
 
 const laneHealth = `-- name: LaneHealth :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]EndpointHealth, error) {
@@ -477,6 +509,18 @@ func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]Endpoi
 			&i.FirstFailureAt,
 			&i.LastFailureAt,
 			&i.LastSuccessAt,
+			&i.Exhausted,
+			&i.BreakerState,
+			&i.OpenedAt,
+			&i.NextProbeAt,
+			&i.Probes,
+			&i.GoneAt,
+			&i.OutageFrom,
+			&i.LastStatus,
+			&i.LastFailure,
+			&i.LastError,
+			&i.LastExcerpt,
+			&i.Epoch,
 		); err != nil {
 			return nil, err
 		}
@@ -984,10 +1028,11 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 }
 
 const readLanes = `-- name: ReadLanes :many
-SELECT q.seq, q.gen, q.attempts, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, coalesce(q.order_key, '')::text AS order_key
+SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay,
+	coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1004,6 +1049,7 @@ type ReadLanesRow struct {
 	Seq        int64
 	Gen        int32
 	Attempts   int16
+	Probes     int16
 	TenantID   id.UUID
 	EndpointID id.UUID
 	DeliveryID id.UUID
@@ -1031,6 +1077,7 @@ func (q *Queries) ReadLanes(ctx context.Context, arg ReadLanesParams) ([]ReadLan
 			&i.Seq,
 			&i.Gen,
 			&i.Attempts,
+			&i.Probes,
 			&i.TenantID,
 			&i.EndpointID,
 			&i.DeliveryID,
@@ -1185,7 +1232,7 @@ func (q *Queries) ReleaseLanes(ctx context.Context, arg ReleaseLanesParams) erro
 }
 
 const rescheduleQueue = `-- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[]) AS s
+SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[]) AS s
 `
 
 type RescheduleQueueParams struct {
@@ -1194,6 +1241,7 @@ type RescheduleQueueParams struct {
 	Gens       []int32
 	DelaysUs   []int64
 	Attempts   []int16
+	Probes     []int16
 }
 
 func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams) ([]id.UUID, error) {
@@ -1203,6 +1251,7 @@ func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams
 		arg.Gens,
 		arg.DelaysUs,
 		arg.Attempts,
+		arg.Probes,
 	)
 	if err != nil {
 		return nil, err
@@ -1287,40 +1336,79 @@ func (q *Queries) RingWalk(ctx context.Context, arg RingWalkParams) ([]RingWalkR
 }
 
 const saveHealth = `-- name: SaveHealth :exec
-INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since,
-	first_failure_at, last_failure_at, last_success_at)
-SELECT u.endpoint_id, u.tenant_id, u.failures, u.auth, u.unhealthy, u.tls, u.first, u.last, u.success
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::int[]), unnest($4::int[]),
-	unnest($5::timestamptz[]), unnest($6::timestamptz[]), unnest($7::timestamptz[]), unnest($8::timestamptz[]),
-	unnest($9::timestamptz[])) AS u(endpoint_id, tenant_id, failures, auth, unhealthy, tls, first, last, success)
+INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, exhausted, unhealthy_since, tls_only_since,
+	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
+	last_status, last_failure, last_error, last_excerpt)
+SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
+	u.probe, u.probes, u.gone, u.outage, u.status, u.failure, u.error, u.excerpt
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::int[]), unnest($4::int[]), unnest($5::int[]),
+	unnest($6::int[]), unnest($7::timestamptz[]), unnest($8::timestamptz[]), unnest($9::timestamptz[]),
+	unnest($10::timestamptz[]), unnest($11::timestamptz[]), unnest($12::smallint[]), unnest($13::timestamptz[]),
+	unnest($14::timestamptz[]), unnest($15::int[]), unnest($16::timestamptz[]), unnest($17::timestamptz[]),
+	unnest($18::smallint[]), unnest($19::smallint[]), unnest($20::text[]), unnest($21::text[]))
+	AS u(endpoint_id, tenant_id, epoch, failures, auth, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
+		status, failure, error, excerpt)
 ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecutive_failures, auth_streak = excluded.auth_streak,
-	unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since, first_failure_at = excluded.first_failure_at,
-	last_failure_at = excluded.last_failure_at, last_success_at = greatest(h.last_success_at, excluded.last_success_at)
+	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
+	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
+	last_success_at = greatest(h.last_success_at, excluded.last_success_at),
+	breaker_state = excluded.breaker_state, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at, probes = excluded.probes,
+	gone_at = excluded.gone_at, outage_from = coalesce(excluded.outage_from, h.outage_from),
+	last_status = CASE WHEN excluded.last_error = '' THEN h.last_status ELSE excluded.last_status END,
+	last_failure = CASE WHEN excluded.last_error = '' THEN h.last_failure ELSE excluded.last_failure END,
+	last_excerpt = CASE WHEN excluded.last_error = '' THEN h.last_excerpt ELSE excluded.last_excerpt END,
+	last_error = CASE WHEN excluded.last_error = '' THEN h.last_error ELSE excluded.last_error END
+WHERE h.epoch = excluded.epoch
 `
 
 type SaveHealthParams struct {
-	Endpoints []id.UUID
-	Tenants   []id.UUID
-	Failures  []int32
-	Auths     []int32
-	Unhealthy []time.Time
-	TLS       []time.Time
-	Firsts    []time.Time
-	Lasts     []time.Time
-	Successes []time.Time
+	Endpoints    []id.UUID
+	Tenants      []id.UUID
+	Epochs       []int32
+	Failures     []int32
+	Auths        []int32
+	Exhausted    []int32
+	Unhealthy    []time.Time
+	TLS          []time.Time
+	Firsts       []time.Time
+	Lasts        []time.Time
+	Successes    []time.Time
+	Breakers     []int16
+	Opened       []time.Time
+	NextProbes   []time.Time
+	Probes       []int32
+	Gone         []time.Time
+	Outages      []time.Time
+	Statuses     []int16
+	LastFailures []int16
+	Errors       []string
+	Excerpts     []string
 }
 
+// What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
 func (q *Queries) SaveHealth(ctx context.Context, arg SaveHealthParams) error {
 	_, err := q.db.Exec(ctx, saveHealth,
 		arg.Endpoints,
 		arg.Tenants,
+		arg.Epochs,
 		arg.Failures,
 		arg.Auths,
+		arg.Exhausted,
 		arg.Unhealthy,
 		arg.TLS,
 		arg.Firsts,
 		arg.Lasts,
 		arg.Successes,
+		arg.Breakers,
+		arg.Opened,
+		arg.NextProbes,
+		arg.Probes,
+		arg.Gone,
+		arg.Outages,
+		arg.Statuses,
+		arg.LastFailures,
+		arg.Errors,
+		arg.Excerpts,
 	)
 	return err
 }

@@ -182,10 +182,19 @@ ORDER BY created_at DESC, id DESC LIMIT @most;
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id FOR UPDATE;
 
 -- name: QueueNow :exec
--- A deferred row takes its place at the end, as it would have when due: behind its key where it has one.
-UPDATE queue SET due_at = now(), gen = gen + 1, state = CASE WHEN state = 3 AND order_key IS NOT NULL THEN 2 ELSE 0 END,
-	seq = CASE WHEN state = 3 THEN nextval('queue_seq') ELSE seq END
-WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;
+-- A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the endpoint's
+-- breaker is open, the row is the next probe.
+UPDATE queue q SET due_at = now(), gen = q.gen + 1,
+	asked = EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0),
+	state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN q.state = 3 THEN nextval('queue_seq') ELSE q.seq END
+WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id;
+
+-- name: AskNow :execrows
+-- A row that is ready already waits for nothing, unless its endpoint's breaker is open: then it is the next probe.
+UPDATE queue q SET asked = true
+WHERE q.tenant_id = @tenant_id AND q.delivery_id = @delivery_id AND NOT q.asked
+	AND EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0);
 
 -- name: DropQueued :exec
 DELETE FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id;

@@ -89,7 +89,8 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
 
 -- name: ReadLanes :many
 -- The heads of lanes: ready rows above the lane's floor that the owner does not hold in memory.
-SELECT q.seq, q.gen, q.attempts, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, coalesce(q.order_key, '')::text AS order_key
+SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay,
+	coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@floors::bigint[]), unnest(@limits::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
 	SELECT * FROM queue r
@@ -184,7 +185,7 @@ ORDER BY heads.n;
 SELECT s::uuid FROM posthorn.settle(@tenants::uuid[], @deliveries::uuid[], @gens::int[]) AS s;
 
 -- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[]) AS s;
+SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[], @probes::smallint[]) AS s;
 
 -- name: RecordDeliveries :exec
 -- The rows are there, since their queue rows were: every one conflicts, and is found by the key. An UPDATE with a join
@@ -258,15 +259,35 @@ FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[])) AS u(en
 WHERE l.endpoint_id = u.endpoint_id;
 
 -- name: SaveHealth :exec
-INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since,
-	first_failure_at, last_failure_at, last_success_at)
-SELECT u.endpoint_id, u.tenant_id, u.failures, u.auth, u.unhealthy, u.tls, u.first, u.last, u.success
-FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tenants::uuid[]), unnest(@failures::int[]), unnest(@auths::int[]),
-	unnest(@unhealthy::timestamptz[]), unnest(@tls::timestamptz[]), unnest(@firsts::timestamptz[]), unnest(@lasts::timestamptz[]),
-	unnest(@successes::timestamptz[])) AS u(endpoint_id, tenant_id, failures, auth, unhealthy, tls, first, last, success)
+-- What was counted before everything was cleared overwrites nothing. The last error stays until there is another.
+INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, exhausted, unhealthy_since, tls_only_since,
+	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
+	last_status, last_failure, last_error, last_excerpt)
+SELECT u.endpoint_id, u.tenant_id, u.epoch, u.failures, u.auth, u.exhausted, u.unhealthy, u.tls, u.first, u.last, u.success, u.breaker, u.opened,
+	u.probe, u.probes, u.gone, u.outage, u.status, u.failure, u.error, u.excerpt
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@tenants::uuid[]), unnest(@epochs::int[]), unnest(@failures::int[]), unnest(@auths::int[]),
+	unnest(@exhausted::int[]), unnest(@unhealthy::timestamptz[]), unnest(@tls::timestamptz[]), unnest(@firsts::timestamptz[]),
+	unnest(@lasts::timestamptz[]), unnest(@successes::timestamptz[]), unnest(@breakers::smallint[]), unnest(@opened::timestamptz[]),
+	unnest(@next_probes::timestamptz[]), unnest(@probes::int[]), unnest(@gone::timestamptz[]), unnest(@outages::timestamptz[]),
+	unnest(@statuses::smallint[]), unnest(@last_failures::smallint[]), unnest(@errors::text[]), unnest(@excerpts::text[]))
+	AS u(endpoint_id, tenant_id, epoch, failures, auth, exhausted, unhealthy, tls, first, last, success, breaker, opened, probe, probes, gone, outage,
+		status, failure, error, excerpt)
 ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecutive_failures, auth_streak = excluded.auth_streak,
-	unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since, first_failure_at = excluded.first_failure_at,
-	last_failure_at = excluded.last_failure_at, last_success_at = greatest(h.last_success_at, excluded.last_success_at);
+	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
+	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
+	last_success_at = greatest(h.last_success_at, excluded.last_success_at),
+	breaker_state = excluded.breaker_state, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at, probes = excluded.probes,
+	gone_at = excluded.gone_at, outage_from = coalesce(excluded.outage_from, h.outage_from),
+	last_status = CASE WHEN excluded.last_error = '' THEN h.last_status ELSE excluded.last_status END,
+	last_failure = CASE WHEN excluded.last_error = '' THEN h.last_failure ELSE excluded.last_failure END,
+	last_excerpt = CASE WHEN excluded.last_error = '' THEN h.last_excerpt ELSE excluded.last_excerpt END,
+	last_error = CASE WHEN excluded.last_error = '' THEN h.last_error ELSE excluded.last_error END
+WHERE h.epoch = excluded.epoch;
+
+-- name: LaneAsked :many
+-- The oldest ready row of each lane that somebody wants to be tried at once, although its endpoint's breaker is open.
+SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS seq
+FROM queue WHERE asked AND endpoint_id = ANY(@endpoints::uuid[]) GROUP BY endpoint_id;
 
 -- name: LaneHealth :many
 SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);

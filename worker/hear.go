@@ -138,7 +138,7 @@ func (w *Worker) applyRevisions(ctx context.Context, rows []db.LaneRevsRow, name
 		now := time.Now()
 		for _, ep := range changed {
 			if d, ok := details[ep]; ok {
-				w.dispatch.retarget(ep, revs[ep], w.targetOf(d), now)
+				w.dispatch.retarget(d, revs[ep], w.targetOf(d), now)
 			}
 		}
 	}
@@ -199,15 +199,19 @@ func (d *dispatcher) unread(l *lane) {
 }
 
 // retarget takes over a new configuration; rows are read anew.
-func (d *dispatcher) retarget(ep id.UUID, rev int64, t *target, now time.Time) {
+func (d *dispatcher) retarget(to db.Leased, rev int64, t *target, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.lanes[ep]
+	l := d.lanes[to.Endpoint.ID]
 	if l == nil {
 		return
 	}
 	l.rev = rev
 	d.unread(l)
+	if l.record.epoch != to.Health.Epoch {
+		l.readHealth(to.Health) // all was cleared
+	}
+	d.heed(l, to.Asked, now)
 	l.leaving = false
 	if l.closed = t == nil; l.closed {
 		return

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -21,7 +22,9 @@ type job struct {
 	lane     *lane
 	key      string // order key; empty: unordered
 	replay   bool
+	probes   int16 // those of the attempts that its schedule does not count
 	started  bool
+	probe    bool      // this attempt sees whether the endpoint is well again
 	epoch    id.UUID   // the worker's id when the row was read
 	texts    [2]string // of the event's id and the delivery's, once asked for
 }
@@ -69,6 +72,7 @@ type lane struct {
 	timer     *time.Timer   // armed while the lane waits for a token or for notBefore
 	queued    bool          // in its tenant's queue of runnable lanes
 	counters  delivery.Counters
+	record    record    // what else is kept of the endpoint
 	savedAt   time.Time // when a success was last written to the endpoint's health
 	used      time.Time
 	walkedAt  time.Time // last full read on the ring walk's word
@@ -92,12 +96,9 @@ func newOrdering() *ordering { return &ordering{most: arrivalsChunk, recheck: ma
 
 const arrivalsChunk = 500
 
-// failuresToProbe is the number of consecutive failures after which an endpoint gets one request at a time (DESIGN section 7).
-const failuresToProbe = 10
-
-// limit is how many requests may be in flight: what the endpoint allows, or one while it does nothing but fail.
+// limit is how many requests may be in flight: what the endpoint allows, or one probe while its breaker is not closed.
 func (l *lane) limit() int {
-	if l.counters.ConsecutiveFailures >= failuresToProbe {
+	if l.record.breaker.State != health.Closed {
 		return 1
 	}
 	return l.target.Load().maxInFlight
@@ -105,12 +106,15 @@ func (l *lane) limit() int {
 
 // readAhead is how many rows a lane keeps ready: enough that its slots never wait for a read.
 func (l *lane) readAhead() int {
+	if l.record.breaker.State != health.Closed {
+		return 1
+	}
 	return min(max(2*l.limit(), 8), 200)
 }
 
 // wantsRead reports whether the next pass should read the lane.
 func (l *lane) wantsRead() bool {
-	return !l.closed && !l.reading && (l.dirty || l.more) && len(l.ready) <= l.readAhead()/2
+	return !l.closed && !l.record.resting && !l.reading && (l.dirty || l.more) && len(l.ready) <= l.readAhead()/2
 }
 
 // lowerFloor makes the next read begin at seq or before.

@@ -133,7 +133,7 @@ func (m *queueModel) finish(i int, again bool) {
 	if again {
 		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
 	}
-	if next, _ := m.d.finished(j, decision, delivery.Result{Status: 200}, time.Now()); next != nil {
+	if next, _, _ := m.d.finished(j, end{decision: decision, result: delivery.Result{Status: 200}}, time.Now()); next != nil {
 		m.start(next)
 	}
 }
@@ -252,14 +252,14 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 			"promote": func(*rapid.T) { m.promote(m.one(func(r *row) bool { return !r.ready }, "row")) },
 			"change": func(t *rapid.T) {
 				m.rev++
-				m.d.retarget(rapid.SampledFrom(m.lanes).Draw(t, "lane"), m.rev, &target{maxInFlight: 3}, time.Now())
+				m.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: rapid.SampledFrom(m.lanes).Draw(t, "lane")}}, m.rev, &target{maxInFlight: 3}, time.Now())
 			},
 			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
 			"cancel": func(*rapid.T) {
 				r := m.one(func(r *row) bool { return r.committed && !r.flying }, "row")
 				delete(m.rows, r.seq)
 				m.rev++
-				m.d.retarget(r.lane, m.rev, &target{maxInFlight: 3}, time.Now())
+				m.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: r.lane}}, m.rev, &target{maxInFlight: 3}, time.Now())
 			},
 			"from head": func(*rapid.T) { m.d.fromHead(m.lanes, false) },
 		})

@@ -198,8 +198,13 @@ func (d *dispatcher) plan() (r db.LaneRead, lanes []*lane) {
 			limit = min(limit, 4) // enough that every lane goes on
 		}
 		r.Known = l.beginRead(r.Known)
+		floor := l.floor
+		if asked := l.record.asked; asked != 0 {
+			// The probe that somebody wants, wherever it is in the lane; the next read begins where this one would have.
+			floor, l.lowered, l.record.asked = asked-1, true, 0
+		}
 		r.Endpoints = append(r.Endpoints, l.id)
-		r.Floors = append(r.Floors, l.floor)
+		r.Floors = append(r.Floors, floor)
 		r.Limits = append(r.Limits, int32(limit))
 		lanes = append(lanes, l)
 		if room -= limit; room <= 0 {
@@ -248,7 +253,7 @@ func (d *dispatcher) take(lanes []*lane, read db.LaneRead, rows []db.ReadLanesRo
 			continue
 		}
 		j := &job{
-			seq: row.Seq, gen: row.Gen, attempts: row.Attempts, delivery: row.DeliveryID, eventID: row.EventID, event: e, lane: l, key: row.OrderKey,
+			seq: row.Seq, gen: row.Gen, attempts: row.Attempts, probes: row.Probes, delivery: row.DeliveryID, eventID: row.EventID, event: e, lane: l, key: row.OrderKey,
 			replay: row.Replay, epoch: epoch,
 		}
 		l.rows[row.Seq] = j

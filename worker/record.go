@@ -129,12 +129,19 @@ func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
 	delays := map[id.UUID]int{}
 	for _, r := range batch {
 		rec.Outcomes = append(rec.Outcomes, &r.outcome)
-		if r.health != nil {
-			if i, seen := health[r.health.EndpointID]; seen {
-				rec.Health[i] = *r.health // newer
-			} else {
+		// Results may come in another order than that in which their requests ended.
+		if r.health != nil && r.health.N > r.job.lane.record.saved {
+			i, seen := health[r.health.EndpointID]
+			switch {
+			case !seen:
 				health[r.health.EndpointID] = len(rec.Health)
 				rec.Health = append(rec.Health, *r.health)
+			case r.health.N > rec.Health[i].N:
+				older := rec.Health[i]
+				rec.Health[i] = *r.health
+				rec.Health[i].Merge(older)
+			default:
+				rec.Health[i].Merge(*r.health)
 			}
 		}
 		if wait := r.outcome.Decision.LaneWait; wait > 0 {
@@ -155,6 +162,9 @@ func (w *Worker) recorded(batch []*result, matched db.Recorded) {
 	var next time.Duration = -1
 	for i, r := range batch {
 		jobs[i] = r.job
+		if r.health != nil {
+			r.job.lane.record.saved = max(r.job.lane.record.saved, r.health.N)
+		}
 		late := !matched[r.job.delivery]
 		w.metrics.count(&r.outcome, late)
 		w.logAttempt(r, late)
@@ -244,6 +254,9 @@ func (w *Worker) logAttempt(r *result, late bool) {
 		if r.outcome.Result.Failure != delivery.FailNone {
 			attrs = append(attrs, slog.String("failure", r.outcome.Result.Failure.String()), slog.String("error", a.Error))
 		}
+	}
+	if r.job.probe {
+		attrs = append(attrs, slog.Bool("probe", true))
 	}
 	if late {
 		attrs = append(attrs, slog.Bool("late", true))

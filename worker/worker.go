@@ -17,6 +17,9 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -199,15 +202,32 @@ func (w *Worker) perform(j *job) (next *job) {
 	t := j.lane.target.Load()
 	answer, attempt := w.sender.send(w.sending, j, t)
 	number := int(j.attempts) + 1
-	decision := delivery.Decide(t.policy, number, answer, rand.Float64())
-	attempt.Class = statClass(answer)
+	decision := delivery.Decide(t.policy, number-int(j.probes), answer, rand.Float64())
+	attempt.Class = statClass(answer, decision.Class)
 	r := &result{job: j, outcome: db.Outcome{
 		TenantID: j.lane.tenant, DeliveryID: j.delivery, EventID: j.event.ID, EndpointID: j.lane.id, EventType: j.event.Type, Gen: j.gen,
-		Attempts: int16(number), Decision: decision, Result: answer, Attempt: attempt,
+		Attempts: int16(number), Result: answer, Attempt: attempt,
 	}}
-	next, r.health = w.dispatch.finished(j, decision, answer, time.Now())
+	e := end{decision: decision, result: answer, broken: w.sending.Err() != nil && answer.Failure == delivery.FailReset}
+	if decision.Class != delivery.Success {
+		e.error = lastError(answer, attempt)
+	}
+	next, r.outcome.Decision, r.health = w.dispatch.finished(j, e, time.Now())
+	r.outcome.Probes = j.probes
 	w.results <- r
 	return next
+}
+
+// maxLastExcerpt is how much of an answer's body an endpoint's owner is shown with a notice, in bytes.
+const maxLastExcerpt = 500
+
+// lastError is what the endpoint's owner is told of a failure.
+func lastError(r delivery.Result, a *db.AttemptRecord) db.LastError {
+	e := db.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: clip(string(a.ResponseExcerpt), maxLastExcerpt)}
+	if e.Text == "" {
+		e.Text = "the endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
+	}
+	return e
 }
 
 // The classes of the roll-ups, as the schema numbers them.
@@ -221,16 +241,16 @@ const (
 	statBlocked
 )
 
-func statClass(r delivery.Result) int16 {
+func statClass(r delivery.Result, class delivery.Class) int16 {
 	switch {
+	case class == delivery.Success:
+		return statOK // a conflict that the endpoint takes for delivered is one too
 	case r.Failure == delivery.FailTimeout:
 		return statTimeout
 	case r.Failure == delivery.FailBlocked:
 		return statBlocked
 	case r.Failure != delivery.FailNone, r.Status < 200, r.Status >= 600:
 		return statNetwork
-	case r.Status < 300:
-		return statOK
 	case r.Status < 400:
 		return statRedirect
 	case r.Status < 500:

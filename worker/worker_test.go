@@ -3,6 +3,8 @@ package worker
 import (
 	"testing"
 	"time"
+
+	"posthorn/domain/delivery"
 )
 
 func TestAnEmittedEventArrivesOnceAndIsRecorded(t *testing.T) {
@@ -34,4 +36,18 @@ func TestAnEmittedEventArrivesOnceAndIsRecorded(t *testing.T) {
 	eventually(t, 10*time.Second, "the ledger is folded", func() bool {
 		return h.count("SELECT count(*) FROM books WHERE accepted = 200 AND delivered = 200 AND failed = 0") == 1
 	})
+}
+
+func TestAConflictThatIsTakenForDeliveredCountsAsASuccessInTheRollUps(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		accept bool
+		want   int16
+	}{{409, true, statOK}, {409, false, statClient}, {204, false, statOK}, {302, false, statRedirect}, {500, false, statServer}, {999, false, statNetwork}} {
+		r := delivery.Result{Status: tt.status}
+		if got := statClass(r, delivery.Classify(r, tt.accept)); got != tt.want {
+			t.Errorf("%d (accepted: %v) counts as class %d, want %d", tt.status, tt.accept, got, tt.want)
+		}
+	}
 }

@@ -48,6 +48,9 @@ func (c Counters) After(class Class, r Result, at time.Time) Counters {
 	return c
 }
 
+// Clean reports whether nothing counts against the endpoint.
+func (c Counters) Clean() bool { return c == Counters{LastSuccessAt: c.LastSuccessAt} }
+
 // AfterExhausted adds one delivery that ran out of attempts.
 func (c Counters) AfterExhausted() Counters {
 	c.Exhausted++

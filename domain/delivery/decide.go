@@ -83,6 +83,16 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	return d
 }
 
+// Spared is the decision about an attempt that was a probe of an endpoint that does nothing but fail: what would be tried again,
+// or would have no attempt left, goes back for so long without having used up its schedule. What the answer settles stays settled.
+func (d Decision) Spared(in time.Duration) (Decision, bool) {
+	if d.Status != Retrying && d.Reason != Exhausted {
+		return d, false
+	}
+	d.Status, d.Reason, d.RetryIn = Retrying, None, max(in, d.LaneWait)
+	return d, true
+}
+
 type outcome int
 
 const (

@@ -220,3 +220,39 @@ func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
 		}
 	}
 }
+
+func TestAProbeUsesUpNoSchedule(t *testing.T) {
+	t.Parallel()
+	standard, _ := retry.Named(retry.Default)
+	p := delivery.Policy{Schedule: standard}
+	wait := 2 * time.Minute
+	tests := []struct {
+		name    string
+		attempt int
+		r       delivery.Result
+		spared  bool
+		in      time.Duration
+	}{
+		{"a failure goes back until the next probe", 1, delivery.Result{Status: 500}, true, wait},
+		{"the last attempt of the schedule too", 10, delivery.Result{Failure: delivery.FailConnect}, true, wait},
+		{"what asks for a longer wait gets it", 3, delivery.Result{Status: 503, RetryAfter: time.Hour}, true, time.Hour},
+		{"throttled", 3, delivery.Result{Status: 429}, true, wait},
+		{"delivered", 3, delivery.Result{Status: 200}, false, 0},
+		{"rejected", 3, delivery.Result{Status: 422}, false, 0},
+		{"gone", 3, delivery.Result{Status: 410}, false, 0},
+		{"never sent", 3, delivery.Result{Failure: delivery.FailInternal}, false, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := delivery.Decide(p, tt.attempt, tt.r, 0.5)
+			got, spared := d.Spared(wait)
+			if spared != tt.spared || !spared && got != d {
+				t.Fatalf("got %+v, %v", got, spared)
+			}
+			if spared && (got.Status != delivery.Retrying || got.Reason != delivery.None || got.RetryIn != tt.in || got.Class != d.Class || got.LaneWait != d.LaneWait) {
+				t.Errorf("got %+v of %+v", got, d)
+			}
+		})
+	}
+}

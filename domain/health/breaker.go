@@ -15,6 +15,8 @@ const (
 	FailuresToOpen = 10          // consecutive failures after which the lane stops
 	FirstProbeWait = time.Minute // until the first probe; it doubles with each probe that fails
 	MaxProbeWait   = time.Hour
+	// LongOutage is how long a breaker is open at least before its owner is told that the endpoint is well again.
+	LongOutage = time.Hour
 	// ProbeLost is how long a probe may stay without a result before another may go: more than the longest time-out of an
 	// endpoint (30 s) and the recorder together, so that only a worker that died leaves one behind.
 	ProbeLost = 2 * time.Minute
@@ -121,4 +123,20 @@ func (b Breaker) GiveBack(now time.Time) Breaker {
 		b.State, b.NextProbeAt = Open, now
 	}
 	return b
+}
+
+// Asked is the breaker after somebody asked for a request now: where it is open, a probe may go at once.
+func (b Breaker) Asked(now time.Time) Breaker {
+	if b.State == Open {
+		b.NextProbeAt = now
+	}
+	return b
+}
+
+// At is how an open breaker looks to who does not serve the lane: once the next probe is due, it is on its way.
+func (b Breaker) At(now time.Time) State {
+	if b.State == Open && b.MayProbe(now) {
+		return HalfOpen
+	}
+	return b.State
 }

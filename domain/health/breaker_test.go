@@ -204,3 +204,30 @@ func TestBreakerStatesHaveTheirWords(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoAsksForARequestGetsAProbeAtOnceAndNoSecond(t *testing.T) {
+	t.Parallel()
+	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Hour), Probes: 7}
+	if open.MayProbe(after(time.Minute)) || !open.Asked(after(time.Minute)).MayProbe(after(time.Minute)) {
+		t.Error("an open breaker does not probe when somebody asks")
+	}
+	if b := halfOpen(3); b.Asked(after(time.Second)) != b {
+		t.Error("a probe that is under way is not the only one")
+	}
+	if b := (health.Breaker{}); b.Asked(noon) != b {
+		t.Error("a closed breaker changed")
+	}
+}
+
+func TestAnOpenBreakerLooksHalfOpenOnceItsProbeIsDue(t *testing.T) {
+	t.Parallel()
+	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Minute)}
+	for at, want := range map[time.Duration]health.State{time.Second: health.Open, time.Minute: health.HalfOpen, time.Hour: health.HalfOpen} {
+		if got := open.At(after(at)); got != want {
+			t.Errorf("after %v it is %s, want %s", at, got, want)
+		}
+	}
+	if got := (health.Breaker{}).At(noon); got != health.Closed {
+		t.Errorf("a closed breaker looks %s", got)
+	}
+}

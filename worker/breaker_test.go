@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+)
+
+var (
+	failed  = end{decision: delivery.Decision{Status: delivery.Retrying, Class: delivery.Unhealthy, RetryIn: time.Hour}, result: delivery.Result{Status: 500}}
+	success = end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}
+)
+
+// open is a lane whose breaker has just opened, and what was saved last.
+func (b *bench) open(t *testing.T, at time.Time) (*lane, *db.HealthChange) {
+	t.Helper()
+	l := b.lane(db.NewID(), 5, 100)
+	b.d.kick()
+	var change *db.HealthChange
+	for done := 0; done < len(b.started); done++ {
+		var next *job
+		next, _, change = b.d.finished(b.started[done], failed, at)
+		b.d.settled([]*job{b.started[done]})
+		if next != nil {
+			b.started = append(b.started, next)
+		}
+		if change == nil || change.Counters.ConsecutiveFailures != done+1 || change.N != int64(done+1) {
+			t.Fatalf("failure %d is not to be saved: %+v", done+1, change)
+		}
+	}
+	return l, change
+}
+
+func TestAnOpenBreakerSendsAndKeepsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	now := time.Now()
+	l, saved := b.open(t, now)
+	// Five more were under way when the tenth failed.
+	if n := len(b.started); n != 14 {
+		t.Errorf("%d requests to an endpoint that does nothing but fail, want 10 and the 4 that were under way", n)
+	}
+	if saved.Breaker.State != health.Open || !saved.Breaker.NextProbeAt.Equal(now.Add(health.FirstProbeWait)) {
+		t.Errorf("saved: %+v", saved.Breaker)
+	}
+	if len(l.ready) != 0 || len(l.rows) != 0 || b.d.rows != 0 || l.wantsRead() {
+		t.Errorf("%d rows are read ahead and %d counted for an endpoint that gets nothing now", len(l.ready), b.d.rows)
+	}
+	b.refill(l, 5) // whatever brings rows
+	b.d.kick()
+	if n := len(b.started); n != 14 {
+		t.Errorf("%d requests before a probe was due", n-14)
+	}
+}
+
+// probing is a lane whose probe is due, with rows ready.
+func (b *bench) probing(t *testing.T) *lane {
+	t.Helper()
+	l, _ := b.open(t, time.Now().Add(-time.Hour))
+	b.d.mu.Lock()
+	b.d.rest(l, time.Now())
+	due := l.wantsRead() && l.readAhead() == 1
+	b.d.mu.Unlock()
+	if !due {
+		t.Fatal("the lane is not read for its probe")
+	}
+	b.started = nil
+	b.refill(l, 3)
+	b.d.kick()
+	if len(b.started) != 1 || !b.started[0].probe || l.record.breaker.State != health.HalfOpen || l.wantsRead() {
+		t.Fatalf("%d requests, want one probe; the breaker is %s", len(b.started), l.record.breaker.State)
+	}
+	return l
+}
+
+func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	l := b.probing(t)
+	now := time.Now()
+	next, decision, change := b.d.finished(b.started[0], failed, now)
+	if next != nil || decision.Status != delivery.Retrying || decision.RetryIn != 2*time.Minute+afterProbe || b.started[0].probes != 1 {
+		t.Errorf("then %v, %+v, %d probes", next, decision, b.started[0].probes)
+	}
+	if change == nil || change.Breaker.State != health.Open || change.Breaker.Probes != 1 || !change.Breaker.NextProbeAt.Equal(now.Add(2*time.Minute)) {
+		t.Errorf("saved: %+v", change)
+	}
+	if !l.record.resting || len(l.ready) != 0 {
+		t.Error("the lane does not rest")
+	}
+	// Of a delivery whose schedule is at its end the probe counts nothing either.
+	if change.Counters.Exhausted != 0 {
+		t.Error("a probe exhausted a delivery")
+	}
+}
+
+func TestAProbeThatSucceedsOpensTheLane(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	l := b.probing(t)
+	next, decision, change := b.d.finished(b.started[0], success, time.Now())
+	if next == nil || decision.Status != delivery.Delivered || change == nil || change.Breaker != (health.Breaker{}) || change.OutageFrom.IsZero() {
+		t.Errorf("%+v, %+v", decision, change)
+	}
+	if !l.wantsRead() || l.readAhead() != 10 {
+		t.Fatal("the backlog is not read")
+	}
+	b.refill(l, 10)
+	b.d.kick()
+	if l.inFlight != 5 {
+		t.Errorf("%d requests under way after the probe, want the endpoint's 5", l.inFlight)
+	}
+}
+
+func TestAProbeThatThisWorkerBreaksOffIsGivenBack(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	l := b.probing(t)
+	broken := failed
+	broken.result, broken.broken = delivery.Result{Failure: delivery.FailReset}, true
+	before := l.counters
+	_, decision, change := b.d.finished(b.started[0], broken, time.Now())
+	if decision.Status != delivery.Retrying || b.started[0].probes != 1 || change != nil || l.counters != before {
+		t.Errorf("%+v, %+v, %+v", decision, change, l.counters)
+	}
+	if l.record.breaker.Probes != 0 || !l.record.breaker.MayProbe(time.Now()) || !l.wantsRead() {
+		t.Errorf("the next probe waits: %+v", l.record.breaker)
+	}
+}
+
+func TestWhoAsksWhileAProbeIsUnderWayGetsTheNext(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	l := b.probing(t)
+	b.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: l.id}, Asked: 77}, 2, &target{maxInFlight: 5}, time.Now())
+	if l.wantsRead() {
+		t.Error("a second probe is read while one is under way")
+	}
+	b.d.finished(b.started[0], failed, time.Now())
+	if !l.wantsRead() || l.record.asked != 77 {
+		t.Fatal("what was asked for waits for the next probe")
+	}
+	read, lanes := b.d.plan()
+	if len(lanes) != 1 || read.Floors[0] != 76 || read.Limits[0] != 1 {
+		t.Fatalf("read: %+v", read)
+	}
+	b.d.take(lanes, read, []db.ReadLanesRow{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, nil, nil, 500, db.NewID())
+	if l.floor >= 76 || !l.dirty {
+		t.Errorf("the rows before it are passed over: floor %d", l.floor)
+	}
+}
+
+func TestAnOlderChangeOverwritesNoNewer(t *testing.T) {
+	t.Parallel()
+	l := &lane{}
+	ep := db.NewID()
+	change := func(n int64, failures int, text string) *result {
+		return &result{job: &job{lane: l}, health: &db.HealthChange{
+			EndpointID: ep, N: n, Counters: delivery.Counters{ConsecutiveFailures: failures}, LastError: db.LastError{Text: text},
+		}}
+	}
+	rec := recordOf(db.NewID(), []*result{change(2, 2, "b"), change(3, 0, ""), change(1, 1, "a")}, false)
+	if len(rec.Health) != 1 || rec.Health[0].N != 3 || rec.Health[0].Counters.ConsecutiveFailures != 0 || rec.Health[0].LastError.Text != "b" {
+		t.Errorf("%+v", rec.Health)
+	}
+	l.record.saved = 3
+	if rec := recordOf(db.NewID(), []*result{change(2, 2, "b")}, false); len(rec.Health) != 0 {
+		t.Errorf("%+v", rec.Health)
+	}
+}

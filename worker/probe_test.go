@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+)
+
+// openBreaker has an endpoint's breaker be open, its next probe due in so long, as its lane's owner reads it.
+func (h *house) openBreaker(tenant, ep id.UUID, due time.Duration) {
+	h.t.Helper()
+	h.exec(`INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at,
+			breaker_state, opened_at, next_probe_at)
+		VALUES ($1, $2, 12, now() - interval '2 hours', now() - interval '2 hours', now() - interval '1 minute', 1, now() - interval '2 hours',
+			now() + $3::bigint * interval '1 microsecond')
+		ON CONFLICT (endpoint_id) DO UPDATE SET breaker_state = 1, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at,
+			consecutive_failures = greatest(h.consecutive_failures, 12), epoch = h.epoch + 1`, ep, tenant, due.Microseconds())
+	h.exec("UPDATE lanes SET rev = rev + 1 WHERE endpoint_id = $1", ep)
+}
+
+// resting waits until a worker has the lane and leaves it alone.
+func (h *house) resting(w *Worker, ep id.UUID) {
+	h.t.Helper()
+	eventually(h.t, 5*time.Second, "the lane rests", func() bool {
+		w.dispatch.mu.Lock()
+		defer w.dispatch.mu.Unlock()
+		l := w.dispatch.lanes[ep]
+		return l != nil && l.record.resting && l.inFlight == 0 && len(l.rows) == len(l.done)
+	})
+}
+
+func TestANewOwnerReadsItsBreakerBackAndAProbeLetsTheBacklogThrough(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, nil)
+	h.openBreaker(tenant, ep, time.Hour)
+	h.emitN(tenant, 40)
+	w, _ := h.worker(true)
+	h.resting(w, ep)
+	if n := len(r.seen()); n != 0 {
+		t.Errorf("%d requests although no probe was due", n)
+	}
+	h.openBreaker(tenant, ep, time.Second) // and the alarm rings
+	h.settled(15*time.Second, delivery.Delivered, 40)
+	if n := h.count(`SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND breaker_state = 0 AND opened_at IS NULL
+		AND consecutive_failures = 0 AND outage_from IS NOT NULL`, ep); n != 1 {
+		t.Error("the breaker is not on record as closed after a long outage")
+	}
+	h.balanced()
+}
+
+func TestProbesUseUpNoScheduleAndEveryRequestCounts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return 200
+		}
+		return 500
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy = "quick" })
+	h.openBreaker(tenant, ep, 0)
+	dlv := h.deliveryOf(h.emitN(tenant, 1)[0])
+	h.exec("UPDATE queue SET attempts = 2 WHERE delivery_id = $1", dlv) // its last attempt
+	w, _ := h.worker(true)
+	eventually(t, 10*time.Second, "a probe failed", func() bool {
+		return h.count("SELECT count(*) FROM queue WHERE state = 1 AND attempts = 3 AND probes = 1 AND due_at > now() + interval '1 minute'") == 1
+	})
+	if status, _, attempts := h.state(dlv); status != delivery.Retrying || attempts != 3 {
+		t.Errorf("%s after %d attempts, want retrying after 3", status, attempts)
+	}
+	if n := h.count("SELECT count(*) FROM endpoint_health WHERE probes = 1 AND consecutive_failures = 13 AND exhausted = 0 AND last_status = 500 AND next_probe_at > now() + interval '1 minute'"); n != 1 {
+		t.Error("the failed probe is not on record")
+	}
+	well.Store(true)
+	h.openBreaker(tenant, ep, 0)
+	h.followed(w, ep)
+	h.as(tenant, func(q *db.Queries) error {
+		_, _, err := q.RetryNow(t.Context(), tenant, dlv)
+		return err
+	})
+	h.settled(10*time.Second, delivery.Delivered, 1)
+	seen := r.seen()
+	if len(seen) != 2 || seen[0].attempt != "3" || seen[1].attempt != "4" {
+		t.Errorf("%d requests, want the 3rd and the 4th attempt", len(seen))
+	}
+	if n := h.count("SELECT count(*) FROM attempts WHERE number IN (3, 4) AND NOT late"); n != 2 {
+		t.Errorf("%d attempts are on record under their numbers, want 2", n)
+	}
+	h.balanced()
+}
+
+func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return 200
+		}
+		return 503
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, nil)
+	h.openBreaker(tenant, ep, time.Hour)
+	events := h.emitN(tenant, 30)
+	w, _ := h.worker(true)
+	h.resting(w, ep)
+	press := func(n int) (changes int) {
+		for range 2 {
+			h.as(tenant, func(q *db.Queries) error {
+				_, changed, err := q.RetryNow(t.Context(), tenant, h.deliveryOf(events[n]))
+				if changed {
+					changes++
+				}
+				return err
+			})
+		}
+		return changes
+	}
+	if n := press(17); n != 1 {
+		t.Errorf("two people who press at once change %d times", n)
+	}
+	eventually(t, 10*time.Second, "the probe has failed", func() bool { return h.count("SELECT count(*) FROM queue WHERE state = 1") == 1 })
+	if got := ns(r.seen()); len(got) != 1 || got[0] != 17 {
+		t.Fatalf("events %v were sent, want the one that somebody wanted", got)
+	}
+	h.resting(w, ep)
+	well.Store(true)
+	press(23)
+	h.settled(15*time.Second, delivery.Delivered, 29) // and the first goes back until its time
+	if got := ns(r.seen()); got[1] != 23 {
+		t.Errorf("then event %d was sent, want 23", got[1])
+	}
+	h.balanced()
+}
+
+func TestTwoWorkersSendOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		time.Sleep(20 * time.Millisecond)
+		if well.Load() {
+			return 200
+		}
+		return 500
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
+	h.openBreaker(tenant, ep, 0)
+	var items []emit.Item
+	for i := range 60 {
+		items = append(items, item("order.completed", "", i))
+	}
+	h.emit(tenant, items...)
+	first, stopFirst := h.worker(true)
+	second, _ := h.worker(false)
+	probes := func() int { return h.count("SELECT coalesce(sum(probes), 0) FROM queue") }
+	for round := 1; round <= 6; round++ {
+		eventually(t, 10*time.Second, "another probe has failed", func() bool { return probes() >= round })
+		switch round {
+		case 3:
+			// The lane changes hands between two probes.
+			first.dispatch.mu.Lock()
+			if l := first.dispatch.lanes[ep]; l != nil {
+				first.dispatch.shut(l)
+			}
+			first.dispatch.mu.Unlock()
+		case 5:
+			stopFirst()
+		}
+		h.openBreaker(tenant, ep, 0)
+		second.dispatch.wake([]id.UUID{ep})
+	}
+	r.mu.Lock()
+	if r.most != 1 {
+		t.Errorf("%d probes at once", r.most)
+	}
+	r.mu.Unlock()
+	if n := h.count("SELECT count(*) FROM endpoint_health WHERE breaker_state = $1", int16(health.Open)); n != 1 {
+		t.Error("the breaker is not open")
+	}
+	well.Store(true)
+	h.exec("UPDATE queue SET due_at = now() WHERE state = 1")
+	h.openBreaker(tenant, ep, 0)
+	h.settled(20*time.Second, delivery.Delivered, 60)
+	h.balanced()
+}
