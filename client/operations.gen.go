@@ -17,6 +17,7 @@ const (
 	AuditEntryActorKindKey      AuditEntryActorKind = "key"
 	AuditEntryActorKindMember   AuditEntryActorKind = "member"
 	AuditEntryActorKindOperator AuditEntryActorKind = "operator"
+	AuditEntryActorKindPortal   AuditEntryActorKind = "portal"
 	AuditEntryActorKindSystem   AuditEntryActorKind = "system"
 )
 
@@ -30,6 +31,8 @@ func (e AuditEntryActorKind) Valid() bool {
 	case AuditEntryActorKindMember:
 		return true
 	case AuditEntryActorKindOperator:
+		return true
+	case AuditEntryActorKindPortal:
 		return true
 	case AuditEntryActorKindSystem:
 		return true

@@ -18,12 +18,13 @@ import (
 	"posthorn/domain/id"
 )
 
-// The roles that a transaction may take; see the first migration.
+// The roles that a transaction may take; see the first migration, and for posthorn_account the fifth.
 const (
 	roleTenant  = "posthorn_tenant"
 	roleIngest  = "posthorn_ingest"
 	roleWorker  = "posthorn_worker"
 	roleConsole = "posthorn_console"
+	roleAccount = "posthorn_account"
 )
 
 // DB is a pool of connections to one Posthorn database.

@@ -80,6 +80,9 @@ func IsUnavailable(err error) bool {
 	return e != nil && e.Kind == fault.Unavailable
 }
 
+// IsMissing reports whether a query found no row, within its transaction or after it.
+func IsMissing(err error) bool { return isNoRows(err) || isNotFound(err) }
+
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
 func isNotFound(err error) bool {

@@ -28,6 +28,12 @@ type APIKey struct {
 	LastUsedAt *time.Time
 }
 
+type AccountLimit struct {
+	Key   []byte
+	N     int32
+	Until time.Time
+}
+
 type Attempt struct {
 	TenantID        id.UUID
 	CreatedAt       time.Time
@@ -259,6 +265,17 @@ type IdempotencyKey struct {
 	ExpiresAt  time.Time
 }
 
+type Invitation struct {
+	TenantID  id.UUID
+	ID        id.UUID
+	Email     string
+	Role      string
+	Hash      []byte
+	InvitedBy string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
 type Lane struct {
 	EndpointID id.UUID
 	TenantID   id.UUID
@@ -310,6 +327,14 @@ type Mailbox struct {
 	Sealed []byte
 }
 
+type Membership struct {
+	TenantID  id.UUID
+	PersonID  id.UUID
+	ID        id.UUID
+	Role      string
+	CreatedAt time.Time
+}
+
 type NoticePreference struct {
 	TenantID  id.UUID
 	Recipient string
@@ -330,9 +355,40 @@ type NoticeRow struct {
 	RelayedAt  *time.Time
 }
 
+type OneTimeLink struct {
+	Hash       []byte
+	Purpose    string
+	PersonID   *id.UUID
+	OperatorID *id.UUID
+	Email      string
+	Data       json.RawMessage
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+}
+
 type Operator struct {
 	ID         id.UUID
 	Email      string
+	CreatedAt  time.Time
+	DisabledAt *time.Time
+	Name       string
+	Password   *string
+	PasswordAt *time.Time
+	Totp       []byte
+	TotpAt     *time.Time
+	TotpStep   int64
+}
+
+type Person struct {
+	ID         id.UUID
+	Email      string
+	Name       string
+	Password   string
+	PasswordAt time.Time
+	Totp       []byte
+	TotpAt     *time.Time
+	TotpStep   int64
+	LastTenant *id.UUID
 	CreatedAt  time.Time
 	DisabledAt *time.Time
 }
@@ -340,6 +396,23 @@ type Operator struct {
 type PlatformRow struct {
 	ID       bool
 	Settings json.RawMessage
+}
+
+type PortalLink struct {
+	TenantID       id.UUID
+	ID             id.UUID
+	Hash           []byte
+	Role           string
+	Brand          string
+	Accent         string
+	ReturnURL      string
+	AllowSecrets   bool
+	SessionSeconds int32
+	CreatedBy      string
+	CreatedAt      time.Time
+	OpenUntil      time.Time
+	OpenedAt       *time.Time
+	RevokedAt      *time.Time
 }
 
 type Queue struct {
@@ -358,9 +431,31 @@ type Queue struct {
 	Asked      bool
 }
 
+type RecoveryCode struct {
+	OwnerID id.UUID
+	Hash    []byte
+}
+
 type Revision struct {
 	Name string
 	N    int64
+}
+
+type Session struct {
+	ID         id.UUID
+	Hash       []byte
+	Kind       string
+	PersonID   *id.UUID
+	OperatorID *id.UUID
+	LinkID     *id.UUID
+	Pending    bool
+	Data       json.RawMessage
+	Address    string
+	Agent      string
+	CreatedAt  time.Time
+	FreshAt    time.Time
+	SeenAt     time.Time
+	ExpiresAt  time.Time
 }
 
 type Tenant struct {

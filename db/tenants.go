@@ -14,11 +14,14 @@ type NewTenant struct {
 	RetentionDays int // 0: 90
 }
 
+// defaultRetention is how many days a tenant's data is kept unless somebody says otherwise.
+const defaultRetention = 90
+
 // CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
 // stored nowhere.
 func (d *DB) CreateTenant(ctx context.Context, t NewTenant, by Author) (tenant Tenant, text string, err error) {
 	if t.RetentionDays == 0 {
-		t.RetentionDays = 90
+		t.RetentionDays = defaultRetention
 	}
 	u := NewID()
 	tenant = Tenant{

@@ -1,16 +1,65 @@
 package handlers
 
 import (
+	"time"
+
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
-// Actor is who calls, and from where.
+// Actor is who calls, and from where. A key acts through the API; everybody else through pages, where Session says whose
+// they are: a person, an operator, or somebody who came by a portal link.
 type Actor struct {
-	Key       id.UUID // the API key
+	Key       id.UUID // the API key; zero on pages
 	Tenant    id.UUID // the tenant acted in; zero on routes that act in none
 	Scopes    access.Scopes
 	Platform  bool   // a platform key, which may act for any tenant
 	Address   string // where the connection comes from, without the port
 	RequestID string
+
+	Session    *Session    // nil for keys, and for who is not signed in
+	Person     Person      // zero for operators and portal links
+	Operator   Person      // zero but in the console
+	Portal     *Portal     // nil but behind a portal link
+	Member     id.UUID     // the person's membership in Tenant; zero where there is none
+	Role       access.Role // in Tenant
+	TenantName string
 }
+
+// Person is who is signed in.
+type Person struct {
+	ID    id.UUID
+	Name  string
+	Email string
+	TOTP  bool // has a second factor
+}
+
+// Portal is the link by which somebody came into a tenant's dashboard.
+type Portal struct {
+	ID           id.UUID
+	Brand        string // empty: Posthorn's own
+	Accent       string // a colour as #rrggbb, or empty
+	ReturnURL    string // where "back" leads, or empty
+	AllowSecrets bool
+}
+
+// Session is the browser's session.
+type Session struct {
+	ID      id.UUID
+	Kind    account.Kind
+	Pending bool // the second factor is still to come; such a session opens no page but that one
+	Fresh   bool // who this is was proven just now
+}
+
+// May reports whether the actor of a page may do an action in its tenant. What shows secrets is closed to portal links
+// that were not made for it, and members, ownership and the tenant's end are closed to all of them.
+func (a *Actor) May(action access.Action) bool {
+	if a.Portal != nil {
+		return a.Role.MayByPortal(action, a.Portal.AllowSecrets)
+	}
+	return a.Role.May(action)
+}
+
+// lastSeenEvery is how often a session's last use is written down.
+const lastSeenEvery = time.Minute

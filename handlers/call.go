@@ -22,8 +22,10 @@ type Call struct {
 	*gin.Context
 	Actor Actor
 
-	ctx     context.Context
-	maxBody int64
+	kit       *Kit
+	ctx       context.Context
+	maxBody   int64
+	suspended bool // the tenant may only read
 }
 
 // Ctx is the request's context; it ends with the request, or when the route's time is over.
@@ -118,7 +120,20 @@ func (c *Call) AnswerNothing() error {
 
 // Author is the caller, for the audit log.
 func (c *Call) Author() db.Author {
-	return db.Author{Kind: "key", ID: id.Key.Format(c.Actor.Key), Address: c.Actor.Address}
+	by := db.Author{Address: c.Actor.Address}
+	switch a := &c.Actor; {
+	case a.Portal != nil:
+		by.Kind, by.ID = "portal", id.PortalLink.Format(a.Portal.ID)
+	case !a.Operator.ID.IsZero():
+		by.Kind, by.ID = "operator", id.Operator.Format(a.Operator.ID)
+	case !a.Member.IsZero():
+		by.Kind, by.ID = "member", id.Member.Format(a.Member)
+	case !a.Person.ID.IsZero():
+		by.Kind, by.ID = "member", id.Person.Format(a.Person.ID)
+	default:
+		by.Kind, by.ID = "key", id.Key.Format(a.Key)
+	}
+	return by
 }
 
 // Audit writes what the caller did in its tenant, in the transaction that does it. object is the id as people see it;

@@ -92,6 +92,13 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	} else if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
 	}
+	if _, mounted := c.Get(callKey); !mounted {
+		c.Set(callKey, &Call{Context: c, kit: k, ctx: c.Request.Context()})
+	}
+	if isPage(c.Request) {
+		k.failPage(c, e, status)
+		return
+	}
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="posthorn"`)
 	}

@@ -23,6 +23,10 @@ type Config struct {
 	Log           *slog.Logger
 	Now           func() time.Time
 	KeyRate       Rate // of requests with one key; zero fields: 10,000 a second, burst twice the rate
+	// What pages need; a kit that mounts none needs none of it.
+	Sessions       *Sessions
+	BaseURL        string   // the public URL: its origin may send forms
+	FrameAncestors []string // origins that may show a portal within their pages
 }
 
 // Kit mounts routes and answers for what goes wrong before and behind their handlers.
@@ -30,11 +34,25 @@ type Kit struct {
 	auth  *Authenticator
 	log   *slog.Logger
 	limit *limiter
+
+	sessions  *Sessions
+	cross     *http.CrossOriginProtection
+	ancestors []string
+	https     bool
 }
 
 // New makes a kit.
 func New(c Config) *Kit {
-	return &Kit{auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now)}
+	k := &Kit{
+		auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
+		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, https: strings.HasPrefix(c.BaseURL, "https://"),
+	}
+	if c.BaseURL != "" {
+		if err := k.cross.AddTrustedOrigin(c.BaseURL); err != nil {
+			c.Log.Warn("the base URL is no origin; forms are compared with the Host header alone", "error", err)
+		}
+	}
+	return k
 }
 
 // NewEngine makes a router that trusts no proxy, redirects nothing, names every request, survives panics, and answers
@@ -46,10 +64,23 @@ func (k *Kit) NewEngine() *gin.Engine {
 	e.RedirectTrailingSlash = false
 	e.RedirectFixedPath = false
 	e.HandleMethodNotAllowed = true
-	e.Use(nameRequest, secure, k.recover)
+	e.Use(nameRequest, k.secure, k.recover, k.refuseCrossOrigin)
 	e.NoRoute(func(c *gin.Context) { k.stranger(c, errNoRoute) })
 	e.NoMethod(func(c *gin.Context) { k.stranger(c, errNoMethod) })
 	return e
+}
+
+var errCrossOrigin = fault.New(fault.Forbidden, "cross_origin", "This form was sent from another site. Open the page here and send it from there.")
+
+// refuseCrossOrigin refuses what another site makes a browser send: browsers add their cookies to it. The API knows no
+// cookies, so that its callers may sit anywhere.
+func (k *Kit) refuseCrossOrigin(c *gin.Context) {
+	if strings.HasPrefix(c.Request.URL.Path, "/api/") {
+		return
+	}
+	if err := k.cross.Check(c.Request); err != nil {
+		k.Fail(c, errCrossOrigin)
+	}
 }
 
 var (
@@ -67,8 +98,11 @@ func (k *Kit) stranger(c *gin.Context, err error) {
 
 // secure sets the headers of an API's answers: nothing of them is to be cached, sniffed, framed or run. With those of
 // the request id, the limits and the content type an answer has eight, what a small map holds without growing.
-func secure(c *gin.Context) {
+func (k *Kit) secure(c *gin.Context) {
 	h := c.Writer.Header()
+	if k.https {
+		h["Strict-Transport-Security"] = oneYear
+	}
 	h["X-Content-Type-Options"] = nosniff
 	h["Cache-Control"] = noStore
 	h["Content-Security-Policy"] = noContent
@@ -77,6 +111,7 @@ func secure(c *gin.Context) {
 var (
 	nosniff   = []string{"nosniff"}
 	noStore   = []string{"no-store"}
+	oneYear   = []string{"max-age=31536000"}
 	noContent = []string{"default-src 'none'; frame-ancestors 'none'"}
 )
 
@@ -109,24 +144,32 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		r.Timeout = DefaultTimeout
 	}
 	return func(c *gin.Context) {
-		call := &Call{Context: c, ctx: c.Request.Context(), maxBody: r.MaxBody}
+		call := &Call{Context: c, kit: k, ctx: c.Request.Context(), maxBody: r.MaxBody}
+		c.Set(callKey, call)
 		if r.Timeout > 0 {
 			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)
 			defer cancel()
 			call.ctx = ctx
 		}
 		call.Actor.Address, call.Actor.RequestID = address(c.Request.RemoteAddr), RequestID(c)
-		if !r.Access.Public {
-			err := k.admit(call, r.Access)
-			if err != nil {
-				k.Fail(c, err)
-				return
-			}
+		if err := k.letIn(call, r.Access); err != nil {
+			k.Fail(c, err)
+			return
 		}
 		if err := r.Handler(call); err != nil {
 			k.Fail(c, err)
 		}
 	}
+}
+
+func (k *Kit) letIn(c *Call, a Access) error {
+	switch {
+	case a.Public:
+		return nil
+	case a.page():
+		return k.admitPage(c, a)
+	}
+	return k.admit(c, a)
 }
 
 func address(remote string) string {

@@ -21,13 +21,22 @@ type Route struct {
 // Handler answers a call. What it returns as an error has not been written yet: the kit turns it into a problem.
 type Handler func(*Call) error
 
-// Access is who may call a route.
+// Access is who may call a route. A route of the API has a Scope or nothing, Tenant or Platform; a page has Session or
+// Operator; Public is for both.
 type Access struct {
 	Scope    access.Scope // what the key must carry; empty: any key
 	Tenant   bool         // acts within one tenant: the key's own, or for a platform key the one that the path names
 	Platform bool         // platform keys alone
 	Public   bool         // everybody, without a key
+
+	Session  bool          // whoever is signed in; where the path names a tenant, its members alone, and portal links into it
+	Action   access.Action // what the role in that tenant must allow; empty: any role
+	Fresh    bool          // who has just proven who they are: what changes the proof itself
+	Operator bool          // operators alone
 }
+
+// page reports whether people's browsers call the route.
+func (a Access) page() bool { return a.Session || a.Operator }
 
 // TenantParam is the path parameter by which a platform key names the tenant.
 const TenantParam = "tenant_id"

@@ -41,6 +41,7 @@ type Config struct {
 	ResendURL         string        `env:"POSTHORN_RESEND_URL" help:"where the API of resend is"`
 	SMTPURL           Secret        `env:"POSTHORN_SMTP_URL" help:"smtp://user:password@host:587, or smtps://"` // may hold a password
 	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
+	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
 	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
@@ -237,6 +238,12 @@ func (c *Config) checkRest(wrong complain) {
 	default:
 		wrong("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
 	}
+	for _, origin := range c.frameAncestors() {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+u.Host || strings.ContainsAny(origin, "'; ") {
+			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
+		}
+	}
 	if c.LogFormat != "" && c.LogFormat != "json" && c.LogFormat != "text" {
 		wrong("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)
 	}
@@ -246,6 +253,11 @@ func (c *Config) checkRest(wrong complain) {
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
 		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
 	}
+}
+
+// frameAncestors lists the origins of FrameAncestors.
+func (c *Config) frameAncestors() []string {
+	return strings.FieldsFunc(c.FrameAncestors, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // embedded reports whether Posthorn runs a PostgreSQL of its own.

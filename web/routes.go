@@ -12,6 +12,8 @@ import (
 	"posthorn/db/seal"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
+	"posthorn/handlers/auth"
+	"posthorn/handlers/dashboard"
 	"posthorn/static"
 )
 
@@ -24,19 +26,24 @@ const (
 
 // newRouter is the handler of the public address. Its routes are table's and no others.
 func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
-	auth := handlers.NewAuthenticator(general, p.Log, time.Now)
-	p.keys = p.run("key watch", auth.Run)
-	kit := handlers.New(handlers.Config{Authenticator: auth, Log: p.Log, Now: time.Now})
+	keys := handlers.NewAuthenticator(general, p.Log, time.Now)
+	p.keys = p.run("key watch", keys.Run)
+	kit := handlers.New(handlers.Config{
+		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), BaseURL: p.URL(),
+		FrameAncestors: p.Config.frameAncestors(),
+	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
 	kit.Mount(engine, table(p.ready, api.Deps{
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, Log: p.Log, Now: time.Now,
-	}))
+	}, auth.Deps{
+		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsLogged: p.Config.Mail == "console", Log: p.Log, Now: time.Now,
+	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now}))
 	return engine
 }
 
 // table is every route of the public address: what is not in it can't be reached.
-func table(ready *readiness, deps api.Deps) []handlers.Route {
+func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.Deps) []handlers.Route {
 	open := handlers.Access{Public: true}
 	routes := []handlers.Route{
 		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
@@ -44,7 +51,7 @@ func table(ready *readiness, deps api.Deps) []handlers.Route {
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	return slices.Concat(routes, lookRoutes(), api.Routes(deps))
+	return slices.Concat(routes, lookRoutes(), auth.Routes(accounts), dashboard.Routes(pages), api.Routes(deps))
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

@@ -18,6 +18,8 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/handlers/api"
+	"posthorn/handlers/auth"
+	"posthorn/handlers/dashboard"
 )
 
 // program is a Posthorn in the test's process, closed with the test.
@@ -44,25 +46,31 @@ func program(t *testing.T, environ []string, parts Parts) *Program {
 	return p
 }
 
-func TestNothingIsReachableWithoutAKeyButHealthAndTheLook(t *testing.T) {
+func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) {
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
+	for _, path := range []string{"/", "/sign-in", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email"} {
+		open[path] = true
+	}
 	for _, r := range lookRoutes() {
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(&readiness{}, api.Deps{}) {
+	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now}, dashboard.Deps{}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)
 		}
 		seen[name] = true
-		public := open[r.Path]
-		if r.Access.Public != public {
+		if r.Access.Public != open[r.Path] {
 			t.Errorf("%s: public %t", name, r.Access.Public)
 		}
-		if !public && !strings.HasPrefix(r.Path, "/api/v1/") {
-			t.Errorf("%s is outside the API", name)
+		ofAPI, page := strings.HasPrefix(r.Path, "/api/v1/"), r.Access.Session || r.Access.Operator
+		if !r.Access.Public && ofAPI == page {
+			t.Errorf("%s: of the API %t, asks for a session %t", name, ofAPI, page)
+		}
+		if inTenant := strings.HasPrefix(r.Path, dashboard.Root); inTenant && (!r.Access.Session || r.Access.Action == "") {
+			t.Errorf("%s does not say what the role must allow", name)
 		}
 	}
 	if len(seen) < 20 {
@@ -73,7 +81,7 @@ func TestNothingIsReachableWithoutAKeyButHealthAndTheLook(t *testing.T) {
 func TestPathsThatNoRouteNamesAre404AndOneLabel(t *testing.T) {
 	t.Parallel()
 	p := program(t, newDatabase(t), Parts{Web: true})
-	for _, path := range []string{"/", "/metrics", "/debug/pprof/", "/api/v1/../../metrics", "/API/v1/events", "/healthz/", "/" + strings.Repeat("a", 500)} {
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/api/v1/../../metrics", "/API/v1/events", "/healthz/", "/" + strings.Repeat("a", 500)} {
 		if status, body := fetch(t, p.URL()+path, ""); status != http.StatusNotFound || !strings.Contains(body, `"no_such_path"`) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
@@ -87,7 +95,7 @@ func TestPathsThatNoRouteNamesAre404AndOneLabel(t *testing.T) {
 		_ = res.Body.Close()
 	}
 	_, metrics := fetch(t, p.MetricsURL(), "")
-	if !strings.Contains(metrics, `posthorn_http_requests_total{method="other",route="unmatched",status="404"} 7`) ||
+	if !strings.Contains(metrics, `posthorn_http_requests_total{method="other",route="unmatched",status="404"} 6`) ||
 		strings.Contains(metrics, "BREW") || strings.Contains(metrics, "aaaa") {
 		for line := range strings.Lines(metrics) {
 			if strings.HasPrefix(line, "posthorn_http_requests_total") {

@@ -82,6 +82,18 @@ func (r Role) MayReadPayloads(viewersMay bool) bool {
 	return r.May(ReadPayloads) || r == Viewer && viewersMay
 }
 
+// MayByPortal is May for somebody who came by a portal link: what shows secrets needs a link that allows them, and members,
+// ownership and the tenant's end are closed, since nobody in particular would have done it.
+func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
+	switch a {
+	case ManageMembers, DeleteTenant, TransferOwnership, Expunge:
+		return false
+	case RotateSecrets, ManageKeys:
+		return allowSecrets && r.May(a)
+	}
+	return r.May(a)
+}
+
 // MaySetRole reports whether a member may give another a role: from is what the other has, empty for one who is invited, and
 // to is what they get, empty for one who is removed. Whoever manages members may, but owners are made and unmade by owners,
 // or an admin could rise by inviting themselves.

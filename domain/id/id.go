@@ -14,20 +14,24 @@ type Kind string
 
 // The kinds of ids, one per noun of the data model.
 const (
-	Tenant   Kind = "ten"
-	Member   Kind = "mem"
-	Operator Kind = "opr"
-	Key      Kind = "key"
-	Event    Kind = "evt"
-	Endpoint Kind = "ep"
-	Secret   Kind = "sec"
-	Delivery Kind = "dlv"
-	Attempt  Kind = "att"
-	Worker   Kind = "wrk"
-	Audit    Kind = "aud"
-	Notice   Kind = "ntc"
-	Replay   Kind = "rpl"
-	Request  Kind = "req"
+	Tenant     Kind = "ten"
+	Person     Kind = "per"
+	Member     Kind = "mem"
+	Invitation Kind = "inv"
+	Session    Kind = "ses"
+	PortalLink Kind = "plk"
+	Operator   Kind = "opr"
+	Key        Kind = "key"
+	Event      Kind = "evt"
+	Endpoint   Kind = "ep"
+	Secret     Kind = "sec"
+	Delivery   Kind = "dlv"
+	Attempt    Kind = "att"
+	Worker     Kind = "wrk"
+	Audit      Kind = "aud"
+	Notice     Kind = "ntc"
+	Replay     Kind = "rpl"
+	Request    Kind = "req"
 )
 
 // UUID is the 16 bytes of an id. The zero value means "none".

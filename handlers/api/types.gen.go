@@ -16,6 +16,7 @@ const (
 	AuditEntryActorKindKey      AuditEntryActorKind = "key"
 	AuditEntryActorKindMember   AuditEntryActorKind = "member"
 	AuditEntryActorKindOperator AuditEntryActorKind = "operator"
+	AuditEntryActorKindPortal   AuditEntryActorKind = "portal"
 	AuditEntryActorKindSystem   AuditEntryActorKind = "system"
 )
 
@@ -29,6 +30,8 @@ func (e AuditEntryActorKind) Valid() bool {
 	case AuditEntryActorKindMember:
 		return true
 	case AuditEntryActorKindOperator:
+		return true
+	case AuditEntryActorKindPortal:
 		return true
 	case AuditEntryActorKindSystem:
 		return true

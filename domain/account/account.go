@@ -1,0 +1,130 @@
+// Package account holds the rules of people's accounts: addresses, names, passwords, how long sessions live, and how often
+// something may be tried.
+package account
+
+import (
+	"net/mail"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"posthorn/domain/fault"
+)
+
+// Bounds of what people type, in characters, and of addresses in bytes (RFC 5321, section 4.5.3.1.3).
+const (
+	MaxName  = 100
+	maxEmail = 254
+)
+
+// Email is an address as accounts are found by it: trimmed and in lower case. The error is a *fault.Error with code
+// email_invalid and field email.
+func Email(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	address, err := mail.ParseAddress(text)
+	if err != nil || address.Name != "" || address.Address != text || len(text) > maxEmail || !utf8.ValidString(text) ||
+		!strings.Contains(text[strings.LastIndexByte(text, '@')+1:], ".") || strings.ContainsFunc(text, unfit) {
+		return "", fault.InvalidField("email", "email_invalid", "This is not an e-mail address. Write it as ada@example.com.")
+	}
+	return strings.ToLower(text), nil
+}
+
+// Name is the name of a person or a tenant: one line of 1 to 100 characters. The error names the field.
+func Name(field, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	n := utf8.RuneCountInString(text)
+	switch {
+	case n == 0:
+		return "", fault.InvalidField(field, "field_missing", "Write a name here.")
+	case n > MaxName, !utf8.ValidString(text), strings.ContainsFunc(text, unfit):
+		return "", fault.InvalidField(field, "name_invalid", "A name is one line of at most 100 characters.")
+	}
+	return text, nil
+}
+
+// unfit are characters that break lines, do nothing, or turn the text around them (CWE-1007).
+func unfit(r rune) bool {
+	return unicode.IsControl(r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// MaskEmail shows enough of an address for its owner to know it again: a…@example.com.
+func MaskEmail(email string) string {
+	at := strings.LastIndexByte(email, '@')
+	if at < 1 {
+		return "…"
+	}
+	_, size := utf8.DecodeRuneInString(email)
+	return email[:size] + "…" + email[at:]
+}
+
+// Kind is whose a session is.
+type Kind string
+
+// The kinds of sessions: of a person, of an operator, and of who came by a link into one tenant's dashboard.
+const (
+	Person   Kind = "person"
+	Operator Kind = "operator"
+	Portal   Kind = "portal"
+)
+
+// Fresh is how long after proving who they are somebody may do what changes the proof itself: password, address, second
+// factor.
+const Fresh = 10 * time.Minute
+
+// SecondFactor is how long a session may wait for the code after the password was right.
+const SecondFactor = 10 * time.Minute
+
+// Idle and Life are how long a session lives unused, and at most (SECURITY, "Accounts and sessions"). A portal session's
+// life is its link's.
+func (k Kind) Idle() time.Duration {
+	if k == Operator {
+		return 30 * time.Minute
+	}
+	return 8 * time.Hour
+}
+
+// Life is how long a session lives at most; see Idle.
+func (k Kind) Life() time.Duration {
+	if k == Operator {
+		return 12 * time.Hour
+	}
+	return 14 * 24 * time.Hour
+}
+
+// Alive reports whether a session that was last seen at one moment and ends at another is good now.
+func (k Kind) Alive(now, seen, ends time.Time) bool {
+	return now.Before(ends) && now.Before(seen.Add(k.Idle()))
+}
+
+// IsFresh reports whether who proved themselves at a moment need not do so again now.
+func IsFresh(now, proved time.Time) bool { return now.Before(proved.Add(Fresh)) }
+
+// Limit is how often something may be tried within a window that begins with the first try.
+type Limit struct {
+	Tries  int
+	Window time.Duration
+}
+
+// The limits for one account. They hold for addresses without an account too, which would otherwise be told apart.
+var (
+	Passwords = Limit{Tries: 10, Window: 15 * time.Minute}
+	Codes     = Limit{Tries: 5, Window: 15 * time.Minute}
+	Mails     = Limit{Tries: 5, Window: time.Hour} // mails that somebody else can have sent to an address
+)
+
+// The lives of links in mails.
+const (
+	SignUpLife     = 24 * time.Hour
+	ResetLife      = time.Hour
+	EmailLife      = 24 * time.Hour
+	InvitationLife = 7 * 24 * time.Hour
+	OperatorLife   = 24 * time.Hour
+	PortalOpenLife = 10 * time.Minute
+)
+
+// PortalMin and PortalMax bound the life of a portal session.
+const (
+	PortalMin = time.Hour
+	PortalMax = 7 * 24 * time.Hour
+)

@@ -1,0 +1,168 @@
+package auth
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// home is the page of the tenant that a person looked at last, or of their first; without any, the list of none.
+func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		p, err := q.GetPerson(c.Ctx(), person)
+		if err != nil {
+			return err
+		}
+		tenants, err := q.TenantsOf(c.Ctx(), person)
+		if err != nil {
+			return err
+		}
+		path = "/tenants"
+		for i, t := range tenants {
+			if i == 0 || p.LastTenant != nil && t.TenantID == *p.LastTenant {
+				path = "/t/" + id.Tenant.Format(t.TenantID) + "/"
+			}
+		}
+		return nil
+	})
+	return path, err
+}
+
+func (a *auth) showSignIn(c *handlers.Call) error {
+	session, _, err := c.SignedIn()
+	if err != nil {
+		return err
+	}
+	next := handlers.Next(c.Query("next"), "")
+	if session != nil && !session.Pending {
+		return c.Redirect(handlers.Next(next, "/"))
+	}
+	return c.Render(http.StatusOK, pages.SignIn(pages.SignInView{Shell: c.Shell("Sign in", ""), Next: next, Signup: a.Signup}))
+}
+
+// errWrong is the one answer for an address without an account and for a wrong password.
+var errWrong = fault.New(fault.Invalid, "sign_in_failed", "The e-mail address or the password is wrong.")
+
+// signIn checks a password. An address that has no account is treated as one whose password is wrong, step by step, so that
+// neither the answer nor its time tells them apart.
+func (a *auth) signIn(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	typed, password, next := form.Get("email"), form.Get("password"), handlers.Next(form.Get("next"), "")
+	token, pending, err := a.checkPassword(c, typed, password)
+	if e := fault.As(err); e != nil && (e == errWrong || e.Kind == fault.Limited) {
+		return c.Render(handlers.Status(err), pages.SignIn(pages.SignInView{
+			Shell: c.Shell("Sign in", ""), Email: typed, Next: next, Signup: a.Signup, Wrong: e.Detail,
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.SetSession(account.Person, token); err != nil {
+		return err
+	}
+	if pending {
+		return c.Redirect("/sign-in/code" + nextQuery(next))
+	}
+	return c.Redirect(handlers.Next(next, "/"))
+}
+
+// checkPassword begins a session where the password is right; pending where a code of the second factor is to come.
+func (a *auth) checkPassword(c *handlers.Call, typed, password string) (token string, pending bool, err error) {
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return "", false, err
+	}
+	email, err := account.Email(typed)
+	if err != nil {
+		email = ""
+	}
+	person, err := a.findForSignIn(c, email)
+	if err != nil {
+		return "", false, err
+	}
+	right, err := a.passwords.Verify(c.Ctx(), person.Password, password)
+	if err != nil {
+		return "", false, err
+	}
+	if !right || person.DisabledAt != nil {
+		return "", false, a.refuseSignIn(c, person.ID)
+	}
+	pending = person.TotpAt != nil
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		token, err = a.startSession(c, q, person, pending)
+		return err
+	})
+	return token, pending, err
+}
+
+// findForSignIn counts the try, then finds the person; the zero Person where there is none.
+func (a *auth) findForSignIn(c *handlers.Call, email string) (person db.Person, err error) {
+	wait := 0
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		if wait, err = q.Try(c.Ctx(), account.Passwords, "password", email); err != nil {
+			return err
+		}
+		person, err = q.FindPerson(c.Ctx(), email)
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	if err == nil && wait > 0 {
+		err = tooManyTries(wait)
+	}
+	return person, err
+}
+
+func tooManyTries(wait int) error {
+	return &fault.Error{
+		Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "Too many tries for this account. Wait a quarter of an hour, or reset the password.", RetryAfter: wait,
+	}
+}
+
+// refuseSignIn notes a sign-in that failed.
+func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		if person.IsZero() {
+			return q.Audit(c.Ctx(), db.Author{Kind: "system", Address: c.Actor.Address}, db.Audited{Action: "sign_in.failed", Kind: "person"})
+		}
+		return q.AuditPerson(c.Ctx(), person, c.Actor.Address, "sign_in.failed", nil)
+	})
+	if err != nil {
+		return err
+	}
+	return errWrong
+}
+
+// startSession begins a session of a person who gave the right password.
+func (a *auth) startSession(c *handlers.Call, q *db.Queries, person db.Person, pending bool) (string, error) {
+	if err := q.Succeeded(c.Ctx(), "password", person.Email); err != nil {
+		return "", err
+	}
+	life := account.Person.Life()
+	if pending {
+		life = account.SecondFactor
+	} else if err := q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
+		return "", err
+	}
+	return q.StartSession(c.Ctx(), db.NewSession{
+		Person: &person.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+	})
+}
+
+// signOut ends every session that this browser has: the person's, and that of a portal link.
+func (a *auth) signOut(c *handlers.Call) error {
+	for _, kind := range []account.Kind{account.Person, account.Portal} {
+		if err := c.EndSession(kind); err != nil {
+			return err
+		}
+	}
+	return c.Redirect("/sign-in")
+}

@@ -1,0 +1,159 @@
+package handlers
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/gin-gonic/gin"
+
+	"posthorn/domain/fault"
+	"posthorn/views/pages"
+)
+
+// Render answers with a page, or with the part of it that htmx asked for. It is rendered whole before anything is sent, so
+// that an error in the middle still becomes an error page.
+func (c *Call) Render(status int, page templ.Component) error {
+	var b bytes.Buffer
+	if err := page.Render(c.Ctx(), &b); err != nil {
+		return fmt.Errorf("render page: %w", err)
+	}
+	c.kit.pageHeaders(c)
+	c.Data(status, "text/html; charset=utf-8", b.Bytes())
+	return nil
+}
+
+// Fragment reports whether htmx asks for a part of a page rather than a page.
+func (c *Call) Fragment() bool {
+	h := c.Request.Header
+	return h.Get("HX-Request") == "true" && h.Get("HX-Boosted") != "true" && h.Get("HX-History-Restore-Request") != "true"
+}
+
+// Redirect sends the browser to another page of ours after a form was taken (303). For htmx it is a header: an answer to
+// its request would be put into the page instead of becoming one.
+func (c *Call) Redirect(path string) error {
+	if c.Request.Header.Get("HX-Request") == "true" {
+		c.Writer.Header().Set("HX-Redirect", path)
+		c.Writer.WriteHeader(http.StatusNoContent)
+		c.Writer.WriteHeaderNow()
+		return nil
+	}
+	c.Writer.Header().Set("Location", path)
+	c.Writer.WriteHeader(http.StatusSeeOther)
+	c.Writer.WriteHeaderNow()
+	return nil
+}
+
+// Form reads the fields of a form, up to the route's bound. What is no form is refused.
+func (c *Call) Form() (url.Values, error) {
+	body, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil || len(body) > 0 && !strings.HasPrefix(c.ContentType(), "application/x-www-form-urlencoded") {
+		return nil, fault.New(fault.Invalid, "form_malformed", "The form can't be read. Send it as application/x-www-form-urlencoded.")
+	}
+	for name, all := range values {
+		for i, one := range all {
+			values[name][i] = strings.ReplaceAll(strings.ToValidUTF8(one, "\ufffd"), "\x00", "")
+		}
+	}
+	return values, nil
+}
+
+// Next is where to go after signing in: a path of this server that the request names, else the fallback.
+func Next(given, fallback string) string {
+	if len(given) < 2000 && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
+		if u, err := url.Parse(given); err == nil && u.Host == "" && u.Scheme == "" {
+			return given
+		}
+	}
+	return fallback
+}
+
+// WrongFields maps the fields that an error names to what is wrong with them. An error that is none of input is given back.
+func WrongFields(err error) (map[string]string, error) {
+	e := fault.As(err)
+	if e == nil || e.Kind == fault.Internal || e.Kind == fault.Unavailable {
+		return nil, err
+	}
+	wrong := map[string]string{}
+	for _, f := range e.Fields {
+		if _, ok := wrong[f.Name]; !ok {
+			wrong[f.Name] = f.Detail
+		}
+	}
+	if len(wrong) == 0 {
+		wrong[""] = e.Detail
+	}
+	return wrong, nil
+}
+
+// pagePolicy is the content security policy of pages: everything from this server, nothing inline, no plug-ins.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; object-src 'none'; frame-ancestors "
+
+// pageHeaders sets what guards a page in the browser. Only who came by a portal link may see it within another site's page.
+func (k *Kit) pageHeaders(c *Call) {
+	h := c.Writer.Header()
+	ancestors := "'none'"
+	if c.Actor.Portal != nil && len(k.ancestors) > 0 {
+		ancestors = strings.Join(k.ancestors, " ")
+	}
+	h.Set("Content-Security-Policy", pagePolicy+ancestors)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Vary", "HX-Request, Cookie")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+}
+
+// isPage reports whether an answer is for a person's browser rather than a program.
+func isPage(r *http.Request) bool {
+	return !strings.HasPrefix(r.URL.Path, "/api/") && (strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") == "true")
+}
+
+const callKey = "posthorn.call"
+
+// failPage answers a browser: who must sign in gets to where that is done and back again; else a page says what is wrong.
+func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
+	c, _ := gc.MustGet(callKey).(*Call)
+	switch {
+	case e == errSignIn && strings.HasPrefix(gc.Request.URL.Path, "/console"):
+		_ = c.Redirect("/console/sign-in" + c.back())
+	case e == errSignIn:
+		_ = c.Redirect("/sign-in" + c.back())
+	case e == errFresh && c.Actor.Session != nil && c.Actor.Operator.ID.IsZero():
+		_ = c.Redirect("/account/confirm" + c.back())
+	case e == errFresh:
+		_ = c.Redirect("/console/sign-in" + c.back())
+	default:
+		err := c.Render(status, pages.Error(pages.ErrorView{Frame: c.Shell(http.StatusText(status), ""), Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}))
+		if err != nil {
+			k.log.Error("error page not rendered", "error", err)
+			http.Error(gc.Writer, e.Detail, status)
+		}
+	}
+	gc.Abort()
+}
+
+// back is the query by which signing in leads back here: to the page itself, or for a form to the page that it stands on.
+func (c *Call) back() string {
+	path := c.Request.URL.RequestURI()
+	if c.Request.Method != http.MethodGet {
+		path = ""
+		if u, err := url.Parse(c.Request.Referer()); err == nil && u.Host == c.Request.Host {
+			path = u.RequestURI()
+		}
+	} else if from := c.Request.Header.Get("HX-Current-URL"); from != "" {
+		if u, err := url.Parse(from); err == nil && u.Host == c.Request.Host {
+			path = u.RequestURI()
+		}
+	}
+	if path = Next(path, ""); path == "" || path == "/" {
+		return ""
+	}
+	return "?next=" + url.QueryEscape(path)
+}

@@ -1,0 +1,277 @@
+package handlers
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/gorilla/sessions"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Sessions keeps sessions in PostgreSQL: a cookie holds a random token, the table its hash. It is a sessions.Store.
+type Sessions struct {
+	db     *db.DB
+	secure bool // cookies are for https alone
+}
+
+// NewSessions makes a store. Cookies are Secure and bound to the host unless the server is reached by plain http on this
+// very machine, where browsers would not keep such.
+func NewSessions(d *db.DB, baseURL string) *Sessions {
+	return &Sessions{db: d, secure: !isLoopbackHTTP(baseURL)}
+}
+
+func isLoopbackHTTP(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// The names of cookies. The prefix makes browsers refuse a cookie that another host or a plain connection sets (RFC
+// 6265bis, section 4.1.3.2).
+var cookieNames = map[account.Kind]string{account.Person: "posthorn", account.Operator: "posthorn-console", account.Portal: "posthorn-portal"}
+
+// Cookie is the name of the cookie of a kind of session.
+func (s *Sessions) Cookie(kind account.Kind) string {
+	if s.secure {
+		return "__Host-" + cookieNames[kind]
+	}
+	return cookieNames[kind]
+}
+
+func (s *Sessions) kind(cookie string) account.Kind {
+	for kind := range cookieNames {
+		if s.Cookie(kind) == cookie {
+			return kind
+		}
+	}
+	return ""
+}
+
+// options are a cookie's attributes. A portal may stand in a frame of the provider's page, where a browser keeps no cookie
+// but one that is made for other sites' frames, partitioned by the page around it.
+func (s *Sessions) options(kind account.Kind) *sessions.Options {
+	o := &sessions.Options{Path: "/", MaxAge: int(kind.Life().Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode}
+	if kind == account.Portal && s.secure {
+		o.SameSite, o.Partitioned = http.SameSiteNoneMode, true
+	}
+	return o
+}
+
+// Where a session's row and the texts to be shown on the next page are in Values.
+type valueKey int
+
+const rowValue valueKey = 0
+
+// Get is the request's session under a cookie's name.
+func (s *Sessions) Get(r *http.Request, cookie string) (*sessions.Session, error) {
+	return sessions.GetRegistry(r).Get(s, cookie)
+}
+
+// New finds the session that the request's cookie stands for, or makes an empty one (IsNew). A session that has expired, or
+// whose person may not sign in any more, is deleted on sight, so that nothing can revive it.
+func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error) {
+	kind := s.kind(cookie)
+	session := sessions.NewSession(s, cookie)
+	session.Options, session.IsNew = s.options(kind), true
+	c, err := r.Cookie(cookie)
+	if err != nil || len(c.Value) != tokenLength {
+		return session, nil
+	}
+	row, err := s.find(r.Context(), kind, c.Value)
+	if err != nil {
+		if fault.Is(err, fault.ErrNotFound.Code) {
+			err = nil
+		}
+		return session, err
+	}
+	session.ID, session.IsNew = c.Value, false
+	session.Values[rowValue] = row
+	var kept sessionData
+	if json.Unmarshal(row.Data, &kept) == nil {
+		for _, text := range kept.Flashes {
+			session.AddFlash(text)
+		}
+	}
+	return session, nil
+}
+
+// tokenLength is that of 32 bytes in base64 without padding.
+const tokenLength = 43
+
+// sessionData is what a session remembers beside whose it is.
+type sessionData struct {
+	Flashes []string `json:"flashes,omitempty"` // shown on the next page, once
+}
+
+func (s *Sessions) find(ctx context.Context, kind account.Kind, token string) (row db.FindSessionRow, err error) {
+	gone := false
+	err = s.db.Account(ctx, func(q *db.Queries) error {
+		if row, err = q.FindSession(ctx, db.HashToken(token)); err != nil {
+			return err
+		}
+		if gone = row.Disabled || row.Kind != string(kind) || !kind.Alive(row.Now, row.SeenAt, row.ExpiresAt); gone {
+			_, err := q.DeleteSession(ctx, row.ID)
+			return err
+		}
+		return nil
+	})
+	if err == nil && gone {
+		err = fault.ErrNotFound
+	}
+	return row, err
+}
+
+// Save writes what a session remembers and gives the browser its cookie. MaxAge below zero ends the session.
+func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
+	ctx := r.Context()
+	row, known := session.Values[rowValue].(db.FindSessionRow)
+	if session.Options.MaxAge < 0 {
+		http.SetCookie(w, sessions.NewCookie(session.Name(), "", session.Options))
+		if !known {
+			return nil
+		}
+		delete(session.Values, rowValue)
+		return s.db.Account(ctx, func(q *db.Queries) error {
+			_, err := q.DeleteSession(ctx, row.ID)
+			return err
+		})
+	}
+	if !known {
+		http.SetCookie(w, sessions.NewCookie(session.Name(), session.ID, session.Options))
+		return nil
+	}
+	var kept sessionData
+	if flashes, ok := session.Values["_flash"].([]any); ok {
+		for _, one := range flashes {
+			if text, ok := one.(string); ok {
+				kept.Flashes = append(kept.Flashes, text)
+			}
+		}
+	}
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	return s.db.Account(ctx, func(q *db.Queries) error {
+		return q.SetSessionData(ctx, db.SetSessionDataParams{ID: row.ID, Data: data})
+	})
+}
+
+// session is the row of the browser's session of a kind; nil where it has none.
+func (c *Call) session(kind account.Kind) (*db.FindSessionRow, error) {
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
+	if err != nil {
+		return nil, err
+	}
+	if row, ok := s.Values[rowValue].(db.FindSessionRow); ok {
+		return &row, nil
+	}
+	return nil, nil
+}
+
+// SetSession gives the browser the token of a session that has just begun. The session that it had, if any, is ended: a
+// token that somebody knew before the sign-in is worth nothing after it.
+func (c *Call) SetSession(kind account.Kind, token string) error {
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
+	if err != nil {
+		return err
+	}
+	if row, ok := s.Values[rowValue].(db.FindSessionRow); ok {
+		err := c.kit.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
+			_, err := q.DeleteSession(c.Ctx(), row.ID)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.RenewSession(kind, token)
+}
+
+// RenewSession gives the browser a new token of the session that it has.
+func (c *Call) RenewSession(kind account.Kind, token string) error {
+	s := sessions.NewSession(c.kit.sessions, c.kit.sessions.Cookie(kind))
+	s.Options, s.ID = c.kit.sessions.options(kind), token
+	return s.Save(c.Request, c.Writer)
+}
+
+// EndSession ends the browser's session of a kind.
+func (c *Call) EndSession(kind account.Kind) error {
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
+	if err != nil {
+		return err
+	}
+	s.Options.MaxAge = -1
+	return s.Save(c.Request, c.Writer)
+}
+
+// Flash keeps a text for the next page that this session is shown. Without a session it does nothing.
+func (c *Call) Flash(text string) {
+	if c.Actor.Session == nil {
+		return
+	}
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(c.Actor.Session.Kind))
+	if err != nil {
+		return
+	}
+	s.AddFlash(text)
+	if err := s.Save(c.Request, c.Writer); err != nil {
+		c.kit.log.Warn("message for the next page not kept", "error", err)
+	}
+}
+
+// flashes takes the texts that were kept for this page.
+func (c *Call) flashes() []string {
+	if c.Actor.Session == nil {
+		return nil
+	}
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(c.Actor.Session.Kind))
+	if err != nil {
+		return nil
+	}
+	var texts []string
+	for _, one := range s.Flashes() {
+		if text, ok := one.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	if len(texts) > 0 {
+		if err := s.Save(c.Request, c.Writer); err != nil {
+			c.kit.log.Warn("message shown and not forgotten", "error", err)
+		}
+	}
+	return texts
+}
+
+// SignedIn is the browser's session of a person, also on public pages; nil where nobody is signed in.
+func (c *Call) SignedIn() (*Session, Person, error) {
+	row, err := c.session(account.Person)
+	if err != nil || row == nil {
+		return nil, Person{}, err
+	}
+	return sessionOf(row), personOf(row), nil
+}
+
+func sessionOf(row *db.FindSessionRow) *Session {
+	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now, row.FreshAt)}
+}
+
+func personOf(row *db.FindSessionRow) Person {
+	p := Person{Name: row.Name, Email: row.Email, TOTP: row.HasTotp}
+	for _, u := range []*id.UUID{row.PersonID, row.OperatorID} {
+		if u != nil {
+			p.ID = *u
+		}
+	}
+	return p
+}

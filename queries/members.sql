@@ -1,0 +1,73 @@
+-- Members and invitations of one tenant.
+
+-- name: ListMembers :many
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = @tenant_id AND m.id > @after
+ORDER BY m.id LIMIT @most;
+
+-- name: ListMembersDown :many
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = @tenant_id AND m.id < @after
+ORDER BY m.id DESC LIMIT @most;
+
+-- name: GetMember :one
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = @tenant_id AND m.id = @id;
+
+-- name: HasMemberWithEmail :one
+SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = @tenant_id AND p.email = @email)::boolean AS found;
+
+-- name: CountOwners :one
+-- Owners who can sign in. The caller has locked the tenant, so the number stands until it commits.
+SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = @tenant_id AND m.role = 'owner' AND p.disabled_at IS NULL;
+
+-- name: InsertMember :execrows
+INSERT INTO memberships (tenant_id, person_id, id, role, created_at) VALUES (@tenant_id, @person_id, @id, @role, @created_at)
+ON CONFLICT (tenant_id, person_id) DO NOTHING;
+
+-- name: SetMemberRole :execrows
+UPDATE memberships SET role = @role WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: DeleteMember :execrows
+DELETE FROM memberships WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: InsertInvitation :exec
+-- Inviting an address again replaces the invitation: its old link is dead.
+INSERT INTO invitations (tenant_id, id, email, role, hash, invited_by, created_at, expires_at)
+VALUES (@tenant_id, @id, @email, @role, @hash, @invited_by, @created_at, now() + make_interval(secs => @lives::int))
+ON CONFLICT (tenant_id, email) DO UPDATE SET id = excluded.id, role = excluded.role, hash = excluded.hash,
+	invited_by = excluded.invited_by, created_at = excluded.created_at, expires_at = excluded.expires_at;
+
+-- name: CountInvitations :one
+SELECT count(*) FROM invitations WHERE tenant_id = @tenant_id;
+
+-- name: ListInvitations :many
+SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
+WHERE tenant_id = @tenant_id AND id > @after
+ORDER BY id LIMIT @most;
+
+-- name: ListInvitationsDown :many
+SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
+WHERE tenant_id = @tenant_id AND id < @after
+ORDER BY id DESC LIMIT @most;
+
+-- name: GetInvitation :one
+SELECT id, email, role, invited_by, created_at, expires_at, (expires_at <= now())::boolean AS expired FROM invitations
+WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: DeleteInvitation :execrows
+DELETE FROM invitations WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: TakeInvitation :one
+-- Accepting uses an invitation up. No row: it was accepted, revoked or replaced meanwhile, or is too old.
+DELETE FROM invitations WHERE tenant_id = @tenant_id AND hash = @hash AND expires_at > now() RETURNING id, email, role;
+
+-- name: FindInvitation :one
+-- Runs before any tenant is known.
+SELECT i.tenant_id::uuid AS tenant_id, i.id::uuid AS id, i.email::text AS email, i.role::text AS role, i.tenant_name::text AS tenant_name,
+	i.expired::boolean AS expired
+FROM posthorn.find_invitation(@hash) AS i;

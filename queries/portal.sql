@@ -1,0 +1,30 @@
+-- Links that sign a provider's customer into one tenant's dashboard.
+
+-- name: InsertPortalLink :one
+INSERT INTO portal_links (tenant_id, id, hash, role, brand, accent, return_url, allow_secrets, session_seconds, created_by, created_at, open_until)
+VALUES (@tenant_id, @id, @hash, @role, @brand, @accent, @return_url, @allow_secrets, @session_seconds, @created_by, @created_at,
+	now() + make_interval(secs => @lives::int))
+RETURNING *;
+
+-- name: GetPortalLink :one
+SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: ListPortalLinks :many
+SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
+
+-- name: ListPortalLinksDown :many
+SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
+
+-- name: RevokePortalLink :execrows
+-- No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal answers them no more.
+UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
+
+-- name: OpenPortal :one
+-- Runs before any tenant is known.
+SELECT l.tenant_id::uuid AS tenant_id, l.id::uuid AS id, l.session_seconds::int AS session_seconds FROM posthorn.open_portal(@hash) AS l;
+
+-- name: FindPortal :one
+-- Runs before any tenant is known. No row: the link was revoked.
+SELECT l.tenant_id::uuid AS tenant_id, l.role::text AS role, l.brand::text AS brand, l.accent::text AS accent, l.return_url::text AS return_url,
+	l.allow_secrets::boolean AS allow_secrets, l.tenant_name::text AS tenant_name, l.tenant_state::text AS tenant_state
+FROM posthorn.find_portal(@link_id) AS l;

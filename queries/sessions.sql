@@ -1,0 +1,62 @@
+-- Sessions, as the account role: what a browser's cookie stands for. Only the token's hash is stored.
+
+-- name: InsertSession :exec
+INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at)
+VALUES (@id, @hash, @kind, sqlc.narg('person_id'), sqlc.narg('operator_id'), sqlc.narg('link_id'), @pending, @data, @address, @agent,
+	now() + make_interval(secs => @lives::int));
+
+-- name: FindSession :one
+-- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired: a
+-- web server whose clock steps back revives no session.
+SELECT s.id, s.kind, s.pending, s.data, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
+	s.person_id, s.operator_id, s.link_id,
+	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
+	(p.totp_at IS NOT NULL OR o.totp_at IS NOT NULL)::boolean AS has_totp,
+	(coalesce(p.disabled_at, o.disabled_at) IS NOT NULL)::boolean AS disabled
+FROM sessions s
+LEFT JOIN people p ON p.id = s.person_id
+LEFT JOIN operators o ON o.id = s.operator_id
+WHERE s.hash = @hash;
+
+-- name: TouchSession :exec
+UPDATE sessions SET seen_at = now(), address = @address WHERE id = @id;
+
+-- name: SetSessionData :exec
+UPDATE sessions SET data = @data WHERE id = @id;
+
+-- name: RotateSession :execrows
+-- Somebody has proved anew who they are: another token from now on, and the old one is nobody's.
+UPDATE sessions SET hash = @hash, pending = false, fresh_at = now(), seen_at = now(),
+	expires_at = CASE WHEN pending THEN now() + make_interval(secs => @lives::int) ELSE expires_at END
+WHERE id = @id;
+
+-- name: DeleteSession :execrows
+DELETE FROM sessions WHERE id = @id;
+
+-- name: ListSessionsOfPerson :many
+SELECT id, created_at, seen_at, address, agent FROM sessions
+WHERE person_id = @person_id AND NOT pending AND expires_at > now() AND seen_at > now() - make_interval(secs => @idle::int)
+ORDER BY seen_at DESC, id DESC LIMIT 200;
+
+-- name: EndSessionOfPerson :execrows
+DELETE FROM sessions WHERE person_id = @person_id AND id = @id;
+
+-- name: EndSessionsOfPerson :execrows
+-- All but one: the zero id keeps none.
+DELETE FROM sessions WHERE person_id = @person_id AND id <> @but;
+
+-- name: EndSessionsOfOperator :execrows
+DELETE FROM sessions WHERE operator_id = @operator_id AND id <> @but;
+
+-- name: FindMember :one
+-- What a person is in a tenant. No row: nothing, or there is no such tenant.
+SELECT m.member_id::uuid AS member_id, m.role::text AS role, m.tenant_name::text AS tenant_name, m.tenant_state::text AS tenant_state
+FROM posthorn.find_member(@person_id, @tenant_id) AS m;
+
+-- name: TenantsOf :many
+SELECT t.tenant_id::uuid AS tenant_id, t.member_id::uuid AS member_id, t.role::text AS role, t.tenant_name::text AS tenant_name,
+	t.tenant_state::text AS tenant_state
+FROM posthorn.tenants_of(@person_id) AS t;
+
+-- name: SetLastTenant :exec
+UPDATE people SET last_tenant = @tenant_id WHERE id = @person_id AND last_tenant IS DISTINCT FROM @tenant_id;
