@@ -10,14 +10,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
+	"posthorn/client/cli"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 )
 
-// Exit codes.
+// Exit codes. Those of the commands that speak to a server are client/cli's, which go on where these end.
 const (
 	exitOK     = 0
 	exitFailed = 1 // something went wrong; the message says what to do
@@ -49,6 +51,8 @@ type commands struct {
 		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn."`
 	} `cmd:"" help:"People who run Posthorn and see all tenants."`
 
+	cli.Commands `embed:""`
+
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -56,8 +60,10 @@ type commands struct {
 type app struct {
 	program        string // as it was typed, for advice on what to type next
 	args, environ  []string
+	stdin          io.Reader // nil: none
 	stdout, stderr io.Writer
 	terminal       bool // stdout is a person's terminal
+	inTerminal     bool // stdin is
 	logTerminal    bool // stderr is
 }
 
@@ -82,6 +88,7 @@ func (a *app) run(ctx context.Context) (code int) {
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { panic(exit{code}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{{Key: "client", Title: "Commands that speak to a server with an API key (posthorn login, or POSTHORN_URL and POSTHORN_API_KEY):"}}),
 		kong.Vars{"scopes": scopeNames(access.PlatformScopes())},
 	)
 	if err != nil {
@@ -97,6 +104,9 @@ func (a *app) run(ctx context.Context) (code int) {
 		return exitUsage
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
+	chosen.Bind(&cli.Env{
+		Environ: a.environ, Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr, Terminal: a.terminal, InTerminal: a.inTerminal, Now: time.Now,
+	})
 	if err := chosen.Run(a); err != nil {
 		return a.fail(err)
 	}
@@ -105,6 +115,10 @@ func (a *app) run(ctx context.Context) (code int) {
 
 // fail prints an error for a person: the sentence that says what to do, then the cause in brackets.
 func (a *app) fail(err error) int {
+	if line, code, ok := cli.Explain(err); ok {
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %s\n", line)
+		return code
+	}
 	var wrong *ConfigError
 	known := fault.As(err)
 	switch {

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"posthorn/client"
+)
+
+// account is a server and a key of it.
+type account struct {
+	URL string `json:"url"`
+	Key string `json:"api_key"`
+}
+
+// defaultURL is where `posthorn serve` listens.
+const defaultURL = "http://127.0.0.1:8080"
+
+// accountFile is where `posthorn login` remembers: $XDG_CONFIG_HOME/posthorn/client.json, else ~/.config/posthorn.
+func (e *Env) accountFile() (string, error) {
+	dir := e.variable("XDG_CONFIG_HOME")
+	if dir == "" {
+		home := e.variable("HOME")
+		if home == "" {
+			return "", fail(ExitFailed, "There is no home directory to remember the key in. Set POSTHORN_URL and POSTHORN_API_KEY instead.")
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, "posthorn", "client.json"), nil
+}
+
+// account reads the environment, and what it leaves open from the file. A key is never sent to another server than the one
+// that it was stored with.
+func (e *Env) account() (account, error) {
+	a := account{URL: e.variable("POSTHORN_URL"), Key: e.variable("POSTHORN_API_KEY")}
+	if a.Key != "" {
+		if a.URL == "" {
+			stored, err := e.stored()
+			if err != nil {
+				return a, err
+			}
+			a.URL = stored.URL
+		}
+		if a.URL == "" {
+			a.URL = defaultURL
+		}
+		return a, nil
+	}
+	stored, err := e.stored()
+	if err != nil {
+		return a, err
+	}
+	if stored.Key == "" {
+		return a, fail(ExitRefused, "No API key. Run `posthorn login`, or set POSTHORN_API_KEY (and POSTHORN_URL).")
+	}
+	if a.URL != "" && strings.TrimRight(a.URL, "/") != stored.URL {
+		return a, fail(ExitRefused, "The stored key belongs to %s, and POSTHORN_URL is another server. Set POSTHORN_API_KEY too, or run `posthorn login` again.", stored.URL)
+	}
+	return stored, nil
+}
+
+func (e *Env) stored() (account, error) {
+	var a account
+	path, err := e.accountFile()
+	if err != nil {
+		return a, nil //nolint:nilerr // nowhere to have stored anything
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return a, nil
+	}
+	if err != nil {
+		return a, fail(ExitFailed, "%s can't be read: %v", path, err)
+	}
+	if err := json.Unmarshal(text, &a); err != nil {
+		return a, fail(ExitFailed, "%s is not what `posthorn login` wrote. Run it again.", path)
+	}
+	return a, nil
+}
+
+// store writes the file for its owner's eyes alone, whole or not at all.
+func (e *Env) store(a account) (string, error) {
+	path, err := e.accountFile()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", fail(ExitFailed, "%v", err)
+	}
+	text, err := json.MarshalIndent(a, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	draft, err := os.CreateTemp(filepath.Dir(path), ".client-*") // 0600 from the start
+	if err != nil {
+		return "", fail(ExitFailed, "%v", err)
+	}
+	defer func() { _ = os.Remove(draft.Name()) }()
+	_, err = draft.Write(append(text, '\n'))
+	if err = errors.Join(err, draft.Close()); err == nil {
+		err = os.Rename(draft.Name(), path)
+	}
+	if err != nil {
+		return "", fail(ExitFailed, "%v", err)
+	}
+	return path, nil
+}
+
+type loginCommand struct {
+	URL string `arg:"" optional:"" name:"url" help:"The server's address; asked for when left out."`
+}
+
+// Run asks for what is missing, tries the key, and remembers both. The key comes from stdin or POSTHORN_API_KEY, never from
+// an argument: those are seen by everybody on the machine.
+func (c loginCommand) Run(ctx context.Context, e *Env) error {
+	in := bufio.NewReader(e.Stdin)
+	a := account{URL: c.URL, Key: e.variable("POSTHORN_API_KEY")}
+	if a.URL == "" {
+		a.URL = e.variable("POSTHORN_URL")
+	}
+	if a.URL == "" && e.InTerminal {
+		e.notef("Server [%s]: ", defaultURL)
+		a.URL = readLine(in)
+	}
+	if a.URL == "" {
+		a.URL = defaultURL
+	}
+	if !strings.Contains(a.URL, "://") {
+		a.URL = "https://" + a.URL
+	}
+	a.URL = strings.TrimRight(a.URL, "/")
+	if a.Key == "" {
+		e.notef("API key: ")
+		a.Key = e.readHidden(in)
+	}
+	sdk, err := client.New(a.URL, a.Key, client.WithUserAgent("posthorn-cli"), client.WithRetries(1, time.Second))
+	if err != nil {
+		return fail(ExitUsage, "%s", strings.TrimPrefix(err.Error(), "posthorn: "))
+	}
+	who, err := whose(ctx, sdk)
+	if err != nil {
+		return err
+	}
+	path, err := e.store(a)
+	if err != nil {
+		return err
+	}
+	e.printf("Signed in to %s as %s. Remembered in %s.\n", a.URL, who, path)
+	return nil
+}
+
+// whose says in words whom a key belongs to.
+func whose(ctx context.Context, c *client.Client) (string, error) {
+	tenant, err := c.GetOwnTenant(ctx)
+	if client.Code(err) == "tenant_required" {
+		return "the platform; name a tenant with --tenant", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return tenant.Name + " (" + tenant.ID + ")", nil
+}
+
+func readLine(in *bufio.Reader) string {
+	line, _ := in.ReadString('\n')
+	return strings.TrimSpace(line)
+}
+
+// readHidden reads a line that a terminal does not show. Where it can't be told not to, it shows it.
+func (e *Env) readHidden(in *bufio.Reader) string {
+	if !e.InTerminal {
+		return readLine(in)
+	}
+	if stty(e.Stdin, "-echo") == nil {
+		defer func() {
+			_ = stty(e.Stdin, "echo")
+			e.notef("\n")
+		}()
+	}
+	return readLine(in)
+}
+
+func stty(terminal io.Reader, mode string) error {
+	set := exec.Command("stty", mode)
+	set.Stdin = terminal
+	return set.Run()
+}
+
+type logoutCommand struct{}
+
+// Run removes the file.
+func (logoutCommand) Run(e *Env) error {
+	path, err := e.accountFile()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail(ExitFailed, "%v", err)
+	}
+	e.printf("Forgotten. The key itself still works: revoke it if you lost it.\n")
+	return nil
+}

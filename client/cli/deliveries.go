@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"posthorn/client"
+)
+
+type deliveryCommands struct {
+	List   deliveryListCommand   `cmd:"" help:"List deliveries, newest first."`
+	Get    deliveryGetCommand    `cmd:"" help:"Show a delivery with its attempts."`
+	Retry  deliveryRetryCommand  `cmd:"" help:"Send a waiting delivery at once."`
+	Cancel deliveryCancelCommand `cmd:"" help:"Call a waiting delivery off."`
+	Replay deliveryReplayCommand `cmd:"" help:"Send a settled delivery's event again, as a new delivery."`
+	Tail   deliveryTailCommand   `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
+}
+
+// selection are the flags that narrow a list of deliveries.
+type selection struct {
+	Endpoint string `help:"To one endpoint alone." placeholder:"EP"`
+	Type     string `help:"Of one event type alone."`
+	Channel  string `help:"Of one channel alone."`
+}
+
+func (s selection) params() client.ListDeliveriesParams {
+	return client.ListDeliveriesParams{Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
+}
+
+type deliveryListCommand struct {
+	shared
+	window
+	selection
+	Status   string `help:"${enum}." enum:",pending,retrying,held,delivered,failed,canceled,all_failed" default:""`
+	Archived bool   `help:"Archived ones alone."`
+}
+
+// Run lists deliveries.
+func (c deliveryListCommand) Run(ctx context.Context, e *Env) error {
+	return listDeliveries(ctx, e, c.shared, c.window, c.selection, c.Status, c.Archived, "No such deliveries.")
+}
+
+func listDeliveries(ctx context.Context, e *Env, s shared, w window, sel selection, status string, archived bool, empty string) error {
+	sdk, err := s.connect(e)
+	if err != nil {
+		return err
+	}
+	params := sel.params()
+	params.Limit = w.pageSize()
+	if params.Since, params.Until, err = w.bounds(e); err != nil {
+		return err
+	}
+	if status != "" {
+		params.Status = new(client.ListDeliveriesParamsStatus(status))
+	}
+	if archived {
+		params.Archived = &archived
+	}
+	rows, err := collect(sdk.Deliveries(ctx, params), w.Limit)
+	if err != nil {
+		return err
+	}
+	return s.show(e, rows, func() {
+		if len(rows) == 0 {
+			e.notef("%s\n", empty)
+			return
+		}
+		e.deliveries(rows)
+		if len(rows) == w.Limit {
+			e.notef("The first %d; --limit shows more.\n", w.Limit)
+		}
+	})
+}
+
+func (e *Env) deliveries(list []client.Delivery) {
+	rows := make([][]string, len(list))
+	for i, d := range list {
+		rows[i] = []string{d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
+	}
+	e.table([]string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"}, rows)
+}
+
+// lastOf is what the last attempt brought, in a word.
+func lastOf(d client.Delivery) string {
+	if failure := optional(d.LastFailure); failure != "" {
+		return failure
+	}
+	return optional(d.LastStatus)
+}
+
+// oneDelivery are the flags of a command about one delivery.
+type oneDelivery struct {
+	shared
+	ID string `arg:"" name:"delivery" help:"The delivery's id (dlv_...)."`
+}
+
+type deliveryGetCommand struct{ oneDelivery }
+
+// Run shows a delivery.
+func (c deliveryGetCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	d, err := sdk.GetDelivery(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(e, d, func() { e.delivery(d) })
+}
+
+func (e *Env) delivery(d client.DeliveryWithAttempts) {
+	e.pairs("Delivery", d.ID, "Status", string(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
+		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Settled", optional(d.SettledAt),
+		"Archived", optional(d.ArchivedAt), "Replay of", optional(d.ReplayOf))
+	for _, a := range d.Attempts {
+		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
+		e.pairs(e.attempt(a)...)
+	}
+}
+
+func (e *Env) attempt(a client.Attempt) []string {
+	p := a.Phases
+	took := fmt.Sprintf("%s (dns %s, connect %s, tls %s, wait %s, read %s)", micros(p.TotalUs), micros(p.DNSUs), micros(p.ConnectUs), micros(p.TLSUs), micros(p.WaitUs), micros(p.ReadUs))
+	late := ""
+	if a.Late {
+		late = "its result came after the delivery had moved on"
+	}
+	return []string{
+		"  URL", a.URL, "  Answer", optional(a.Status), "  Failure", optional(a.Failure), "  Why", oneLine(optional(a.Error), 300),
+		"  Took", took, "  Late", late, "  Body", oneLine(optional(a.ResponseExcerpt), 500),
+	}
+}
+
+func micros(us int) string {
+	return (time.Duration(us) * time.Microsecond).Round(10 * time.Microsecond).String()
+}
+
+type (
+	deliveryRetryCommand  struct{ oneDelivery }
+	deliveryCancelCommand struct{ oneDelivery }
+	deliveryReplayCommand struct {
+		oneDelivery
+		Reason string `help:"Why; kept in the audit log."`
+	}
+)
+
+// Run sends a delivery at once.
+func (c deliveryRetryCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(e, "%s goes as soon as its endpoint takes it.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.RetryDelivery(ctx, c.ID) })
+}
+
+// Run calls a delivery off.
+func (c deliveryCancelCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(e, "%s is canceled.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.CancelDelivery(ctx, c.ID) })
+}
+
+// Run replays a delivery.
+func (c deliveryReplayCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(e, "%s is the new delivery.\n", func(sdk *client.Client) (client.Delivery, error) {
+		return sdk.ReplayDelivery(ctx, c.ID, client.ReplayInput{Reason: given(c.Reason)})
+	})
+}
+
+func (c oneDelivery) act(e *Env, sentence string, do func(*client.Client) (client.Delivery, error)) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	d, err := do(sdk)
+	if err != nil {
+		return err
+	}
+	return c.show(e, d, func() { e.printf(sentence, d.ID) })
+}
+
+type testCommand struct {
+	one
+	EventType string        `help:"The test event's type." default:"endpoint.test"`
+	Data      string        `help:"Its data as JSON; @FILE or - for stdin."`
+	Wait      time.Duration `help:"How long to wait for the answer; 0 not at all." default:"30s"`
+}
+
+// Run sends a test event and waits for what becomes of it. An answer that is no success is exit code 1.
+func (c testCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	body := client.TestInput{Type: &c.EventType}
+	if c.Data != "" {
+		text, err := input(e, c.Data, "{}")
+		if err != nil {
+			return err
+		}
+		body.Data = text
+	}
+	accepted, err := sdk.TestEndpoint(ctx, c.ID, body)
+	if err != nil {
+		return err
+	}
+	if c.Wait <= 0 {
+		return c.show(e, accepted, func() { e.printf("%s is on its way.\n", accepted.DeliveryID) })
+	}
+	waiting, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	for {
+		d, err := sdk.GetDelivery(ctx, accepted.DeliveryID)
+		if err != nil {
+			return err
+		}
+		if len(d.Attempts) > 0 || d.Status == client.DeliveryStatusDelivered || d.Status == client.DeliveryStatusFailed {
+			if err := c.show(e, d, func() { e.delivery(d) }); err != nil || d.Status == client.DeliveryStatusDelivered {
+				return err
+			}
+			return fail(ExitFailed, "The endpoint did not take it.")
+		}
+		if !sleep(waiting, 200*time.Millisecond) {
+			return fail(ExitUnavailable, "%s was not sent within %s. `posthorn deliveries get %s` shows it later.", d.ID, c.Wait, d.ID)
+		}
+	}
+}
+
+type deadCommands struct {
+	List   deadListCommand   `cmd:"" help:"List dead letters, newest first."`
+	Replay deadReplayCommand `cmd:"" help:"Send some of them again."`
+}
+
+type deadListCommand struct {
+	shared
+	window
+	selection
+}
+
+// Run lists dead letters.
+func (c deadListCommand) Run(ctx context.Context, e *Env) error {
+	return listDeliveries(ctx, e, c.shared, c.window, c.selection, string(client.ListDeliveriesParamsStatusFailed), false, "No dead letters.")
+}
+
+type deadReplayCommand struct {
+	shared
+	IDs    []string `arg:"" name:"delivery" help:"Ids of dead letters (dlv_...)."`
+	Reason string   `help:"Why; kept in the audit log."`
+}
+
+// Run replays deliveries one by one, and goes on after one that is refused.
+func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, id := range c.IDs {
+		d, err := sdk.ReplayDelivery(ctx, id, client.ReplayInput{Reason: given(c.Reason)})
+		if err != nil {
+			line, _, _ := Explain(err)
+			e.notef("%s: %s\n", id, line)
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		if err := c.show(e, d, func() { e.printf("%s is sent again as %s.\n", id, d.ID) }); err != nil {
+			return err
+		}
+	}
+	return first
+}

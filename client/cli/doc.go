@@ -1,0 +1,178 @@
+// Package cli is the client half of posthorn's command line: commands that speak to a server with an API key, through the
+// SDK alone. Command posthorn puts them beside its own.
+//
+// They print tables for people, and with --json what programs read: one object, an array of a list, or, where there is
+// no end (tail, listen), an object a line. Colours show on terminals alone, and never with NO_COLOR set.
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"posthorn/client"
+)
+
+// Commands are the commands, as kong reads them from the tags.
+type Commands struct {
+	Login      loginCommand      `cmd:"" help:"Remember a server and an API key for the commands below." group:"client"`
+	Logout     logoutCommand     `cmd:"" help:"Forget them." group:"client"`
+	Emit       emitCommand       `cmd:"" help:"Emit an event." group:"client"`
+	Events     eventsCommands    `cmd:"" help:"Events that were emitted." group:"client"`
+	Endpoints  endpointsCommands `cmd:"" help:"Where events go." group:"client"`
+	Deliveries deliveryCommands  `cmd:"" help:"Events on their way to endpoints." group:"client"`
+	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show what it answered." group:"client"`
+	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed for good." group:"client"`
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
+	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+}
+
+// Env is what a command works with.
+type Env struct {
+	Environ        []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Terminal       bool // Stdout is a person's terminal
+	InTerminal     bool // so is Stdin
+	Now            func() time.Time
+}
+
+// The exit codes of the client commands.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // something went wrong; the message says what to do
+	ExitUsage       = 2 // a wrong command line, or input that the server refused; nothing was done
+	ExitNotFound    = 3 // there is no such object
+	ExitRefused     = 4 // the key is missing, wrong or may not do this
+	ExitUnavailable = 5 // the server is away or busy; the same command may succeed later
+)
+
+// failure is an error of a command itself, with its exit code.
+type failure struct {
+	code int
+	text string
+}
+
+func (f *failure) Error() string { return f.text }
+
+func fail(code int, format string, args ...any) error {
+	return &failure{code, fmt.Sprintf(format, args...)}
+}
+
+// Explain turns an error of a client command into a line for a person and an exit code; ok is false where it is none of
+// the client's.
+func Explain(err error) (line string, code int, ok bool) {
+	var own *failure
+	if errors.As(err, &own) {
+		return own.text, own.code, true
+	}
+	if errors.Is(err, context.Canceled) {
+		return "", 0, false
+	}
+	var refused *client.Error
+	if !errors.As(err, &refused) {
+		if text := err.Error(); strings.HasPrefix(text, "posthorn: ") {
+			return strings.TrimPrefix(text, "posthorn: "), ExitUnavailable, true
+		}
+		return "", 0, false
+	}
+	var b strings.Builder
+	if refused.Code == "" {
+		b.WriteString(strings.TrimPrefix(refused.Error(), "posthorn: "))
+	} else {
+		fmt.Fprintf(&b, "%s [%s]", refused.Detail, refused.Code)
+		for _, f := range refused.Fields {
+			if f.Detail != refused.Detail {
+				fmt.Fprintf(&b, "\n  %s: %s", f.Field, f.Detail)
+			}
+		}
+	}
+	return b.String(), exitCode(refused.Status), true
+}
+
+func exitCode(status int) int {
+	switch {
+	case status == 401 || status == 403:
+		return ExitRefused
+	case status == 404:
+		return ExitNotFound
+	case status == 400 || status == 413:
+		return ExitUsage
+	case status == 429 || status == 502 || status == 503 || status == 504:
+		return ExitUnavailable
+	}
+	return ExitFailed
+}
+
+// shared are the flags of every command that speaks to a server.
+type shared struct {
+	JSON   bool   `help:"Print JSON for a program."`
+	Tenant string `help:"With a platform's key: the tenant to act in (or POSTHORN_TENANT)." placeholder:"TEN"`
+}
+
+// connect makes the client that a command speaks through.
+func (s shared) connect(e *Env) (*client.Client, error) {
+	account, err := e.account()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(account.URL, account.Key, client.WithUserAgent("posthorn-cli"), client.WithRetries(3, 5*time.Second))
+	if err != nil {
+		return nil, fail(ExitUsage, "%s", strings.TrimPrefix(err.Error(), "posthorn: "))
+	}
+	tenant := s.Tenant
+	if tenant == "" {
+		tenant = e.variable("POSTHORN_TENANT")
+	}
+	if tenant != "" {
+		c = c.Tenant(tenant)
+	}
+	return c, nil
+}
+
+// variable is one of the environment; empty where it is not set.
+func (e *Env) variable(name string) string {
+	for i := len(e.Environ) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+func (e *Env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.Stdout, format, args...) }
+
+// notef is for a person, on stderr, so that what a program reads stays clean.
+func (e *Env) notef(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }
+
+// json prints a value on one line.
+func (e *Env) json(v any) error {
+	enc := json.NewEncoder(e.Stdout)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// show prints a value as JSON or lets a person's view be printed.
+func (s shared) show(e *Env, v any, forPeople func()) error {
+	if s.JSON {
+		return e.json(v)
+	}
+	forPeople()
+	return nil
+}
+
+// sleep pauses, and reports whether the pause came to its end before the context.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,371 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"posthorn/client"
+)
+
+type endpointsCommands struct {
+	List   endpointListCommand   `cmd:"" help:"List endpoints."`
+	Get    endpointGetCommand    `cmd:"" help:"Show an endpoint."`
+	Create endpointCreateCommand `cmd:"" help:"Create an endpoint. Its secret is shown once."`
+	Update endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
+	Delete endpointDeleteCommand `cmd:"" help:"Delete an endpoint; what is queued for it is not sent."`
+	Pause  endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
+	Resume endpointResumeCommand `cmd:"" help:"Deliver again, what was held first."`
+	Verify endpointVerifyCommand `cmd:"" help:"Send the verification again."`
+	Test   testCommand           `cmd:"" help:"Send a test event and show what was answered."`
+	Secret struct {
+		List   secretListCommand   `cmd:"" help:"List the live secrets, never their text."`
+		Rotate secretRotateCommand `cmd:"" help:"Give the endpoint a new secret. It is shown once."`
+		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret now, in formats with one signature."`
+	} `cmd:"" help:"What an endpoint's webhooks are signed with."`
+}
+
+type endpointListCommand struct {
+	shared
+	Limit  int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
+	Status string `help:"Of one status alone: ${enum}." enum:",unverified,active,paused,disabled" default:""`
+}
+
+// Run lists endpoints.
+func (c endpointListCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	params := client.ListEndpointsParams{Limit: window{Limit: c.Limit}.pageSize()}
+	if c.Status != "" {
+		params.Status = new(client.EndpointStatus(c.Status))
+	}
+	return list(c.shared, e, sdk.Endpoints(ctx, params), c.Limit, "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
+		[]string{"ENDPOINT", "STATUS", "EVENT TYPES", "URL"}, func(v client.Endpoint) []string {
+			return []string{v.ID, string(v.Status), strings.Join(v.EventTypes, ","), v.URL}
+		})
+}
+
+// one are the flags of a command about one endpoint.
+type one struct {
+	shared
+	ID string `arg:"" name:"endpoint" help:"The endpoint's id (ep_...)."`
+}
+
+type endpointGetCommand struct{ one }
+
+// Run shows an endpoint.
+func (c endpointGetCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.GetEndpoint(ctx, c.ID) })
+}
+
+// act does something to an endpoint and shows it afterwards.
+func (c one) act(_ context.Context, e *Env, do func(*client.Client) (client.Endpoint, error)) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	endpoint, err := do(sdk)
+	if err != nil {
+		return err
+	}
+	return c.show(e, endpoint, func() { e.endpoint(endpoint) })
+}
+
+func (e *Env) endpoint(v client.Endpoint) {
+	rate := "unlimited"
+	if r, err := v.RateLimit.Get(); err == nil {
+		rate = strconv.Itoa(r) + "/s"
+	}
+	filter := ""
+	if f, err := v.Filter.Get(); err == nil && string(f) != "null" && json.Unmarshal(f, &filter) != nil {
+		filter = string(f) // an object: equality on all
+	}
+	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Status", string(v.Status), "Reason", oneLine(v.StatusReason, 300),
+		"Since", local(v.StatusAt), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels, ", "), "Filter", oneLine(filter, 200),
+		"Format", string(v.Format), "Retries", string(v.RetryPolicy.Name), "Timeout", strconv.Itoa(v.TimeoutSeconds)+" s",
+		"Rate limit", rate, "In flight", strconv.Itoa(v.MaxInFlight), "Ordering", string(v.Ordering), "Created", local(v.CreatedAt))
+}
+
+// settings are the flags that say how an endpoint is to be.
+type settings struct {
+	Description  string            `help:"What it is for."`
+	EventTypes   []string          `help:"Whole names, families as order.*, or *." placeholder:"TYPE,..."`
+	Filter       string            `help:"A CEL expression over type, data and channels; none removes it."`
+	Channels     []string          `help:"Events of these channels alone." placeholder:"CHANNEL,..."`
+	Format       string            `help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
+	Prefix       string            `help:"Prefix of the format's header names."`
+	RetryPolicy  string            `help:"Schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven" default:""`
+	Timeout      int               `help:"Seconds for an answer, 1 to 30." placeholder:"SECONDS"`
+	MaxInFlight  int               `help:"Requests at once, 1 to 100." placeholder:"N"`
+	RateLimit    string            `help:"Requests a second, or none." placeholder:"N"`
+	Ordering     string            `help:"${enum}." enum:",none,key,strict" default:""`
+	Header       map[string]string `help:"A header of yours; may be given several times. Replaces all." placeholder:"NAME=VALUE" mapsep:"none"`
+	Metadata     map[string]string `help:"Your own notes; may be given several times. Replaces all." placeholder:"NAME=VALUE" mapsep:"none"`
+	Verification string            `help:"How it proves itself: ${enum}." enum:",challenge,challenge_get,simple" default:""`
+	Body         string            `help:"The API's JSON for all else: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
+}
+
+// fields are the API's names and values of the flags that were given.
+func (s settings) fields(e *Env) (map[string]any, error) {
+	all := map[string]any{}
+	if s.Body != "" {
+		text, err := input(e, s.Body, "{}")
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(text, &all); err != nil {
+			return nil, fail(ExitUsage, "--body is no JSON object: %v", err)
+		}
+	}
+	for name, value := range map[string]string{
+		"description": s.Description, "format": s.Format, "prefix": s.Prefix, "ordering": s.Ordering, "verification": s.Verification,
+	} {
+		if value != "" {
+			all[name] = value
+		}
+	}
+	for name, value := range map[string]int{"timeout_seconds": s.Timeout, "max_in_flight": s.MaxInFlight} {
+		if value != 0 {
+			all[name] = value
+		}
+	}
+	for name, value := range map[string][]string{"event_types": s.EventTypes, "channels": s.Channels} {
+		if len(value) > 0 {
+			all[name] = value
+		}
+	}
+	for name, value := range map[string]map[string]string{"custom_headers": s.Header, "metadata": s.Metadata} {
+		if len(value) > 0 {
+			all[name] = value
+		}
+	}
+	if s.RetryPolicy != "" {
+		all["retry_policy"] = map[string]string{"name": s.RetryPolicy}
+	}
+	switch s.Filter {
+	case "":
+	case "none":
+		all["filter"] = nil
+	default:
+		all["filter"] = s.Filter
+	}
+	return all, s.rate(all)
+}
+
+func (s settings) rate(all map[string]any) error {
+	switch s.RateLimit {
+	case "":
+	case "none":
+		all["rate_limit"] = nil
+	default:
+		n, err := strconv.Atoi(s.RateLimit)
+		if err != nil {
+			return fail(ExitUsage, "--rate-limit is a number of requests a second, or none.")
+		}
+		all["rate_limit"] = n
+	}
+	return nil
+}
+
+// typed puts fields into one of the SDK's types. The server refuses what the type has no place for, and so does this.
+func typed[T any](fields map[string]any) (T, error) {
+	var into T
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return into, err
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&into); err != nil {
+		return into, fail(ExitUsage, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return into, nil
+}
+
+type endpointCreateCommand struct {
+	shared
+	settings
+	URL    string `arg:"" optional:"" help:"Where events are to go; may also stand in --body."`
+	Secret string `help:"An existing secret to sign with: @FILE or - for stdin. Left out, one is made."`
+}
+
+// Run creates an endpoint.
+func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	fields, err := c.fields(e)
+	if err != nil {
+		return err
+	}
+	if c.URL != "" {
+		fields["url"] = c.URL
+	}
+	if c.Secret != "" {
+		secret, err := input(e, c.Secret, "")
+		if err != nil {
+			return err
+		}
+		fields["secret"] = string(secret)
+	}
+	body, err := typed[client.EndpointInput](fields)
+	if err != nil {
+		return err
+	}
+	made, err := sdk.CreateEndpoint(ctx, body)
+	if err != nil {
+		return err
+	}
+	return c.show(e, made, func() {
+		e.pairs("Endpoint", made.ID, "URL", made.URL, "Status", string(made.Status), "Secret", made.Secret, "Public key", optional(made.PublicKey))
+		e.notef("The secret is shown this once. A verification is on its way; `posthorn endpoints get %s` shows whether it was answered.\n", made.ID)
+	})
+}
+
+type endpointUpdateCommand struct {
+	one
+	settings
+	URL string `help:"Where events are to go from now on; it is verified again."`
+}
+
+// Run changes an endpoint.
+func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
+	fields, err := c.fields(e)
+	if err != nil {
+		return err
+	}
+	if c.URL != "" {
+		fields["url"] = c.URL
+	}
+	if len(fields) == 0 {
+		return fail(ExitUsage, "Say what to change, as --event-types order.*; --help lists the flags.")
+	}
+	body, err := typed[client.EndpointPatch](fields)
+	if err != nil {
+		return err
+	}
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.UpdateEndpoint(ctx, c.ID, body) })
+}
+
+type endpointDeleteCommand struct{ one }
+
+// Run deletes an endpoint.
+func (c endpointDeleteCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	if err := sdk.DeleteEndpoint(ctx, c.ID); err != nil {
+		return err
+	}
+	return c.show(e, map[string]string{"deleted": c.ID}, func() { e.printf("Deleted %s.\n", c.ID) })
+}
+
+type (
+	endpointPauseCommand  struct{ one }
+	endpointResumeCommand struct{ one }
+	endpointVerifyCommand struct{ one }
+)
+
+// Run pauses an endpoint.
+func (c endpointPauseCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.PauseEndpoint(ctx, c.ID) })
+}
+
+// Run resumes an endpoint.
+func (c endpointResumeCommand) Run(ctx context.Context, e *Env) error {
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.ResumeEndpoint(ctx, c.ID) })
+}
+
+// Run sends an endpoint's verification.
+func (c endpointVerifyCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	v, err := sdk.VerifyEndpoint(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(e, v, func() {
+		e.printf("A verification is on its way; `posthorn endpoints get %s` shows whether it was answered.\n", c.ID)
+	})
+}
+
+type secretListCommand struct{ one }
+
+// Run lists secrets.
+func (c secretListCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	page, err := sdk.ListSecrets(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(e, page.Data, func() {
+		rows := make([][]string, len(page.Data))
+		for i, s := range page.Data {
+			signing := ""
+			if s.Signing {
+				signing = "signs"
+			}
+			rows[i] = []string{s.ID, string(s.Type), "…" + s.Hint, signing, local(s.CreatedAt), optional(s.ExpiresAt)}
+		}
+		e.table([]string{"SECRET", "TYPE", "ENDS IN", "NOW", "CREATED", "EXPIRES"}, rows)
+	})
+}
+
+type secretRotateCommand struct {
+	one
+	Overlap string `help:"How long the old one goes on signing too, as 24h; at most 168h." default:"24h"`
+	Secret  string `help:"An existing secret: @FILE or - for stdin. Left out, one is made."`
+}
+
+// Run rotates the secret.
+func (c secretRotateCommand) Run(ctx context.Context, e *Env) error {
+	overlap, err := span("--overlap", c.Overlap)
+	if err != nil {
+		return err
+	}
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	body := client.RotateInput{OverlapSeconds: new(int(overlap.Seconds()))}
+	if c.Secret != "" {
+		secret, err := input(e, c.Secret, "")
+		if err != nil {
+			return err
+		}
+		body.Secret = new(string(secret))
+	}
+	made, err := sdk.RotateSecret(ctx, c.ID, body)
+	if err != nil {
+		return err
+	}
+	return c.show(e, made, func() {
+		e.pairs("Secret", made.Secret, "Public key", optional(made.PublicKey))
+		e.notef("Shown this once. The old one goes on signing for %s.\n", c.Overlap)
+	})
+}
+
+type secretSwitchCommand struct{ one }
+
+// Run signs with the newest secret.
+func (c secretSwitchCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	s, err := sdk.SwitchSecret(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(e, s, func() { e.printf("%s signs now.\n", s.ID) })
+}

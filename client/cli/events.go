@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"posthorn/client"
+)
+
+type emitCommand struct {
+	shared
+	Type           string   `arg:"" help:"The event's type, as order.completed."`
+	Data           string   `arg:"" optional:"" help:"Its data as JSON; - reads stdin, @FILE a file. Left out, stdin where something is piped in, else {}."`
+	Key            string   `help:"Ordering key: events with the same one stay in order."`
+	Channel        []string `help:"A channel; may be given several times."`
+	Version        string   `name:"data-version" help:"Version of the data's shape."`
+	OccurredAt     string   `help:"When it happened, where that is not now."`
+	DeliverAt      string   `help:"Not to be delivered before; at most 30 days ahead."`
+	IdempotencyKey string   `help:"Makes it safe to run the same command again."`
+}
+
+// Run emits the event and says where it went.
+func (c emitCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	data, err := c.data(e)
+	if err != nil {
+		return err
+	}
+	event := client.Emission{Type: c.Type, Data: data}
+	event.Key, event.Version, event.IdempotencyKey = given(c.Key), given(c.Version), given(c.IdempotencyKey)
+	if len(c.Channel) > 0 {
+		event.Channels = &c.Channel
+	}
+	if event.OccurredAt, err = moment("--occurred-at", c.OccurredAt, e.Now()); err != nil {
+		return err
+	}
+	if event.DeliverAt, err = moment("--deliver-at", c.DeliverAt, e.Now()); err != nil {
+		return err
+	}
+	accepted, err := sdk.Emit(ctx, event)
+	if err != nil {
+		return err
+	}
+	return c.show(e, accepted, func() {
+		goes := strconv.Itoa(accepted.Deliveries) + " endpoints"
+		if accepted.Deliveries == 1 {
+			goes = "1 endpoint"
+		}
+		e.printf("%s goes to %s\n", accepted.ID, goes)
+	})
+}
+
+func (c emitCommand) data(e *Env) (json.RawMessage, error) {
+	text, err := input(e, c.Data, "{}")
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(text) {
+		return nil, fail(ExitUsage, "The data is not JSON. In a shell, quote it: '{\"order_id\":\"ord_1\"}'.")
+	}
+	return text, nil
+}
+
+// input is a text given on the line, by @FILE, or on stdin; otherwise stands in where none was given.
+func input(e *Env, given, otherwise string) ([]byte, error) {
+	path, isFile := strings.CutPrefix(given, "@")
+	switch {
+	case isFile:
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fail(ExitUsage, "%v", err)
+		}
+		return bytes.TrimSpace(text), nil
+	case given != "" && given != "-":
+		return []byte(given), nil
+	case given == "" && e.InTerminal, e.Stdin == nil:
+		return []byte(otherwise), nil
+	}
+	text, err := io.ReadAll(io.LimitReader(e.Stdin, 16<<20))
+	if err != nil {
+		return nil, fail(ExitFailed, "stdin: %v", err)
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return []byte(otherwise), nil
+	}
+	return text, nil
+}
+
+type eventsCommands struct {
+	List eventListCommand `cmd:"" help:"List events, newest first."`
+	Get  eventGetCommand  `cmd:"" help:"Show an event with its data, and where it went."`
+}
+
+type eventListCommand struct {
+	shared
+	window
+	Type    string `help:"Of one type alone."`
+	Channel string `help:"Of one channel alone."`
+}
+
+// Run lists events.
+func (c eventListCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	params := client.ListEventsParams{Limit: c.pageSize(), Type: given(c.Type), Channel: given(c.Channel)}
+	if params.Since, params.Until, err = c.bounds(e); err != nil {
+		return err
+	}
+	return list(c.shared, e, sdk.Events(ctx, params), c.Limit, "No events. `posthorn emit order.completed '{}'` makes one.",
+		[]string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"}, func(v client.Event) []string {
+			return []string{v.ID, v.Type, local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
+		})
+}
+
+type eventGetCommand struct {
+	shared
+	ID string `arg:"" name:"event" help:"The event's id (evt_...)."`
+}
+
+// Run shows an event.
+func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	event, err := sdk.GetEvent(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.json(event)
+	}
+	e.pairs("Event", event.ID, "Type", event.Type, "Created", local(event.CreatedAt), "Occurred", optional(event.OccurredAt),
+		"Deliver at", optional(event.DeliverAt), "Key", optional(event.Key), "Version", optional(event.Version), "Channels", strings.Join(event.Channels, ", "))
+	var pretty bytes.Buffer
+	if event.Expunged {
+		e.printf("\nIts data was expunged.\n")
+	} else if json.Indent(&pretty, event.Data, "", "  ") == nil {
+		e.printf("\n%s\n", pretty.String())
+	}
+	deliveries, err := collect(sdk.EventDeliveries(ctx, c.ID, client.ListEventDeliveriesParams{}), 50)
+	if err != nil || len(deliveries) == 0 {
+		return ignoreScope(err)
+	}
+	e.printf("\n")
+	e.deliveries(deliveries)
+	return nil
+}
+
+// ignoreScope lets a view go without what the key may not see.
+func ignoreScope(err error) error {
+	if client.Code(err) == "scope_missing" {
+		return nil
+	}
+	return err
+}
+
+// given is a flag that may be left out.
+func given(value string) *string {
+	if value == "" {
+		return nil
+	}
+	return &value
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"posthorn/client"
+)
+
+type deliveryTailCommand struct {
+	shared
+	selection
+	Status string        `help:"Only those that come to this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled" default:""`
+	Every  time.Duration `help:"How often to look." default:"1s"`
+}
+
+// How far back tail looks for deliveries that may still change, and how many of them at most.
+const (
+	tailWindow = 15 * time.Minute
+	tailRows   = 1000
+)
+
+// Run prints a line whenever a delivery appears or changes, until the context ends. Deliveries that were there before are
+// not shown until they change.
+func (c deliveryTailCommand) Run(ctx context.Context, e *Env) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	seen := map[string]string{}
+	for first := true; ; first = false {
+		now, err := c.look(ctx, sdk, e.Now().Add(-tailWindow))
+		if ctx.Err() != nil {
+			return nil // Ctrl-C is how it ends
+		}
+		if err != nil {
+			return err
+		}
+		current := make(map[string]string, len(now))
+		for i := len(now) - 1; i >= 0; i-- { // oldest first
+			d := now[i]
+			state := fmt.Sprint(d.Status, d.AttemptCount)
+			current[d.ID] = state
+			if first || seen[d.ID] == state || c.Status != "" && c.Status != string(d.Status) {
+				continue
+			}
+			if err := c.line(e, d); err != nil {
+				return err
+			}
+		}
+		seen = current
+		if !sleep(ctx, c.Every) {
+			return nil
+		}
+	}
+}
+
+func (c deliveryTailCommand) look(ctx context.Context, sdk *client.Client, since time.Time) ([]client.Delivery, error) {
+	params := c.params()
+	params.Since, params.Limit = &since, new(250)
+	return collect(sdk.Deliveries(ctx, params), tailRows)
+}
+
+func (c deliveryTailCommand) line(e *Env, d client.Delivery) error {
+	return c.show(e, d, func() {
+		status := fmt.Sprintf("%-9s", d.Status)
+		e.printf("%s  %s  %s  %s  %s  %s\n", e.Now().Local().Format(time.TimeOnly), e.paint(colourOf(string(d.Status)), status), d.ID, d.EventType, d.EndpointID, lastOf(d))
+	})
+}

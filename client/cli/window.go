@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"iter"
+	"strings"
+	"time"
+)
+
+// window are the flags of a list.
+type window struct {
+	Limit int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
+	Since string `help:"Created at or after: a time span back from now, as 24h or 7d, or a time, as 2026-01-31T12:00:00Z."`
+	Until string `help:"Created before, likewise."`
+}
+
+func (w window) bounds(e *Env) (since, until *time.Time, err error) {
+	if since, err = moment("--since", w.Since, e.Now()); err != nil {
+		return nil, nil, err
+	}
+	until, err = moment("--until", w.Until, e.Now())
+	return since, until, err
+}
+
+// pageSize is how many rows to ask for at a time.
+func (w window) pageSize() *int {
+	if w.Limit > 0 {
+		return new(min(w.Limit, 250))
+	}
+	return new(250)
+}
+
+// moment reads a span back from now or a time; nil for an empty text.
+func moment(flag, text string, now time.Time) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return &at, nil
+	}
+	if at, err := time.ParseInLocation(time.DateOnly, text, time.Local); err == nil {
+		return &at, nil
+	}
+	back, err := span(flag, text)
+	if err != nil {
+		return nil, fail(ExitUsage, "%s is a time span, as 24h or 7d, or a time, as 2026-01-31T12:00:00Z.", flag)
+	}
+	at := now.Add(-back).UTC()
+	return &at, nil
+}
+
+// span reads a time span; beside Go's units it knows days, as 7d.
+func span(flag, text string) (time.Duration, error) {
+	unit, days := text, time.Duration(1)
+	if number, ok := strings.CutSuffix(text, "d"); ok {
+		unit, days = number+"h", 24
+	}
+	d, err := time.ParseDuration(unit)
+	if err != nil || d < 0 {
+		return 0, fail(ExitUsage, "%s is a time span, as 24h or 7d.", flag)
+	}
+	return d * days, nil
+}
+
+// collect takes the first rows of a walk through a list; all of them where limit is 0.
+func collect[T any](walk iter.Seq2[T, error], limit int) ([]T, error) {
+	rows := []T{}
+	for row, err := range walk {
+		if err != nil {
+			return rows, err
+		}
+		if rows = append(rows, row); len(rows) == limit {
+			break
+		}
+	}
+	return rows, nil
+}
+
+// list prints a list's rows, or says how to get the first one.
+func list[T any](s shared, e *Env, walk iter.Seq2[T, error], limit int, empty string, head []string, row func(T) []string) error {
+	rows, err := collect(walk, limit)
+	if err != nil {
+		return err
+	}
+	return s.show(e, rows, func() {
+		if len(rows) == 0 {
+			e.notef("%s\n", empty)
+			return
+		}
+		cells := make([][]string, len(rows))
+		for i, r := range rows {
+			cells[i] = row(r)
+		}
+		e.table(head, cells)
+		if len(rows) == limit {
+			e.notef("The first %d; --limit shows more.\n", limit)
+		}
+	})
+}
