@@ -96,7 +96,7 @@ func (e *Env) store(a account) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", fail(ExitFailed, "%v", err)
 	}
-	text, err := json.MarshalIndent(a, "", "  ")
+	text, err := json.MarshalIndent(a, "", "  ") //nolint:gosec // G117: the file is for the key
 	if err != nil {
 		return "", err
 	}

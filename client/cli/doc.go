@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -95,14 +96,14 @@ func Explain(err error) (line string, code int, ok bool) {
 }
 
 func exitCode(status int) int {
-	switch {
-	case status == 401 || status == 403:
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return ExitRefused
-	case status == 404:
+	case http.StatusNotFound:
 		return ExitNotFound
-	case status == 400 || status == 413:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		return ExitUsage
-	case status == 429 || status == 502 || status == 503 || status == 504:
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return ExitUnavailable
 	}
 	return ExitFailed

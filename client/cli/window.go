@@ -2,6 +2,7 @@ package cli
 
 import (
 	"iter"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -50,15 +51,19 @@ func moment(flag, text string, now time.Time) (*time.Time, error) {
 
 // span reads a time span; beside Go's units it knows days, as 7d.
 func span(flag, text string) (time.Duration, error) {
-	unit, days := text, time.Duration(1)
+	unit := text
 	if number, ok := strings.CutSuffix(text, "d"); ok {
-		unit, days = number+"h", 24
+		days, err := strconv.Atoi(number)
+		if err != nil || days > 36500 {
+			return 0, fail(ExitUsage, "%s is a time span, as 24h or 7d.", flag)
+		}
+		unit = strconv.Itoa(days*24) + "h"
 	}
 	d, err := time.ParseDuration(unit)
 	if err != nil || d < 0 {
 		return 0, fail(ExitUsage, "%s is a time span, as 24h or 7d.", flag)
 	}
-	return d * days, nil
+	return d, nil
 }
 
 // collect takes the first rows of a walk through a list; all of them where limit is 0.
