@@ -220,7 +220,7 @@ func (q *Queries) EventsOnChannel(ctx context.Context, arg EventsOnChannelParams
 }
 
 const getDelivery = `-- name: GetDelivery :one
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
 FROM deliveries d
 LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
@@ -260,6 +260,7 @@ func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDe
 		&i.Delivery.SettledAt,
 		&i.Delivery.ArchivedAt,
 		&i.Delivery.ReplayOf,
+		&i.Delivery.JobID,
 		&i.NextAt,
 		&i.Queued,
 		&i.QueueState,
@@ -385,7 +386,7 @@ func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]A
 }
 
 const lockDelivery = `-- name: LockDelivery :one
-SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of FROM deliveries
+SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of, job_id FROM deliveries
 WHERE tenant_id = $1 AND created_at = $2 AND id = $3 FOR NO KEY UPDATE
 `
 
@@ -413,6 +414,7 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 		&i.SettledAt,
 		&i.ArchivedAt,
 		&i.ReplayOf,
+		&i.JobID,
 	)
 	return i, err
 }
@@ -506,8 +508,8 @@ func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
 }
 
 const queueReplay = `-- name: QueueReplay :exec
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay)
+VALUES ($1, $2, $3, $4, $5, $6, true)
 `
 
 type QueueReplayParams struct {
@@ -533,7 +535,7 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 }
 
 const readDeliveries = `-- name: ReadDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
 JOIN deliveries d ON d.tenant_id = $3 AND d.created_at = u.created_at AND d.id = u.id
@@ -589,6 +591,7 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Delivery.SettledAt,
 			&i.Delivery.ArchivedAt,
 			&i.Delivery.ReplayOf,
+			&i.Delivery.JobID,
 			&i.NextAt,
 			&i.Queued,
 			&i.QueueState,

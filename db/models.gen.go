@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
@@ -82,6 +83,30 @@ type Book struct {
 	Expunged  int64
 }
 
+type BulkJob struct {
+	TenantID  id.UUID
+	ID        id.UUID
+	Kind      bulk.Kind
+	Filter    json.RawMessage
+	State     bulk.State
+	Expected  int64
+	Exact     bool
+	Done      int64
+	Skipped   json.RawMessage
+	Position  id.UUID
+	Pace      *int32
+	Horizon   *int64
+	AskedKind string
+	AskedBy   string
+	Reason    string
+	Failure   string
+	Tries     int32
+	DueAt     time.Time
+	CreatedAt time.Time
+	StartedAt *time.Time
+	EndedAt   *time.Time
+}
+
 type Cancellation struct {
 	TenantID   id.UUID
 	DeliveryID id.UUID
@@ -123,6 +148,7 @@ type Delivery struct {
 	SettledAt   *time.Time
 	ArchivedAt  *time.Time
 	ReplayOf    *id.UUID
+	JobID       *id.UUID
 }
 
 type Digest struct {
@@ -286,6 +312,7 @@ type Lane struct {
 	Tokens     float64
 	ReleasedAt time.Time
 	NotBefore  *time.Time
+	DropBelow  int64
 }
 
 type Ledger struct {

@@ -279,7 +279,7 @@ func (p *pageParser) filter(f Filter, value string) {
 	case ByEndpoint:
 		u, err := id.Endpoint.Parse(value)
 		if err != nil {
-			u = noEndpoint
+			u = NoEndpoint
 		}
 		p.page.Endpoint = u
 	case ByArchived:
@@ -297,9 +297,9 @@ func (p *pageParser) filter(f Filter, value string) {
 	}
 }
 
-// noEndpoint stands for a text that is no endpoint's id: no row has it, so the list is empty, as it is for an id of
+// NoEndpoint stands for a text that is no endpoint's id: no row has it, so the list is empty, as it is for an id of
 // another tenant.
-var noEndpoint = id.UUID{15: 1}
+var NoEndpoint = id.UUID{15: 1}
 
 func (p *pageParser) time(name, value string, into *time.Time) {
 	var at time.Time

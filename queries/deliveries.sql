@@ -224,8 +224,8 @@ VALUES (@tenant_id, @created_at, @id, @event_id, @endpoint_id, @event_type, @rep
 
 -- name: QueueReplay :exec
 -- After its delivery, always: see LockQueued.
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key)
-VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'));
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay)
+VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'), true);
 
 -- name: MarkReplayed :exec
 UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND NOT replayed;

@@ -32,6 +32,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/worker/jobs"
 )
 
 // Config is what a worker needs.
@@ -125,7 +126,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	recorder.Go(func() { w.record(work) })
-	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.verifications} {
+	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.verifications, jobs.New(w.db, w.listen, w.log).Run} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var beating sync.WaitGroup

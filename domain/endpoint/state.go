@@ -46,6 +46,9 @@ func Resume(s Status) (Change, error) {
 	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it (POST /endpoints/{id}/verify): it becomes active by itself.")
 }
 
+// TestType is the event type of a test where nobody names another. Such an event is for one endpoint alone.
+const TestType = "endpoint.test"
+
 // Test says whether an endpoint in a state can be sent a test event; the refusal says what to do first.
 func Test(s Status) error {
 	mend := map[Status]string{

@@ -30,7 +30,7 @@ const (
 	Worker     Kind = "wrk"
 	Audit      Kind = "aud"
 	Notice     Kind = "ntc"
-	Replay     Kind = "rpl"
+	Job        Kind = "job"
 	Request    Kind = "req"
 )
 

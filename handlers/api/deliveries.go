@@ -113,7 +113,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, DeliveryWithAttempts{
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
 		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt,
-		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf,
+		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf, JobID: v.JobID,
 		Attempts: views(attempts, attemptView),
 	})
 }
@@ -124,7 +124,10 @@ func deliveryView(d db.DeliveryState) Delivery {
 		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()), Reason: orNullText(d.Reason.String()),
 		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus), LastFailure: orNullText(d.LastFailure.String()),
 		NextAttemptAt: orNull(d.NextAt), CreatedAt: d.CreatedAt, SettledAt: orNull(d.SettledAt), ArchivedAt: orNull(d.ArchivedAt),
-		ReplayOf: nullable.NewNullNullable[string](),
+		ReplayOf: nullable.NewNullNullable[string](), JobID: nullable.NewNullNullable[string](),
+	}
+	if d.JobID != nil {
+		v.JobID = nullable.NewNullableWithValue(id.Job.Format(*d.JobID))
 	}
 	if d.ReplayOf != nil {
 		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))

@@ -83,9 +83,6 @@ func (a *api) endpointOf(c *handlers.Call) (id.UUID, error) {
 	return u, c.NoBody()
 }
 
-// testType is the event type of a test where the request names none.
-const testType = "endpoint.test"
-
 // testEndpoint emits an event to this endpoint alone. It goes the way of every event, so that a test that arrives proves the
 // whole way.
 func (a *api) testEndpoint(c *handlers.Call) error {
@@ -133,7 +130,7 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 
 // testEmission reads a test as any other emission is read.
 func (a *api) testEmission(in TestInput) (event.Emission, error) {
-	kind, data := testType, in.Data
+	kind, data := endpoint.TestType, in.Data
 	if in.Type != nil {
 		kind = *in.Type
 	}

@@ -110,10 +110,11 @@ func prepare(t *testing.T, url string) {
 		w.settle(deliveries[1], 2, 0)
 		w.do("POST", "/api/v1/deliveries/"+deliveries[2]+"/cancel", owner.key, nil).want(200)
 		w.attempt(deliveries[3], ep, name)
+		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
 		if owner == b {
 			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep}, []string{key}, []string{name + ".type"}
-			s.Theirs["delivery_id"] = deliveries
+			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 		}
 	}
 	for _, list := range []string{"/events", "/deliveries", "/keys", "/audit-log"} {
@@ -254,7 +255,7 @@ func (p *prober) run(routes []handlers.Route) {
 func unknown(param string) []string {
 	random := map[string]string{
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
-		"key_id": id.Key.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
+		"key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -374,7 +375,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe is worth something only if B's things are there for B.
 	for param, theirs := range s.Theirs {
-		path := map[string]string{"event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "name": "/event-types/"}[param]
+		path := map[string]string{"event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]
 		for _, one := range theirs {
 			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {
 				t.Errorf("B's own %s answers %d to B", one, got.Status)

@@ -146,6 +146,12 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("POST", "/deliveries/:delivery_id/archive", access.WebhooksWrite, a.archiveDelivery),
 		route("POST", "/deliveries/:delivery_id/unarchive", access.WebhooksWrite, a.unarchiveDelivery),
 
+		route("POST", "/deliveries/bulk", access.WebhooksWrite, a.actOnDeliveries),
+		route("POST", "/replays", access.WebhooksWrite, a.createReplays),
+		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),
+		route("GET", "/bulk-jobs/:job_id", access.WebhooksRead, a.getBulkJob),
+		route("POST", "/bulk-jobs/:job_id/cancel", access.WebhooksWrite, a.cancelBulkJob),
+
 		route("POST", "/keys", access.KeysWrite, a.createKey),
 		route("GET", "/keys", access.KeysWrite, a.listKeys),
 		route("GET", "/keys/:key_id", access.KeysWrite, a.getKey),

@@ -40,6 +40,93 @@ func (e AuditEntryActorKind) Valid() bool {
 	}
 }
 
+// Defines values for BulkActionInputAction.
+const (
+	BulkActionInputActionArchive   BulkActionInputAction = "archive"
+	BulkActionInputActionCancel    BulkActionInputAction = "cancel"
+	BulkActionInputActionRetryNow  BulkActionInputAction = "retry_now"
+	BulkActionInputActionUnarchive BulkActionInputAction = "unarchive"
+)
+
+// Valid indicates whether the value is a known member of the BulkActionInputAction enum.
+func (e BulkActionInputAction) Valid() bool {
+	switch e {
+	case BulkActionInputActionArchive:
+		return true
+	case BulkActionInputActionCancel:
+		return true
+	case BulkActionInputActionRetryNow:
+		return true
+	case BulkActionInputActionUnarchive:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BulkKind.
+const (
+	BulkKindArchive       BulkKind = "archive"
+	BulkKindCancel        BulkKind = "cancel"
+	BulkKindDrop          BulkKind = "drop"
+	BulkKindExpunge       BulkKind = "expunge"
+	BulkKindReplay        BulkKind = "replay"
+	BulkKindReplayMissing BulkKind = "replay_missing"
+	BulkKindRetryNow      BulkKind = "retry_now"
+	BulkKindUnarchive     BulkKind = "unarchive"
+)
+
+// Valid indicates whether the value is a known member of the BulkKind enum.
+func (e BulkKind) Valid() bool {
+	switch e {
+	case BulkKindArchive:
+		return true
+	case BulkKindCancel:
+		return true
+	case BulkKindDrop:
+		return true
+	case BulkKindExpunge:
+		return true
+	case BulkKindReplay:
+		return true
+	case BulkKindReplayMissing:
+		return true
+	case BulkKindRetryNow:
+		return true
+	case BulkKindUnarchive:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BulkState.
+const (
+	BulkStateCanceled BulkState = "canceled"
+	BulkStateDone     BulkState = "done"
+	BulkStateFailed   BulkState = "failed"
+	BulkStateQueued   BulkState = "queued"
+	BulkStateRunning  BulkState = "running"
+)
+
+// Valid indicates whether the value is a known member of the BulkState enum.
+func (e BulkState) Valid() bool {
+	switch e {
+	case BulkStateCanceled:
+		return true
+	case BulkStateDone:
+		return true
+	case BulkStateFailed:
+		return true
+	case BulkStateQueued:
+		return true
+	case BulkStateRunning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeliveryStatus.
 const (
 	DeliveryStatusCanceled  DeliveryStatus = "canceled"
@@ -382,6 +469,24 @@ func (e ListAuditLogParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListBulkJobsParamsOrder.
+const (
+	ListBulkJobsParamsOrderAsc  ListBulkJobsParamsOrder = "asc"
+	ListBulkJobsParamsOrderDesc ListBulkJobsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListBulkJobsParamsOrder enum.
+func (e ListBulkJobsParamsOrder) Valid() bool {
+	switch e {
+	case ListBulkJobsParamsOrderAsc:
+		return true
+	case ListBulkJobsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListDeliveriesParamsOrder.
 const (
 	ListDeliveriesParamsOrderAsc  ListDeliveriesParamsOrder = "asc"
@@ -617,6 +722,117 @@ type BatchResult struct {
 	Results  []ItemResult `json:"results"`
 }
 
+// BulkActionInput defines model for BulkActionInput.
+type BulkActionInput struct {
+	Action BulkActionInputAction `json:"action"`
+	DryRun *bool                 `json:"dry_run,omitempty"`
+
+	// Filter The filters of the list of deliveries. Give `status`, or `ids` alone.
+	Filter BulkFilter `json:"filter"`
+
+	// Pace Deliveries a second, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
+// BulkActionInputAction defines model for BulkActionInput.Action.
+type BulkActionInputAction string
+
+// BulkAuthor defines model for BulkAuthor.
+type BulkAuthor struct {
+	ID string `json:"id"`
+
+	// Kind As in the audit log: key, member, operator, system, command
+	Kind string `json:"kind"`
+}
+
+// BulkEstimate defines model for BulkEstimate.
+type BulkEstimate struct {
+	DryRun bool `json:"dry_run"`
+
+	// Expected How many it would concern
+	Expected int `json:"expected"`
+
+	// ExpectedExact False: at least so many; counting stopped
+	ExpectedExact bool     `json:"expected_exact"`
+	Kind          BulkKind `json:"kind"`
+
+	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
+	Skipped BulkSkipped `json:"skipped"`
+}
+
+// BulkFilter The filters of the list of deliveries. Give `status`, or `ids` alone.
+type BulkFilter struct {
+	// Archived Archived ones alone
+	Archived *bool   `json:"archived,omitempty"`
+	Channel  *string `json:"channel,omitempty"`
+	Endpoint *string `json:"endpoint,omitempty"`
+
+	// IDs Of deliveries; then nothing else
+	IDs *[]string `json:"ids,omitempty"`
+
+	// Since Created at or after
+	Since *time.Time `json:"since,omitempty"`
+
+	// Status replay, archive, unarchive: failed, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
+	Status *string `json:"status,omitempty"`
+
+	// Type An event type, whole
+	Type *string `json:"type,omitempty"`
+
+	// Until Created before. What is created after the job is not concerned
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// BulkJob defines model for BulkJob.
+type BulkJob struct {
+	AskedBy   BulkAuthor                   `json:"asked_by"`
+	CreatedAt time.Time                    `json:"created_at"`
+	Done      int                          `json:"done"`
+	EndedAt   nullable.Nullable[time.Time] `json:"ended_at"`
+
+	// Expected How many it was to concern when it was asked for
+	Expected int `json:"expected"`
+
+	// ExpectedExact False: at least so many
+	ExpectedExact bool `json:"expected_exact"`
+
+	// Failure Why it failed, in plain words
+	Failure nullable.Nullable[string] `json:"failure"`
+
+	// Filter As it was given
+	Filter json.RawMessage        `json:"filter"`
+	ID     string                 `json:"id"`
+	Kind   BulkKind               `json:"kind"`
+	Pace   nullable.Nullable[int] `json:"pace"`
+	Reason string                 `json:"reason"`
+
+	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
+	Skipped   BulkSkipped                  `json:"skipped"`
+	StartedAt nullable.Nullable[time.Time] `json:"started_at"`
+	State     BulkState                    `json:"state"`
+}
+
+// BulkJobPage defines model for BulkJobPage.
+type BulkJobPage struct {
+	Data       []BulkJob                 `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// BulkKind defines model for BulkKind.
+type BulkKind string
+
+// BulkSkipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
+type BulkSkipped map[string]int
+
+// BulkState defines model for BulkState.
+type BulkState string
+
 // Delivery defines model for Delivery.
 type Delivery struct {
 	ArchivedAt   nullable.Nullable[time.Time] `json:"archived_at"`
@@ -626,6 +842,9 @@ type Delivery struct {
 	EventID      string                       `json:"event_id"`
 	EventType    string                       `json:"event_type"`
 	ID           string                       `json:"id"`
+
+	// JobID The bulk job that made it, which says who asked and why
+	JobID nullable.Nullable[string] `json:"job_id"`
 
 	// LastFailure Why the last attempt brought no answer: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
@@ -666,6 +885,9 @@ type DeliveryWithAttempts struct {
 	EventID    string    `json:"event_id"`
 	EventType  string    `json:"event_type"`
 	ID         string    `json:"id"`
+
+	// JobID The bulk job that made it, which says who asked and why
+	JobID nullable.Nullable[string] `json:"job_id"`
 
 	// LastFailure Why the last attempt brought no answer: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
@@ -1153,6 +1375,20 @@ type ReplayInput struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
+// ReplaysInput defines model for ReplaysInput.
+type ReplaysInput struct {
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Filter The filters of the list of deliveries. Give `status`, or `ids` alone.
+	Filter BulkFilter `json:"filter"`
+
+	// Pace Deliveries a second that are queued, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
 // RetryPolicy defines model for RetryPolicy.
 type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
@@ -1386,6 +1622,9 @@ type EventID = string
 // IdempotencyKey defines model for idempotency_key.
 type IdempotencyKey = string
 
+// JobID defines model for job_id.
+type JobID = string
+
 // KeyID defines model for key_id.
 type KeyID = string
 
@@ -1428,6 +1667,21 @@ type ListAuditLogParams struct {
 
 // ListAuditLogParamsOrder defines parameters for ListAuditLog.
 type ListAuditLogParamsOrder string
+
+// ListBulkJobsParams defines parameters for ListBulkJobs.
+type ListBulkJobsParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListBulkJobsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListBulkJobsParamsOrder defines parameters for ListBulkJobs.
+type ListBulkJobsParamsOrder string
 
 // ListDeliveriesParams defines parameters for ListDeliveries.
 type ListDeliveriesParams struct {
@@ -1572,6 +1826,12 @@ type ListTenantsParams struct {
 // ListTenantsParamsOrder defines parameters for ListTenants.
 type ListTenantsParamsOrder string
 
+// CancelBulkJobJSONRequestBody defines body for CancelBulkJob for application/json ContentType.
+type CancelBulkJobJSONRequestBody = ReasonInput
+
+// ActOnDeliveriesJSONRequestBody defines body for ActOnDeliveries for application/json ContentType.
+type ActOnDeliveriesJSONRequestBody = BulkActionInput
+
 // ReplayDeliveryJSONRequestBody defines body for ReplayDelivery for application/json ContentType.
 type ReplayDeliveryJSONRequestBody = ReplayInput
 
@@ -1604,6 +1864,9 @@ type EmitEventsJSONRequestBody = Batch
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
+
+// CreateReplaysJSONRequestBody defines body for CreateReplays for application/json ContentType.
+type CreateReplaysJSONRequestBody = ReplaysInput
 
 // UpdateOwnTenantJSONRequestBody defines body for UpdateOwnTenant for application/json ContentType.
 type UpdateOwnTenantJSONRequestBody = TenantPatch

@@ -1,0 +1,182 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"posthorn/domain/bulk"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// NewBulkJob is what somebody asks to be done to many deliveries or events. The filter has been checked.
+type NewBulkJob struct {
+	Kind   bulk.Kind
+	Filter bulk.Filter
+	Pace   int // rows a second, at most; 0: as fast as it goes
+	Reason string
+}
+
+// Estimate is what a job would do if it ran now.
+type Estimate struct {
+	Count   int64
+	Skipped map[bulk.Skip]int64
+	Exact   bool // false: there is more than was counted
+}
+
+// How much an estimate looks at before it answers "at least so many".
+const (
+	estimateMost = 10_000
+	estimateTime = 1500 * time.Millisecond
+)
+
+// openJobs is how many jobs of a tenant may be under way: each is a claim on the same workers.
+const openJobs = 100
+
+var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
+	fmt.Sprintf("There may be %d bulk jobs of a tenant under way. Wait until one is done, or cancel one.", openJobs))
+
+// EstimateBulk counts what a job would do. It changes how its transaction plans.
+func (q *Queries) EstimateBulk(ctx context.Context, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
+	w, err := q.bulkWork(ctx, tenant, n.Kind, n.Filter, lastID.Time())
+	if err != nil {
+		return e, err
+	}
+	e.Skipped, e.Exact = map[bulk.Skip]int64{}, true
+	began, after := time.Now(), id.UUID{}
+	for {
+		part, err := w.plan(ctx, after, bulk.Chunk, false)
+		if err != nil {
+			return e, err
+		}
+		e.Count += part.count()
+		for why, n := range part.skipped {
+			e.Skipped[why] += n
+		}
+		if part.end {
+			return e, nil
+		}
+		if e.Count >= estimateMost || time.Since(began) > estimateTime {
+			e.Exact = false
+			return e, nil
+		}
+		after = part.position
+	}
+}
+
+// StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
+func (q *Queries) StartBulkJob(ctx context.Context, tenant id.UUID, by Author, n NewBulkJob) (BulkJob, error) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return BulkJob{}, err
+	}
+	if open, err := q.CountOpenBulkJobs(ctx, tenant); err != nil {
+		return BulkJob{}, err
+	} else if open >= openJobs {
+		return BulkJob{}, errOpenJobs
+	}
+	e, err := q.EstimateBulk(ctx, tenant, n)
+	if err != nil {
+		return BulkJob{}, err
+	}
+	return q.insertBulkJob(ctx, tenant, by, n, e)
+}
+
+func (q *Queries) insertBulkJob(ctx context.Context, tenant id.UUID, by Author, n NewBulkJob, e Estimate) (BulkJob, error) {
+	filter, err := json.Marshal(n.Filter)
+	if err != nil {
+		return BulkJob{}, fmt.Errorf("encode filter: %w", err)
+	}
+	u := NewID()
+	row := InsertBulkJobParams{
+		TenantID: tenant, ID: u, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact, AskedKind: by.Kind, AskedBy: by.ID,
+		Reason: n.Reason, CreatedAt: u.Time(),
+	}
+	if n.Pace > 0 {
+		pace := int32(n.Pace)
+		row.Pace = &pace
+	}
+	job, err := q.InsertBulkJob(ctx, row)
+	if err != nil {
+		return BulkJob{}, err
+	}
+	if err := q.auditJob(ctx, by, "bulk_job.start", job, n.Reason, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
+		return BulkJob{}, err
+	}
+	return job, q.NotifyJobs(ctx)
+}
+
+// auditJob writes what happened to a job, and what it is.
+func (q *Queries) auditJob(ctx context.Context, by Author, action string, job BulkJob, reason string, more map[string]any) error {
+	details := map[string]any{"kind": job.Kind, "filter": job.Filter}
+	for k, v := range more {
+		details[k] = v
+	}
+	return q.Audit(ctx, by, Audited{
+		Tenant: &job.TenantID, Action: action, Kind: "bulk_job", Object: id.Job.Format(job.ID), Reason: reason, Details: details,
+	})
+}
+
+// CancelBulkJob ends a job where it stands; a chunk that is under way is waited for. What it did stays done.
+func (q *Queries) CancelBulkJob(ctx context.Context, tenant, u id.UUID, by Author, reason string) (BulkJob, error) {
+	job, err := q.LockBulkJob(ctx, LockBulkJobParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return job, err
+	}
+	if job.State.Over() {
+		return job, bulk.RefuseCancelJob(job.State)
+	}
+	job.State = bulk.Canceled
+	return q.endBulkJob(ctx, by, "bulk_job.cancel", job, reason)
+}
+
+// endBulkJob writes a job's last state, and what it came to.
+func (q *Queries) endBulkJob(ctx context.Context, by Author, action string, job BulkJob, reason string) (BulkJob, error) {
+	job, err := q.SaveBulkJob(ctx, saved(job, 0))
+	if err != nil {
+		return job, err
+	}
+	return job, q.auditJob(ctx, by, action, job, reason, map[string]any{
+		"state": job.State, "done": job.Done, "skipped": job.Skipped, "failure": job.Failure,
+	})
+}
+
+func saved(job BulkJob, rest time.Duration) SaveBulkJobParams {
+	return SaveBulkJobParams{
+		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon, Failure: job.Failure,
+		Tries: job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
+	}
+}
+
+// BulkJobList asks for a page of a tenant's jobs by id, beyond the row After.
+type BulkJobList struct {
+	Ascending bool
+	After     id.UUID // the edge at the list's beginning
+	Most      int
+}
+
+// ListBulkJobs is a page of a tenant's jobs.
+func (q *Queries) ListBulkJobs(ctx context.Context, tenant id.UUID, l BulkJobList) ([]BulkJob, error) {
+	ask := ListBulkJobsDownParams{TenantID: tenant, After: l.After, Most: int32(l.Most)}
+	if l.Ascending {
+		return q.ListBulkJobsUp(ctx, ListBulkJobsUpParams(ask))
+	}
+	return q.ListBulkJobsDown(ctx, ask)
+}
+
+// KnowEndpoint answers not found where a filter names an endpoint that the tenant never had.
+func (q *Queries) KnowEndpoint(ctx context.Context, tenant id.UUID, f bulk.Filter) error {
+	if f.Endpoint == "" {
+		return nil
+	}
+	u, err := id.Endpoint.Parse(f.Endpoint)
+	if err != nil {
+		return fault.ErrNotFound
+	}
+	known, err := q.EndpointExists(ctx, EndpointExistsParams{TenantID: tenant, ID: u})
+	if err == nil && !known {
+		err = fault.ErrNotFound
+	}
+	return err
+}

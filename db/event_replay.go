@@ -1,0 +1,113 @@
+package db
+
+import (
+	"context"
+
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// EventReplay is what came of replaying one event: the new deliveries, and why others were left out.
+type EventReplay struct {
+	Deliveries []DeliveryState
+	Skipped    map[bulk.Skip]int64
+}
+
+// mostOfEvent is how many deliveries of one event are looked at.
+const mostOfEvent = 2000
+
+// ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had it.
+// Where a delivery of it still waits, another would send it twice.
+func (q *Queries) ReplayEvent(ctx context.Context, tenant, event id.UUID, only *id.UUID) (out EventReplay, err error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return out, err
+	}
+	if event.Time().Before(floor) {
+		return out, fault.ErrNotFound
+	}
+	e, err := q.GetEvent(ctx, GetEventParams{TenantID: tenant, CreatedAt: event.Time(), ID: event})
+	if err != nil {
+		return out, err
+	}
+	if e.Data == nil {
+		return out, delivery.ErrEventExpired
+	}
+	if only != nil {
+		// Nobody else finds that it never got the event while this transaction does.
+		if _, err := q.LockEndpoint(ctx, LockEndpointParams{TenantID: tenant, ID: *only}); err != nil {
+			return out, err
+		}
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return out, err
+	}
+	rows, err := q.DeliveriesOfEvent(ctx, DeliveriesOfEventParams{
+		TenantID: tenant, EventID: event, Since: event.Time().Add(-clockSkew), EndpointID: only, Most: mostOfEvent,
+	})
+	if err != nil {
+		return out, err
+	}
+	again, letters, skipped, err := q.planEvent(ctx, e, rows, only)
+	if err != nil {
+		return out, err
+	}
+	out.Skipped = skipped
+	if len(again) == 0 {
+		return out, nil
+	}
+	if err := q.MarkLettersReplayed(ctx, MarkLettersReplayedParams{TenantID: tenant, Ids: letters}); err != nil {
+		return out, err
+	}
+	ids, err := q.sendAgain(ctx, tenant, again, nil)
+	if err != nil {
+		return out, err
+	}
+	out.Deliveries, err = q.readDeliveries(ctx, tenant, ids)
+	return out, err
+}
+
+// planEvent decides for each endpoint that an event went to. letters are the deliveries that are sent again.
+func (q *Queries) planEvent(ctx context.Context, e Event, rows []DeliveriesOfEventRow, only *id.UUID) (again []againDelivery, letters []id.UUID, skipped map[bulk.Skip]int64, err error) {
+	newest := map[id.UUID]DeliveriesOfEventRow{}
+	waits := map[id.UUID]bool{}
+	var endpoints []id.UUID
+	for _, r := range rows {
+		if _, known := newest[r.EndpointID]; !known {
+			newest[r.EndpointID] = r
+			endpoints = append(endpoints, r.EndpointID)
+		}
+		waits[r.EndpointID] = waits[r.EndpointID] || r.Queued
+		letters = append(letters, r.ID)
+	}
+	if only != nil {
+		endpoints = []id.UUID{*only}
+	}
+	w := &bulkWork{q: q, tenant: e.TenantID}
+	orders, err := w.orders(ctx, endpoints, true)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	skipped = map[bulk.Skip]int64{}
+	for _, ep := range endpoints {
+		ordering, open := orders[ep]
+		switch {
+		case waits[ep] && only != nil:
+			return nil, nil, nil, delivery.RefuseReplay(delivery.Pending)
+		case waits[ep]:
+			skipped[bulk.SkipWaiting]++
+			continue
+		case !open:
+			skipped[bulk.SkipEndpointDeleted]++
+			continue
+		}
+		one := againDelivery{event: e.ID, endpoint: ep, eventType: e.Type, replayOf: newest[ep].ID}
+		if key := orderKey(ordering, e.Key); key != nil {
+			one.orderKey = *key
+		}
+		again = append(again, one)
+	}
+	return again, letters, skipped, nil
+}

@@ -1,0 +1,53 @@
+package bulk
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// AllFailed is the status that asks for what went wrong at least once and was not delivered.
+const AllFailed = "all_failed"
+
+// Filter is what a job selects, as it is stored and shown. Which fields count depends on the kind. Ids are in their outer
+// form.
+type Filter struct {
+	Status   string          `json:"status,omitempty"` // of deliveries; or AllFailed
+	Endpoint string          `json:"endpoint,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Channel  string          `json:"channel,omitempty"`
+	Since    *time.Time      `json:"since,omitempty"` // created at or after
+	Until    *time.Time      `json:"until,omitempty"` // created before
+	Archived bool            `json:"archived,omitempty"`
+	IDs      []string        `json:"ids,omitempty"`   // of deliveries; then nothing else counts
+	Match    json.RawMessage `json:"match,omitempty"` // over an event's data, as the filter of an endpoint
+	Below    int64           `json:"below,omitempty"` // rows of the queue up to this number
+}
+
+// Faults says what is wrong with the filter of a kind over deliveries; the fields by themselves are well formed.
+func (f Filter) Faults(k Kind) (wrong []fault.Field) {
+	if len(f.IDs) > 0 {
+		if f.Status != "" || f.Endpoint != "" || f.Type != "" || f.Channel != "" || f.Since != nil || f.Until != nil || f.Archived {
+			wrong = append(wrong, fault.Field{Name: "filter.ids", Code: "filter_ids_alone", Detail: "Where ids are given, nothing else may be. Leave the other fields of the filter out, or the ids."})
+		}
+		return wrong
+	}
+	statuses, all := k.Statuses()
+	words := make([]string, 0, len(statuses)+1)
+	for _, s := range statuses {
+		words = append(words, s.String())
+	}
+	if all {
+		words = append(words, AllFailed)
+	}
+	if !slices.Contains(words, f.Status) {
+		wrong = append(wrong, fault.Field{Name: "filter.status", Code: "filter_status", Detail: "Say which deliveries are meant: status is one of " + strings.Join(words, ", ") + ", or give their ids."})
+	}
+	if f.Since != nil && f.Until != nil && !f.Since.Before(*f.Until) {
+		wrong = append(wrong, fault.Field{Name: "filter.until", Code: "filter_times", Detail: "The time until must lie after the time since."})
+	}
+	return wrong
+}

@@ -1,0 +1,219 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/oapi-codegen/nullable"
+
+	"posthorn/db"
+	"posthorn/domain/bulk"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// createReplays sends settled deliveries again.
+func (a *api) createReplays(c *handlers.Call) error {
+	var in ReplaysInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	return a.startOverDeliveries(c, bulk.Replay, in.Filter, bulkOptions{in.Reason, in.Pace, in.DryRun})
+}
+
+// actOnDeliveries does one action to many deliveries.
+func (a *api) actOnDeliveries(c *handlers.Call) error {
+	var in BulkActionInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	kind := bulk.Kind(in.Action)
+	switch kind {
+	case bulk.RetryNow, bulk.Cancel, bulk.Archive, bulk.Unarchive:
+	default:
+		return fault.InvalidField("action", "action_unknown", "action is one of retry_now, cancel, archive, unarchive. To send deliveries again, POST /replays.")
+	}
+	return a.startOverDeliveries(c, kind, in.Filter, bulkOptions{in.Reason, in.Pace, in.DryRun})
+}
+
+// bulkOptions is what every request for a job may say.
+type bulkOptions struct {
+	reason *string
+	pace   *int
+	dryRun *bool
+}
+
+func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n db.NewBulkJob, dryRun bool) {
+	n = db.NewBulkJob{Kind: kind, Reason: wrong.text("reason", o.reason, 0, maxReason)}
+	if o.pace != nil {
+		if n.Pace = *o.pace; n.Pace < 1 || n.Pace > bulk.MaxPace {
+			wrong.add("pace", "pace_range", fmt.Sprintf("pace is 1 to %d a second.", bulk.MaxPace))
+		}
+	}
+	return n, o.dryRun != nil && *o.dryRun
+}
+
+func (a *api) startOverDeliveries(c *handlers.Call, kind bulk.Kind, given BulkFilter, o bulkOptions) error {
+	var wrong wrongFields
+	n, dryRun := o.read(&wrong, kind)
+	n.Filter = readBulkFilter(&wrong, given)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	if faults := n.Filter.Faults(kind); len(faults) > 0 {
+		return fault.InvalidFields(faults)
+	}
+	return a.startBulk(c, n, dryRun)
+}
+
+// readBulkFilter reads a filter over deliveries as the list of deliveries reads its parameters.
+func readBulkFilter(wrong *wrongFields, in BulkFilter) bulk.Filter {
+	f := bulk.Filter{Since: in.Since, Until: in.Until}
+	if in.Status != nil {
+		f.Status = *in.Status
+	}
+	if in.Endpoint != nil {
+		f.Endpoint = *in.Endpoint
+		if _, err := id.Endpoint.Parse(f.Endpoint); err != nil {
+			f.Endpoint = id.Endpoint.Format(handlers.NoEndpoint)
+		}
+	}
+	readEventFilter(wrong, "filter.", in.Type, in.Channel, &f)
+	if in.Archived != nil {
+		f.Archived = *in.Archived
+	}
+	if in.IDs != nil {
+		f.IDs = *in.IDs
+		if len(f.IDs) < 1 || len(f.IDs) > bulk.MaxIDs {
+			wrong.add("filter.ids", "filter_ids_range", fmt.Sprintf("A filter names 1 to %d deliveries. Make several jobs of them, or select by status and time.", bulk.MaxIDs))
+		}
+	}
+	return f
+}
+
+// readEventFilter reads the parts of a filter that an event decides; prefix is where they stand in the request.
+func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *string, f *bulk.Filter) {
+	if eventType != nil {
+		if f.Type = *eventType; !event.ValidType(f.Type) {
+			wrong.add(prefix+"type", event.CodeTypeMalformed, "type is one whole event type, such as order.completed.")
+		}
+	}
+	if channel != nil {
+		if f.Channel = *channel; !event.ValidChannel(f.Channel) {
+			wrong.add(prefix+"channel", event.CodeChannelMalformed, fmt.Sprintf("A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", event.MaxName))
+		}
+	}
+}
+
+// startBulk makes a job, or says what it would do.
+func (a *api) startBulk(c *handlers.Call, n db.NewBulkJob, dryRun bool) error {
+	var job db.BulkJob
+	var estimate db.Estimate
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, n.Filter); err != nil {
+			return err
+		}
+		if dryRun {
+			estimate, err = q.EstimateBulk(c.Ctx(), c.Actor.Tenant, n)
+			return err
+		}
+		job, err = q.StartBulkJob(c.Ctx(), c.Actor.Tenant, c.Author(), n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !dryRun {
+		return c.Answer(http.StatusAccepted, bulkJobView(job))
+	}
+	skipped := map[string]int{}
+	for why, n := range estimate.Skipped {
+		skipped[string(why)] = int(n)
+	}
+	return c.Answer(http.StatusOK, BulkEstimate{
+		DryRun: true, Kind: BulkKind(n.Kind), Expected: int(estimate.Count), ExpectedExact: estimate.Exact, Skipped: skipped,
+	})
+}
+
+func (a *api) listBulkJobs(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "bulk-jobs"})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterOrEdge()
+	if err != nil {
+		return err
+	}
+	var rows []db.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		rows, err = q.ListBulkJobs(c.Ctx(), c.Actor.Tenant, db.BulkJobList{Ascending: p.Ascending, After: after, Most: p.Limit + 1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(j db.BulkJob) []byte { return j.ID[:] })
+	return c.Answer(http.StatusOK, BulkJobPage{Data: views(rows, bulkJobView), NextCursor: cursorOrNull(next)})
+}
+
+func (a *api) getBulkJob(c *handlers.Call) error {
+	u, err := c.ID(id.Job, "job_id")
+	if err != nil {
+		return err
+	}
+	var job db.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		job, err = q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, bulkJobView(job))
+}
+
+func (a *api) cancelBulkJob(c *handlers.Call) error {
+	u, err := c.ID(id.Job, "job_id")
+	if err != nil {
+		return err
+	}
+	var in ReasonInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var job db.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		job, err = q.CancelBulkJob(c.Ctx(), c.Actor.Tenant, u, c.Author(), reason)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, bulkJobView(job))
+}
+
+func bulkJobView(j db.BulkJob) BulkJob {
+	v := BulkJob{
+		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected), ExpectedExact: j.Exact,
+		Done: int(j.Done), Skipped: map[string]int{}, Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
+		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
+		CreatedAt: j.CreatedAt, StartedAt: orNull(j.StartedAt), EndedAt: orNull(j.EndedAt),
+	}
+	var filter bulk.Filter
+	_ = json.Unmarshal(j.Filter, &filter) // as it was stored
+	filter.Below = 0
+	v.Filter, _ = json.Marshal(filter)
+	_ = json.Unmarshal(j.Skipped, &v.Skipped)
+	if j.Pace != nil {
+		v.Pace = nullable.NewNullableWithValue(int(*j.Pace))
+	}
+	return v
+}

@@ -1,0 +1,176 @@
+-- Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role of
+-- its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then prune.
+-- A transaction plans for its parameters and by index (PlanByIndex).
+
+-- name: InsertBulkJob :one
+INSERT INTO bulk_jobs (tenant_id, id, kind, filter, expected, exact, pace, position, asked_kind, asked_by, reason, created_at)
+VALUES (@tenant_id, @id, @kind, @filter, @expected, @exact, sqlc.narg('pace'), @position, @asked_kind, @asked_by, @reason, @created_at)
+RETURNING *;
+
+-- name: GetBulkJob :one
+SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: CountOpenBulkJobs :one
+SELECT count(*) FROM bulk_jobs WHERE tenant_id = @tenant_id AND state IN ('queued', 'running');
+
+-- name: ListBulkJobsDown :many
+SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
+
+-- name: ListBulkJobsUp :many
+SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
+
+-- name: DueBulkJobs :many
+-- What any worker may take a chunk of, whoever's it is: asked under the worker role. Each chunk puts its job at the end of
+-- this list.
+SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT @most;
+
+-- name: TakeBulkJob :one
+-- The lock is the lease: no row where another worker does a chunk of it at this moment, or it is not due any more.
+SELECT * FROM bulk_jobs
+WHERE tenant_id = @tenant_id AND id = @id AND state IN ('queued', 'running') AND due_at <= now()
+FOR NO KEY UPDATE SKIP LOCKED;
+
+-- name: LockBulkJob :one
+-- For who cancels it: waits for a chunk that is under way.
+SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id = @id FOR NO KEY UPDATE;
+
+-- name: SaveBulkJob :one
+UPDATE bulk_jobs SET state = @state, done = @done, skipped = @skipped, position = @position, horizon = sqlc.narg('horizon'),
+	failure = @failure, tries = @tries, due_at = now() + make_interval(secs => @rest), started_at = coalesce(started_at, now()),
+	ended_at = CASE WHEN @state::text IN ('done', 'canceled', 'failed') THEN now() END
+WHERE tenant_id = @tenant_id AND id = @id
+RETURNING *;
+
+-- name: ForgetOldBulkJobs :execrows
+-- A job's row is kept as long as the history that it made, and an open one until it is over.
+DELETE FROM bulk_jobs WHERE ended_at < now() - make_interval(days => @days::int);
+
+-- name: EndpointOrders :many
+SELECT id, ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]) AND deleted_at IS NULL;
+
+-- name: ShareEndpoints :many
+-- For who adds to their queues: they are neither deleted nor ordered otherwise until the transaction ends.
+SELECT id, ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]) AND deleted_at IS NULL
+ORDER BY id FOR SHARE;
+
+-- name: ReplayedLetters :many
+-- Which of these dead letters were sent again before.
+SELECT delivery_id FROM dead_letters WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) AND replayed;
+
+-- name: LockLetters :many
+-- The same for who is about to send them again: of two jobs over the same dead letters one does.
+SELECT delivery_id, replayed FROM dead_letters WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[])
+ORDER BY delivery_id FOR UPDATE;
+
+-- name: MarkLettersReplayed :exec
+UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) AND NOT replayed;
+
+-- name: ReplayableEvents :many
+-- What replays send again, of one day. An event that is not in the answer is gone.
+SELECT e.id, e.key, (e.data IS NOT NULL)::boolean AS has_data
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;
+
+-- name: InsertReplays :exec
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, job_id)
+SELECT @tenant_id, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type,
+	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), sqlc.narg('job_id')::uuid
+FROM ROWS FROM (unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),
+	unnest(@types::text[]), unnest(@replays_of::uuid[])) AS u(created_at, id, event_id, endpoint_id, event_type, replay_of);
+
+-- name: QueueReplays :exec
+-- After their deliveries, always: see LockQueued. The order of the arrays becomes that of the queue.
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay)
+SELECT @tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true
+FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]), unnest(@states::smallint[]),
+	unnest(@order_keys::text[]), unnest(@due::timestamptz[])) AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at);
+
+-- name: LockFreeQueued :many
+-- The queue rows of these deliveries that nobody else holds at the moment.
+SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED;
+
+-- name: StillQueued :many
+SELECT delivery_id FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]);
+
+-- name: DropManyQueued :exec
+DELETE FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]);
+
+-- name: QueueManyNow :exec
+-- As QueueNow. Those that take a new number take it in the order of the array.
+UPDATE queue q SET due_at = now(), gen = q.gen + 1, state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN q.state = 3 THEN u.seq ELSE q.seq END
+FROM (SELECT id, nextval('queue_seq') AS seq FROM unnest(@ids::uuid[]) AS id OFFSET 0) u
+WHERE q.tenant_id = @tenant_id AND q.delivery_id = u.id;
+
+-- name: CancelDeliveries :many
+-- Of one day; the caller holds their queue rows.
+UPDATE deliveries d SET status = 4, reason = @reason, settled_at = now()
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+WHERE d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+RETURNING d.id, d.attempts, d.event_type, d.endpoint_id;
+
+-- name: InsertCancellations :exec
+INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted)
+SELECT @tenant_id, u.delivery_id, u.endpoint_id, u.event_type, u.attempted
+FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@types::text[]), unnest(@attempted::boolean[]))
+	AS u(delivery_id, endpoint_id, event_type, attempted)
+ON CONFLICT (tenant_id, delivery_id) DO NOTHING;
+
+-- name: ArchiveDeliveries :many
+-- Of one day; those that are settled and not yet as they are to be.
+WITH locked AS (
+	SELECT d.created_at, d.id
+	FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+	JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id
+		AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+	WHERE d.status >= 2 AND (d.archived_at IS NOT NULL) <> @archived::boolean
+	ORDER BY d.created_at, d.id FOR NO KEY UPDATE OF d
+)
+UPDATE deliveries d SET archived_at = CASE WHEN @archived::boolean THEN now() END
+FROM locked
+WHERE d.tenant_id = @tenant_id AND d.created_at = locked.created_at AND d.id = locked.id AND d.created_at BETWEEN @first AND @last
+RETURNING d.id;
+
+-- name: ArchiveLetters :exec
+UPDATE dead_letters SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]);
+
+-- name: ArchiveCancellations :exec
+UPDATE cancellations SET archived = @archived WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]);
+
+-- name: BumpLanes :exec
+-- As BumpLane, for many, in an order that no two jobs wait for each other in a circle.
+UPDATE lanes t SET rev = t.rev + 1
+WHERE t.tenant_id = @tenant_id AND t.endpoint_id IN (
+	SELECT l.endpoint_id FROM lanes l WHERE l.tenant_id = @tenant_id AND l.endpoint_id = ANY(@endpoints::uuid[]) ORDER BY l.endpoint_id FOR NO KEY UPDATE);
+
+-- name: EndpointExists :one
+-- Deleted ones too: their deliveries are still there.
+SELECT EXISTS (SELECT 1 FROM endpoints WHERE tenant_id = @tenant_id AND id = @id);
+
+-- name: DeliveredEvents :many
+-- Which of these events an endpoint ever got a delivery of, in whatever state. None is older than its event.
+SELECT DISTINCT event_id FROM deliveries
+WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]) AND endpoint_id = @endpoint_id AND created_at >= @since::timestamptz;
+
+-- name: EventsData :many
+-- The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked as
+-- cut; the first never is.
+SELECT s.id, s.key, (s.data IS NULL)::boolean AS expunged, (s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
+	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
+FROM (
+	SELECT e.id, e.key, e.data, coalesce(octet_length(e.data), 0)::bigint AS size, u.n,
+		sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) WITH ORDINALITY AS u(id, created_at, n)
+	JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+		AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+) s
+ORDER BY s.n;
+
+-- name: DeliveriesOfEvent :many
+-- Newest first, with whether each still waits.
+SELECT d.id, d.endpoint_id, d.event_type, d.status, (q.delivery_id IS NOT NULL)::boolean AS queued
+FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
+WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
+	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
+ORDER BY d.created_at DESC, d.id DESC LIMIT @most;

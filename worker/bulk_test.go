@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// deadLetters stores n events with one failed delivery each, numbered, as if they had been tried in vain. With a key all
+// have it.
+func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
+	h.t.Helper()
+	events, deliveries, numbers := make([][16]byte, n), make([][16]byte, n), make([]string, n)
+	for i := range n {
+		events[i], deliveries[i], numbers[i] = db.NewID(), db.NewID(), strconv.Itoa(i)
+	}
+	h.exec(`INSERT INTO events (tenant_id, created_at, id, type, data, key, routing_version)
+		SELECT $1, posthorn.created_at(u.id), u.id, 'order.completed', convert_to('{"n":' || u.n || '}', 'UTF8'), nullif($4, ''), 1
+		FROM ROWS FROM (unnest($2::uuid[]), unnest($3::text[])) AS u(id, n)`, tenant, events, numbers, key)
+	h.exec(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, settled_at)
+		SELECT $1, posthorn.created_at(u.id), u.id, u.event, $2, 'order.completed', 3, 1, 1, now()
+		FROM ROWS FROM (unnest($3::uuid[]), unnest($4::uuid[])) AS u(id, event)`, tenant, ep, deliveries, events)
+	h.exec(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+		SELECT $1, u, $2, 'order.completed', 1 FROM unnest($3::uuid[]) AS u`, tenant, ep, deliveries)
+	h.exec(`INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
+		SELECT ARRAY[$1::uuid], ARRAY[(posthorn.created_at(u) AT TIME ZONE 'UTC')::date], '{1}', '{0}', '{1}', '{0}', '{0}' FROM unnest($2::uuid[]) AS u`, tenant, deliveries)
+}
+
+// bulk begins a job.
+func (h *house) bulk(tenant id.UUID, n db.NewBulkJob) (job db.BulkJob) {
+	h.t.Helper()
+	h.as(tenant, func(q *db.Queries) (err error) {
+		job, err = q.StartBulkJob(h.t.Context(), tenant, db.Author{Kind: "command"}, n)
+		return err
+	})
+	return job
+}
+
+func (h *house) job(of db.BulkJob) (job db.BulkJob) {
+	h.t.Helper()
+	h.as(of.TenantID, func(q *db.Queries) (err error) {
+		job, err = q.GetBulkJob(h.t.Context(), db.GetBulkJobParams{TenantID: of.TenantID, ID: of.ID})
+		return err
+	})
+	return job
+}
+
+// over waits until a job is.
+func (h *house) over(of db.BulkJob, within time.Duration) (job db.BulkJob) {
+	h.t.Helper()
+	eventually(h.t, within, "the job is over", func() bool { job = h.job(of); return job.State.Over() })
+	return job
+}
+
+func failedOf(ep id.UUID) bulk.Filter {
+	return bulk.Filter{Status: "failed", Endpoint: id.Endpoint.Format(ep)}
+}
+
+func TestTwoWorkersShareAReplayAndSendEachEventOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
+	const n = 1600
+	h.deadLetters(tenant, ep, n, "")
+	h.worker(false)
+	h.worker(false)
+	job := h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep)}), 20*time.Second)
+	if job.State != bulk.Done || job.Done != n || job.Exact && job.Expected != n {
+		t.Errorf("the job: %+v", job)
+	}
+	h.settled(20*time.Second, delivery.Delivered, n)
+	times := map[string]int{}
+	for _, a := range r.seen() {
+		times[a.id]++
+		if a.header.Get("webhook-replayed") != "true" || a.attempt != "1" {
+			t.Fatalf("%s: replayed %q, attempt %s", a.id, a.header.Get("webhook-replayed"), a.attempt)
+		}
+	}
+	if len(times) != n || len(r.seen()) != n {
+		t.Errorf("%d events arrived %d times, want %d once", len(times), len(r.seen()), n)
+	}
+	h.balanced()
+}
+
+func TestAReplayKeepsTheOrderOfItsKey(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering = "key" })
+	const n = 700
+	h.deadLetters(tenant, ep, n, "k")
+	h.worker(true)
+	h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep)})
+	h.settled(25*time.Second, delivery.Delivered, n)
+	if got := ns(r.seen()); !slices.Equal(got, upTo(n)) {
+		t.Errorf("the order: %v", got)
+	}
+}
+
+// A transaction that fails at any statement leaves neither a row of its chunk nor its progress.
+func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "https://receiver.test", nil)
+	const n = 90
+	h.deadLetters(tenant, ep, n, "")
+	owner, err := pgx.Connect(t.Context(), h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(context.Background()) }()
+	for _, statement := range []string{
+		"CREATE SEQUENCE posthorn.faults; GRANT USAGE ON SEQUENCE posthorn.faults TO PUBLIC",
+		`CREATE FUNCTION posthorn.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF nextval('posthorn.faults') % 3 > 0 THEN RAISE 'fault' USING ERRCODE = '57P01'; END IF; RETURN NULL; END $$`,
+		"CREATE TRIGGER fail AFTER INSERT ON posthorn.deliveries FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
+		"CREATE TRIGGER fail AFTER INSERT ON posthorn.queue FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
+		"CREATE TRIGGER fail AFTER UPDATE ON posthorn.dead_letters FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
+		"CREATE TRIGGER fail AFTER UPDATE ON posthorn.bulk_jobs FOR EACH ROW WHEN (OLD.done <> NEW.done) EXECUTE FUNCTION posthorn.fail()",
+	} {
+		if _, err := owner.Exec(t.Context(), statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	job := h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 10})
+	failures := 0
+	eventually(t, 30*time.Second, "the job is over", func() bool {
+		step, err := h.db.StepBulkJob(t.Context(), db.BulkRef{TenantID: tenant, ID: job.ID})
+		var broken *fault.Error
+		if errors.As(err, &broken) && broken.Code == "database_unavailable" {
+			failures++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if !step.Over {
+			h.exec("UPDATE bulk_jobs SET due_at = now()")
+		}
+		return err == nil && step.Over
+	})
+	if failures < 10 {
+		t.Errorf("%d chunks failed", failures)
+	}
+	if after := h.job(job); after.State != bulk.Done || after.Done != n {
+		t.Errorf("the job: %+v", after)
+	}
+	if got := h.count("SELECT count(DISTINCT replay_of) FROM deliveries"); got != n || h.count("SELECT count(*) FROM queue WHERE replay") != n {
+		t.Errorf("%d of %d were replayed, %d rows wait", got, n, h.waiting(ep))
+	}
+	h.balanced()
+}
+
+// A cancellation over a lane at full speed: each delivery is delivered or canceled, and the books know which.
+func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
+		rate := 100
+		s.MaxInFlight, s.RateLimit, s.Burst = 10, &rate, &rate
+	})
+	h.pause(tenant, ep)
+	const n = 3000
+	h.emitN(tenant, n)
+	h.worker(true)
+	h.resume(tenant, ep)
+	eventually(t, 10*time.Second, "deliveries are under way", func() bool { return len(r.seen()) > 50 })
+	job := h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
+	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
+	h.balanced()
+	delivered := h.count("SELECT count(*) FROM deliveries WHERE status = 2")
+	canceled := h.count("SELECT count(*) FROM deliveries WHERE status = 4")
+	if job.State != bulk.Done || canceled == 0 || delivered+canceled != n || int(job.Done) < canceled {
+		t.Errorf("%d delivered, %d canceled; the job: %+v", delivered, canceled, job)
+	}
+	if seen := len(r.seen()); seen < delivered || seen > delivered+10 {
+		t.Errorf("%d requests for %d deliveries", seen, delivered)
+	}
+}

@@ -1,0 +1,86 @@
+// Package jobs does what somebody asked to be done to many deliveries or events: it takes the jobs that are due, does a
+// chunk of each in turn, and writes the progress with it (db/bulk_step.go). Any number of workers may run it; a job's lock
+// sees to it that one of them is at it at a time.
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+)
+
+const (
+	// every is how soon a job is found that nobody announced, and one whose rest is over.
+	every = time.Second
+	most  = 50
+	// breath is the least rest between two rounds: a job must never be all that a database does.
+	breath = 5 * time.Millisecond
+)
+
+// Runner does chunks of jobs. Make it with New.
+type Runner struct {
+	db     *db.DB
+	listen string // a direct connection for LISTEN
+	log    *slog.Logger
+}
+
+// New makes a runner; it does nothing before Run.
+func New(d *db.DB, listen string, log *slog.Logger) *Runner {
+	return &Runner{db: d, listen: listen, log: log}
+}
+
+// Run does jobs until the context ends. A chunk that is under way then is given up, as if it had not been begun.
+func (r *Runner) Run(ctx context.Context) {
+	wake := make(chan struct{}, 1)
+	poke := func() {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		db.Listen(ctx, r.listen, []string{db.ChannelJobs}, poke, func(string, string) { poke() })
+	}()
+	defer func() { <-listening }()
+	for ctx.Err() == nil {
+		timer := time.NewTimer(max(r.round(ctx), breath))
+		select {
+		case <-wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// round does a chunk of each job that is due, and returns how long there is nothing more to do.
+func (r *Runner) round(ctx context.Context) (rest time.Duration) {
+	rest = every
+	due, err := r.db.DueBulkJobs(ctx, most)
+	if err != nil {
+		r.complain(ctx, "bulk jobs could not be read", err)
+		return rest
+	}
+	for _, job := range due {
+		step, err := r.db.StepBulkJob(ctx, job)
+		if err != nil {
+			r.complain(ctx, "a chunk of a bulk job failed; it is tried again", err, "job", id.Job.Format(job.ID))
+			continue
+		}
+		if step.Took && !step.Over {
+			rest = min(rest, step.Rest)
+		}
+	}
+	return rest
+}
+
+func (r *Runner) complain(ctx context.Context, what string, err error, about ...any) {
+	if ctx.Err() == nil && !db.IsUnavailable(err) {
+		r.log.Warn(what, append(about, "error", err)...)
+	}
+}
