@@ -102,17 +102,17 @@ func TestAReplayKeepsTheOrderOfItsKey(t *testing.T) {
 	tenant := h.tenant()
 	r := newReceiver(t, nil)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering = "key" })
-	const n = 700
+	const n = 60
 	h.deadLetters(tenant, ep, n, "k")
 	h.worker(true)
-	h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep)})
+	h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 20})
 	h.settled(25*time.Second, delivery.Delivered, n)
 	if got := ns(r.seen()); !slices.Equal(got, upTo(n)) {
 		t.Errorf("the order: %v", got)
 	}
 }
 
-// A transaction that fails at any statement leaves neither a row of its chunk nor its progress.
+// Of each chunk the first statement that writes fails once, then the second, the third and the last. A transaction that fails leaves neither a row of its chunk nor its progress.
 func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -128,7 +128,7 @@ func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 	for _, statement := range []string{
 		"CREATE SEQUENCE posthorn.faults; GRANT USAGE ON SEQUENCE posthorn.faults TO PUBLIC",
 		`CREATE FUNCTION posthorn.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF nextval('posthorn.faults') % 3 > 0 THEN RAISE 'fault' USING ERRCODE = '57P01'; END IF; RETURN NULL; END $$`,
+			IF nextval('posthorn.faults') % 14 IN (1, 3, 6, 10) THEN RAISE 'fault' USING ERRCODE = '57P01'; END IF; RETURN NULL; END $$`,
 		"CREATE TRIGGER fail AFTER INSERT ON posthorn.deliveries FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
 		"CREATE TRIGGER fail AFTER INSERT ON posthorn.queue FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
 		"CREATE TRIGGER fail AFTER UPDATE ON posthorn.dead_letters FOR EACH STATEMENT EXECUTE FUNCTION posthorn.fail()",
@@ -138,7 +138,7 @@ func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 			t.Fatal(statement, err)
 		}
 	}
-	job := h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 10})
+	job := h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 30})
 	failures := 0
 	eventually(t, 30*time.Second, "the job is over", func() bool {
 		step, err := h.db.StepBulkJob(t.Context(), db.BulkRef{TenantID: tenant, ID: job.ID})
@@ -153,8 +153,8 @@ func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 		}
 		return err == nil && step.Over
 	})
-	if failures < 10 {
-		t.Errorf("%d chunks failed", failures)
+	if want := 4 * n / 30; failures != want {
+		t.Errorf("%d chunks failed, want %d", failures, want)
 	}
 	if after := h.job(job); after.State != bulk.Done || after.Done != n {
 		t.Errorf("the job: %+v", after)
@@ -184,12 +184,12 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	job := h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
 	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
 	h.balanced()
-	delivered := h.count("SELECT count(*) FROM deliveries WHERE status = 2")
-	canceled := h.count("SELECT count(*) FROM deliveries WHERE status = 4")
+	var delivered, canceled int // as of one moment: a success that comes late moves one
+	h.query("SELECT count(*) FILTER (WHERE status = 2), count(*) FILTER (WHERE status = 4) FROM deliveries", []any{&delivered, &canceled})
 	if job.State != bulk.Done || canceled == 0 || delivered+canceled != n || int(job.Done) < canceled {
 		t.Errorf("%d delivered, %d canceled; the job: %+v", delivered, canceled, job)
 	}
-	if seen := len(r.seen()); seen < delivered || seen > delivered+10 {
-		t.Errorf("%d requests for %d deliveries", seen, delivered)
-	}
+	eventually(t, 10*time.Second, "every request ended in a delivery", func() bool {
+		return h.count("SELECT count(*) FROM deliveries WHERE status = 2") == len(r.seen())
+	})
 }
