@@ -1,0 +1,72 @@
+package components
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// PhaseProps are the times of one attempt, by phase. Scale is how long the whole bar is, so that the attempts of one delivery compare;
+// 0 is the attempt's own length.
+type PhaseProps struct {
+	DNS, Connect, TLS, Wait, Read time.Duration
+	Scale                         time.Duration
+	Legend                        bool // names the phases below the bar
+}
+
+// phase is one piece of the bar, in thousandths of its width.
+type phase struct {
+	name, class string
+	took        time.Duration
+	x, width    string
+}
+
+// phaseWidth is the bar's width in its own units.
+const phaseWidth = 1000
+
+func (p PhaseProps) total() time.Duration {
+	return max(p.DNS, 0) + max(p.Connect, 0) + max(p.TLS, 0) + max(p.Wait, 0) + max(p.Read, 0)
+}
+
+// pieces lays the phases side by side. One that took any time at all is at least 4 wide, or it would not be seen.
+func (p PhaseProps) pieces() []phase {
+	all := []phase{
+		{name: "DNS", class: "phase-dns", took: p.DNS},
+		{name: "connect", class: "phase-connect", took: p.Connect},
+		{name: "TLS", class: "phase-tls", took: p.TLS},
+		{name: "wait", class: "phase-wait", took: p.Wait},
+		{name: "read", class: "phase-read", took: p.Read},
+	}
+	scale := float64(max(p.Scale, p.total()))
+	var shown []phase
+	at := 0.0
+	for _, one := range all {
+		if one.took <= 0 {
+			continue
+		}
+		width := max(float64(one.took)/scale*phaseWidth, 4)
+		width = min(width, phaseWidth-at)
+		if width <= 0 {
+			width = 0
+		}
+		one.x, one.width = number(at), number(width)
+		at += width
+		shown = append(shown, one)
+	}
+	return shown
+}
+
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
+
+// text says what the bar shows.
+func (p PhaseProps) text() string {
+	if p.total() == 0 {
+		return "No time was measured."
+	}
+	parts := []string{}
+	for _, one := range p.pieces() {
+		parts = append(parts, one.name+" "+Duration(one.took))
+	}
+	return Duration(p.total()) + ": " + strings.Join(parts, ", ")
+}

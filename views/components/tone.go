@@ -1,0 +1,132 @@
+// Package components holds the parts that pages are made of. Each takes a struct of what it shows, works without a script,
+// and carries what assistive technology needs: labels, descriptions and errors are tied to their fields, states are words
+// and not colors alone. None has an inline style or script.
+package components
+
+import (
+	"strconv"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/views/icons"
+)
+
+// Tone is how good or bad a thing is. The zero value is neutral.
+type Tone string
+
+// The tones.
+const (
+	Neutral Tone = ""
+	Good    Tone = "ok"
+	Info    Tone = "info"
+	Warning Tone = "warn"
+	Bad     Tone = "bad"
+)
+
+// class is the CSS class of a tone.
+func (t Tone) class() string {
+	if t == Neutral {
+		return "tone-quiet"
+	}
+	return "tone-" + string(t)
+}
+
+// icon is the sign of a tone, so that it is told by more than its color.
+func (t Tone) icon() icons.Name {
+	switch t {
+	case Good:
+		return icons.Check
+	case Warning, Bad:
+		return icons.Warning
+	}
+	return icons.Info
+}
+
+// DeliveryTone is how good or bad a delivery's state is.
+func DeliveryTone(s delivery.Status) Tone {
+	switch s {
+	case delivery.Delivered:
+		return Good
+	case delivery.Retrying:
+		return Warning
+	case delivery.Failed:
+		return Bad
+	case delivery.Pending:
+		return Info
+	}
+	return Neutral
+}
+
+// EndpointTone is how good or bad an endpoint's state is.
+func EndpointTone(s endpoint.Status) Tone {
+	switch s {
+	case endpoint.Active:
+		return Good
+	case endpoint.Unverified:
+		return Warning
+	case endpoint.Disabled:
+		return Bad
+	}
+	return Neutral
+}
+
+// SeverityTone is the tone of a severity.
+func SeverityTone(s health.Severity) Tone {
+	switch s {
+	case health.OK:
+		return Good
+	case health.Warned:
+		return Warning
+	}
+	return Bad
+}
+
+func severityWord(s health.Severity) string {
+	switch s {
+	case health.OK:
+		return "healthy"
+	case health.Warned:
+		return "warning"
+	}
+	return "critical"
+}
+
+// answerTone is the tone of an HTTP status.
+func answerTone(code int) Tone {
+	switch {
+	case code >= 200 && code < 300:
+		return Good
+	case code >= 300 && code < 500:
+		return Warning
+	case code >= 500:
+		return Bad
+	}
+	return Neutral
+}
+
+// AnswerText is an attempt's outcome in a word or two: "200", or why there was no answer: "DNS error".
+func AnswerText(code int, failure delivery.Failure) string {
+	if failure == delivery.FailNone && code > 0 {
+		return strconv.Itoa(code)
+	}
+	switch failure {
+	case delivery.FailDNS:
+		return "DNS error"
+	case delivery.FailConnect:
+		return "No connection"
+	case delivery.FailTLS:
+		return "TLS error"
+	case delivery.FailTimeout:
+		return "Timed out"
+	case delivery.FailReset:
+		return "Connection reset"
+	case delivery.FailBlocked:
+		return "Blocked address"
+	case delivery.FailProtocol:
+		return "Not HTTP"
+	case delivery.FailInternal:
+		return "Not sent"
+	}
+	return "No answer"
+}

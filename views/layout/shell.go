@@ -1,0 +1,168 @@
+// Package layout holds what is around the content of a page: head, navigation, who is signed in, messages.
+package layout
+
+import (
+	"posthorn/domain/access"
+	"posthorn/static"
+	"posthorn/views/components"
+	"posthorn/views/icons"
+)
+
+// Shell is what every page knows beside its content. The zero value is a page for nobody in particular.
+type Shell struct {
+	Title  string // of the document, before the tenant's name
+	Theme  string // "light", "dark", or empty for what the system prefers
+	Accent string // rrggbb; empty for Posthorn's own
+	Brand  string // a provider's name in place of Posthorn's
+	Tenant Tenant // whose page it is; none on pages of a person or of an operator
+	Person Person // none for a portal link
+	Role   access.Role
+	Active string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
+	Flash  Flash
+	Unread int    // notices that nobody has read
+	ViewAs string // the operator who looks on; empty for the tenant's own people
+	Portal bool   // signed in by a provider's link: no account, no other tenants
+	Return string // where a portal's people came from
+}
+
+// Tenant is the tenant of a page, and the others that the person may switch to.
+type Tenant struct {
+	ID, Name string
+	Others   []TenantLink
+}
+
+// TenantLink is a tenant to switch to.
+type TenantLink struct{ ID, Name string }
+
+// Person is who is signed in.
+type Person struct{ Name, Email string }
+
+// Flash says once what was done.
+type Flash struct {
+	Tone components.Tone
+	Text string
+}
+
+// Refusal is what an error page says.
+type Refusal struct {
+	Status    int
+	Code      string
+	Title     string // empty for the status's own
+	Detail    string
+	RequestID string
+	Back      string // where to go on; the front page unless set
+	BackLabel string
+}
+
+// entry is one line of the navigation.
+type entry struct {
+	key, label, path string
+	icon             icons.Name
+	count            int
+}
+
+// group is several entries under a heading.
+type group struct {
+	label   string
+	entries []entry
+}
+
+func (s Shell) brand() string {
+	if s.Brand != "" {
+		return s.Brand
+	}
+	return "Posthorn"
+}
+
+func (s Shell) documentTitle() string {
+	title := s.brand()
+	if s.Tenant.Name != "" {
+		title = s.Tenant.Name + " · " + title
+	}
+	if s.Title != "" {
+		title = s.Title + " · " + title
+	}
+	return title
+}
+
+func (s Shell) root() string { return "/t/" + s.Tenant.ID }
+
+func (s Shell) accentSheet() string {
+	if s.Accent == "" {
+		return ""
+	}
+	return static.ThemeURL(s.Accent)
+}
+
+// who is what the menu of the person is called.
+func (s Shell) who() string {
+	switch {
+	case s.Person.Name != "":
+		return s.Person.Name
+	case s.Person.Email != "":
+		return s.Person.Email
+	}
+	return "Guest"
+}
+
+// tenantNavigation leads through a tenant's pages. What a role may not see has no entry.
+func (s Shell) tenantNavigation() []group {
+	root := s.root()
+	setup := []entry{{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book}}
+	if s.Role.May(access.ManageKeys) {
+		setup = append(setup, entry{key: "keys", label: "API keys", path: root + "/keys", icon: icons.Key})
+	}
+	setup = append(setup, entry{key: "signature", label: "Signature debugger", path: root + "/signature", icon: icons.Shield})
+	tenant := []entry{{key: "notices", label: "Notices", path: root + "/notices", icon: icons.Bell, count: s.Unread}}
+	if !s.Portal {
+		tenant = append(tenant, entry{key: "members", label: "Members", path: root + "/members", icon: icons.Users})
+	}
+	tenant = append(tenant, entry{key: "audit-log", label: "Audit log", path: root + "/audit-log", icon: icons.Audit})
+	if s.Role.May(access.ChangeSettings) && !s.Portal {
+		tenant = append(tenant, entry{key: "settings", label: "Settings", path: root + "/settings", icon: icons.Sliders})
+	}
+	return []group{
+		{entries: []entry{
+			{key: "overview", label: "Overview", path: root, icon: icons.Pulse},
+			{key: "endpoints", label: "Endpoints", path: root + "/endpoints", icon: icons.Target},
+			{key: "deliveries", label: "Deliveries", path: root + "/deliveries", icon: icons.Send},
+			{key: "events", label: "Events", path: root + "/events", icon: icons.Bolt},
+		}},
+		{label: "Set up", entries: setup},
+		{label: "Tenant", entries: tenant},
+	}
+}
+
+// consoleNavigation leads through the operators' pages.
+func consoleNavigation() []group {
+	return []group{
+		{entries: []entry{
+			{key: "overview", label: "Overview", path: "/console", icon: icons.Pulse},
+			{key: "tenants", label: "Tenants", path: "/console/tenants", icon: icons.Building},
+			{key: "deliveries", label: "Deliveries", path: "/console/deliveries", icon: icons.Send},
+			{key: "health", label: "Endpoint health", path: "/console/health", icon: icons.Gauge},
+		}},
+		{label: "Machinery", entries: []entry{
+			{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
+			{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},
+			{key: "mail", label: "Mail", path: "/console/mail", icon: icons.Mail},
+			{key: "books", label: "Books", path: "/console/books", icon: icons.Book},
+		}},
+		{label: "Platform", entries: []entry{
+			{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
+			{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
+		}},
+	}
+}
+
+// frontPage is where the sign leads.
+func (s Shell) frontPage() string {
+	if s.Tenant.ID != "" {
+		return s.root()
+	}
+	return "/"
+}
+
+// htmxConfig is htmx's configuration: nothing evaluated, nothing inline, so that the content security policy holds.
+const htmxConfig = `{"allowEval":false,"includeIndicatorStyles":false,"selfRequestsOnly":true,"allowScriptTags":false,"historyCacheSize":0,` +
+	`"scrollBehavior":"auto","responseHandling":[{"code":"204","swap":false},{"code":"[23]..","swap":true},{"code":"4(00|09|22)","swap":true},{"code":"[45]..","swap":false,"error":true}]}`

@@ -1,0 +1,63 @@
+package layout
+
+import (
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"posthorn/views/components"
+	"posthorn/views/icons"
+)
+
+// initial is the letter by which a name is drawn.
+func initial(name string) string {
+	r, _ := utf8.DecodeRuneInString(strings.TrimSpace(name))
+	if r == utf8.RuneError {
+		return "?"
+	}
+	return string(unicode.ToUpper(r))
+}
+
+func (s Shell) theme() string {
+	if s.Theme == "" {
+		return "system"
+	}
+	return s.Theme
+}
+
+func accountMenu() []components.MenuItem {
+	return []components.MenuItem{
+		{Label: "Account", Href: "/account", Icon: icons.User},
+	}
+}
+
+func (r Refusal) title() string {
+	if r.Title != "" {
+		return r.Title
+	}
+	if title := refusalTitles[r.Status]; title != "" {
+		return title
+	}
+	return http.StatusText(r.Status)
+}
+
+var refusalTitles = map[int]string{
+	http.StatusBadRequest: "This can't be read", http.StatusForbidden: "This is not yours to do", http.StatusNotFound: "There is nothing here",
+	http.StatusConflict: "This has changed meanwhile", http.StatusTooManyRequests: "Too much at once",
+	http.StatusServiceUnavailable: "Not available now",
+}
+
+func (r Refusal) back() string {
+	if r.Back == "" {
+		return "/"
+	}
+	return r.Back
+}
+
+func (r Refusal) backLabel() string {
+	if r.BackLabel == "" {
+		return "Back to the start"
+	}
+	return r.BackLabel
+}
