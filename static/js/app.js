@@ -108,27 +108,27 @@
   setInterval(() => { if (!document.hidden) freshen(); }, 10000);
   on("visibilitychange", () => { if (!document.hidden) freshen(); });
 
-  // Bulk selection: a form with data-bulk; its boxes are named "id", one with data-all takes them all.
-  const chosen = new Map(); // form id -> set of values, so that a refreshed list keeps its choice
-  const tally = (form) => {
-    const boxes = [...form.querySelectorAll("input[type=checkbox][name=id]")];
+  // Bulk selection: a list with data-bulk; its boxes are named "id", one with data-all takes them all.
+  const chosen = new Map(); // list id -> set of values, so that a refreshed list keeps its choice
+  const tally = (list) => {
+    const boxes = [...list.querySelectorAll("input[type=checkbox][name=id]")];
     const marked = boxes.filter((b) => b.checked);
-    chosen.set(form.id, new Set(marked.map((b) => b.value)));
-    const all = form.querySelector("input[data-all]");
+    chosen.set(list.id, new Set(marked.map((b) => b.value)));
+    const all = list.querySelector("input[data-all]");
     if (all) {
       all.checked = boxes.length > 0 && marked.length === boxes.length;
       all.indeterminate = marked.length > 0 && marked.length < boxes.length;
     }
-    for (const el of form.querySelectorAll("[data-count]")) el.textContent = String(marked.length);
-    form.classList.toggle("has-selection", marked.length > 0);
+    for (const el of list.querySelectorAll("[data-count]")) el.textContent = String(marked.length);
+    list.classList.toggle("has-selection", marked.length > 0);
   };
   on("change", (event) => {
-    const form = closest(event, "form[data-bulk]");
-    if (!form) return;
+    const list = closest(event, "[data-bulk]");
+    if (!list) return;
     if (event.target.matches("input[data-all]")) {
-      for (const box of form.querySelectorAll("input[type=checkbox][name=id]")) box.checked = event.target.checked;
+      for (const box of list.querySelectorAll("input[type=checkbox][name=id]")) box.checked = event.target.checked;
     }
-    tally(form);
+    tally(list);
   });
 
   // Filters: a change of a choice sends the form; texts wait for Enter.
@@ -200,17 +200,17 @@
     freshen();
     const root = event.target instanceof Element ? event.target : document;
     dependents(root);
-    for (const form of document.querySelectorAll("form[data-bulk]")) {
-      const kept = chosen.get(form.id);
-      if (kept) for (const box of form.querySelectorAll("input[type=checkbox][name=id]")) box.checked = kept.has(box.value);
-      tally(form);
+    for (const list of document.querySelectorAll("[data-bulk]")) {
+      const kept = chosen.get(list.id);
+      if (kept) for (const box of list.querySelectorAll("input[type=checkbox][name=id]")) box.checked = kept.has(box.value);
+      tally(list);
     }
   });
 
   const start = () => {
     freshen();
     dependents(document);
-    for (const form of document.querySelectorAll("form[data-bulk]")) tally(form);
+    for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
     document.querySelector("[data-error-summary]")?.focus();
   };
   if (document.readyState === "loading") on("DOMContentLoaded", start);

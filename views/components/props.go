@@ -407,9 +407,11 @@ type FilterProps struct {
 	Attrs  templ.Attributes
 }
 
-// BulkProps are those of a form whose rows can be chosen.
+// BulkProps are those of a list whose rows can be chosen.
 type BulkProps struct {
-	ID     string
-	Action string
-	Attrs  templ.Attributes
+	ID      string
+	Action  string
+	Noun    string          // what the rows are, in the plural
+	Actions templ.Component // its buttons; they tell themselves apart by name and value
+	Attrs   templ.Attributes
 }

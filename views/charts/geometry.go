@@ -1,0 +1,173 @@
+// Package charts draws on the server: lines, bars, histograms and sparklines as SVG, each with a name, a table of the same numbers,
+// and colors that the style sheet gives by class. The drawing stretches with the page; strokes and words don't.
+package charts
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// A drawing's own units; the page stretches it.
+const (
+	width  = 1000.0
+	height = 200.0
+)
+
+// scale maps values to heights: low is at the bottom and high at the top.
+type scale struct {
+	low, high float64
+	steps     int // the axis has a line at each of steps+1 even distances
+}
+
+// niceScale is a scale from zero that holds a maximum and whose steps are round numbers: 1, 2, 2.5 or 5 times a power of ten.
+// Whole steps are asked for where values are counted things.
+func niceScale(most float64, whole bool) scale {
+	if !(most > 0) || math.IsInf(most, 0) {
+		return scale{high: 1, steps: 1}
+	}
+	const steps = 4
+	for _, n := range []int{steps, 2} {
+		if whole && most < float64(n) {
+			continue
+		}
+		step := niceStep(most/float64(n), whole)
+		used := int(math.Ceil(most/step - 1e-9))
+		return scale{high: step * float64(used), steps: used}
+	}
+	return scale{high: math.Ceil(most), steps: int(math.Ceil(most))}
+}
+
+// niceStep is the least round number that is not under v.
+func niceStep(v float64, whole bool) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 2.5, 5, 10} {
+		step := m * power
+		if step >= v*(1-1e-9) && (!whole || step == math.Trunc(step)) {
+			return step
+		}
+	}
+	return math.Ceil(v)
+}
+
+// y is a value's distance from the top, held within the drawing.
+func (s scale) y(v float64) float64 {
+	if s.high <= s.low {
+		return height
+	}
+	share := (v - s.low) / (s.high - s.low)
+	return height * (1 - min(max(share, 0), 1))
+}
+
+// ticks are the values of the axis, from the top down.
+func (s scale) ticks() []float64 {
+	n := max(s.steps, 1)
+	out := make([]float64, 0, n+1)
+	for i := n; i >= 0; i-- {
+		out = append(out, s.low+(s.high-s.low)*float64(i)/float64(n))
+	}
+	return out
+}
+
+// most is the largest number of several lists; what is no number counts for nothing.
+func most(lists ...[]float64) float64 {
+	top := 0.0
+	for _, list := range lists {
+		for _, v := range list {
+			if v > top && !math.IsInf(v, 0) {
+				top = v
+			}
+		}
+	}
+	return top
+}
+
+// x is where the i-th of n points lies: each in the middle of its share of the width.
+func x(i, n int) float64 { return width * (float64(i) + 0.5) / float64(n) }
+
+// runs cuts a list where it has no number: the first index of each run, and the one behind its last.
+func runs(values []float64) [][2]int {
+	var out [][2]int
+	start := -1
+	for i, v := range values {
+		switch {
+		case math.IsNaN(v) && start >= 0:
+			out, start = append(out, [2]int{start, i}), -1
+		case !math.IsNaN(v) && start < 0:
+			start = i
+		}
+	}
+	if start >= 0 {
+		out = append(out, [2]int{start, len(values)})
+	}
+	return out
+}
+
+// linePath draws the values as a line that breaks where one is missing. A lone value becomes a short dash, or it would not show.
+func linePath(values []float64, s scale) string {
+	var b strings.Builder
+	n := len(values)
+	for _, run := range runs(values) {
+		if run[1]-run[0] == 1 {
+			at, y := x(run[0], n), s.y(values[run[0]])
+			b.WriteString("M" + num(at-2) + " " + num(y) + "H" + num(at+2))
+			continue
+		}
+		for i := run[0]; i < run[1]; i++ {
+			command := "L"
+			if i == run[0] {
+				command = "M"
+			}
+			b.WriteString(command + num(x(i, n)) + " " + num(s.y(values[i])))
+		}
+	}
+	return b.String()
+}
+
+// areaPath is what lies below linePath.
+func areaPath(values []float64, s scale) string {
+	var b strings.Builder
+	n := len(values)
+	for _, run := range runs(values) {
+		if run[1]-run[0] == 1 {
+			continue
+		}
+		b.WriteString("M" + num(x(run[0], n)) + " " + num(height))
+		for i := run[0]; i < run[1]; i++ {
+			b.WriteString("L" + num(x(i, n)) + " " + num(s.y(values[i])))
+		}
+		b.WriteString("L" + num(x(run[1]-1, n)) + " " + num(height) + "Z")
+	}
+	return b.String()
+}
+
+// bar is one rectangle.
+type bar struct{ x, y, width, height float64 }
+
+// stack lays the values of one place upon each other, the first at the bottom. Every value above zero is at least a hair high.
+func stack(i, n int, values []float64, s scale) []bar {
+	share := width / float64(n)
+	wide := share * 0.72
+	left := share*float64(i) + (share-wide)/2
+	out := make([]bar, 0, len(values))
+	bottom := height
+	for _, v := range values {
+		if !(v > 0) {
+			out = append(out, bar{left, bottom, wide, 0})
+			continue
+		}
+		high := max(height-s.y(v), 1.5)
+		high = min(high, bottom)
+		bottom -= high
+		out = append(out, bar{left, bottom, wide, high})
+	}
+	return out
+}
+
+// num writes a coordinate, to a tenth of a unit.
+func num(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return "0"
+	}
+	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+}

@@ -1,0 +1,213 @@
+package charts
+
+import (
+	"math"
+	"time"
+
+	"posthorn/views/components"
+)
+
+// Class is what a series looks like: the style sheet gives it a color in each theme.
+type Class string
+
+// The classes.
+const (
+	Accent Class = "accent"
+	Second Class = "second"
+	Good   Class = "ok"
+	Warned Class = "warn"
+	Failed Class = "bad"
+	Quiet  Class = "quiet"
+)
+
+// Series is one row of numbers, one for each time. NaN says that there is none.
+type Series struct {
+	Name   string
+	Class  Class
+	Values []float64
+}
+
+// Props are a chart's over time. ID is unique on the page.
+type Props struct {
+	ID     string
+	Title  string
+	Times  []time.Time // the beginning of each bucket, evenly spaced
+	Series []Series
+	Format func(float64) string // of values; Count unless set
+	Max    float64              // the top of the axis; what the values need unless set
+	Fill   bool                 // a Line's ground
+	Whole  bool                 // the values are counted things
+	Small  bool                 // half as high
+	Empty  string               // what is said where there is no number at all
+}
+
+// HistogramProps are those of counts by slot.
+type HistogramProps struct {
+	ID     string
+	Title  string
+	Labels []string // what each slot holds
+	Counts []float64
+	Class  Class
+}
+
+// Count formats whole numbers.
+func Count(v float64) string { return components.Count(int64(math.Round(v))) }
+
+// Percent formats shares from 0 to 1, rounded down so that what failed never reads as 100 %.
+func Percent(v float64) string {
+	return num(math.Floor(v*1000+1e-6)/10) + " %"
+}
+
+// Milliseconds formats times.
+func Milliseconds(v float64) string {
+	return components.Duration(time.Duration(v * float64(time.Millisecond)))
+}
+
+func (p Props) format(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case p.Format != nil:
+		return p.Format(v)
+	}
+	return Count(v)
+}
+
+// any reports whether there is anything to draw.
+func (p Props) any() bool {
+	for _, s := range p.Series {
+		for _, v := range s.Values {
+			if !math.IsNaN(v) && (v != 0 || !p.Whole) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p Props) lineScale() scale {
+	if p.Max > 0 {
+		return scale{high: p.Max, steps: 4}
+	}
+	lists := make([][]float64, len(p.Series))
+	for i, s := range p.Series {
+		lists[i] = s.Values
+	}
+	return niceScale(most(lists...), p.Whole)
+}
+
+// stackScale holds the highest stack.
+func (p Props) stackScale() scale {
+	sums := make([]float64, len(p.Times))
+	for i := range p.Times {
+		for _, v := range p.at(i) {
+			if v > 0 {
+				sums[i] += v
+			}
+		}
+	}
+	return niceScale(most(sums), true)
+}
+
+// at are the values of one time, in the order of the series.
+func (p Props) at(i int) []float64 {
+	out := make([]float64, len(p.Series))
+	for k, s := range p.Series {
+		out[k] = math.NaN()
+		if i < len(s.Values) {
+			out[k] = s.Values[i]
+		}
+	}
+	return out
+}
+
+// layout is how a chart's times are written: hours within two days, days beyond.
+func (p Props) layout() string {
+	if n := len(p.Times); n > 1 && p.Times[n-1].Sub(p.Times[0]) > 50*time.Hour {
+		return "2 Jan"
+	}
+	return "15:04"
+}
+
+// axis are the times below the drawing: the first, the middle and the last.
+func (p Props) axis() []string {
+	n := len(p.Times)
+	switch {
+	case n == 0:
+		return nil
+	case n < 3:
+		return []string{p.Times[0].UTC().Format(p.layout())}
+	}
+	var out []string
+	for _, i := range []int{0, n / 4, n / 2, n * 3 / 4, n - 1} {
+		out = append(out, p.Times[i].UTC().Format(p.layout()))
+	}
+	return out
+}
+
+// label names a bucket, for its tip and for the table.
+func (p Props) label(i int) string { return p.Times[i].UTC().Format("2 Jan 15:04") + " UTC" }
+
+// tip is what a bucket holds, in words.
+func (p Props) tip(i int) string {
+	text := p.label(i)
+	for k, v := range p.at(i) {
+		text += "\n" + p.Series[k].Name + ": " + p.format(v)
+	}
+	return text
+}
+
+// hit is the part of the drawing that belongs to a bucket.
+func (p Props) hit(i int) (left, wide string) {
+	share := width / float64(len(p.Times))
+	return num(share * float64(i)), num(share)
+}
+
+// summary says in a sentence what a chart shows.
+func (p Props) summary() string {
+	text := p.Title
+	for _, s := range p.Series {
+		low, high, last, any := math.Inf(1), math.Inf(-1), 0.0, false
+		for _, v := range s.Values {
+			if !math.IsNaN(v) {
+				low, high, last, any = min(low, v), max(high, v), v, true
+			}
+		}
+		if any {
+			text += ". " + s.Name + ": from " + p.format(low) + " to " + p.format(high) + ", last " + p.format(last)
+		}
+	}
+	return text + "."
+}
+
+func (p Props) empty() string {
+	if p.Empty == "" {
+		return "Nothing in this time."
+	}
+	return p.Empty
+}
+
+// sparkScale leaves a little room above the highest value.
+func sparkScale(values []float64) scale {
+	top := most(values)
+	if top == 0 {
+		top = 1
+	}
+	return scale{high: top * 1.08, steps: 1}
+}
+
+func (p HistogramProps) count(i int) float64 {
+	if i >= len(p.Counts) {
+		return 0
+	}
+	return max(p.Counts[i], 0)
+}
+
+// wide is a slot's length; one that is not empty is at least seen.
+func (p HistogramProps) wide(i int) string {
+	v, top := p.count(i), most(p.Counts)
+	if v == 0 || top == 0 {
+		return "0"
+	}
+	return num(max(width*v/top, 6))
+}
