@@ -11,6 +11,27 @@ import (
 	"github.com/oapi-codegen/nullable"
 )
 
+// Defines values for AnalyticsBy.
+const (
+	AnalyticsByDay    AnalyticsBy = "day"
+	AnalyticsByHour   AnalyticsBy = "hour"
+	AnalyticsByMinute AnalyticsBy = "minute"
+)
+
+// Valid indicates whether the value is a known member of the AnalyticsBy enum.
+func (e AnalyticsBy) Valid() bool {
+	switch e {
+	case AnalyticsByDay:
+		return true
+	case AnalyticsByHour:
+		return true
+	case AnalyticsByMinute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for AuditEntryActorKind.
 const (
 	AuditEntryActorKindCommand  AuditEntryActorKind = "command"
@@ -233,6 +254,27 @@ func (e Format) Valid() bool {
 	}
 }
 
+// Defines values for HealthSeverity.
+const (
+	HealthSeverityCritical HealthSeverity = "critical"
+	HealthSeverityOk       HealthSeverity = "ok"
+	HealthSeverityWarning  HealthSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the HealthSeverity enum.
+func (e HealthSeverity) Valid() bool {
+	switch e {
+	case HealthSeverityCritical:
+		return true
+	case HealthSeverityOk:
+		return true
+	case HealthSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ordering.
 const (
 	OrderingKey    Ordering = "key"
@@ -371,6 +413,39 @@ func (e SecretType) Valid() bool {
 	}
 }
 
+// Defines values for StatusClass.
+const (
+	StatusClassBlocked     StatusClass = "blocked"
+	StatusClassClientError StatusClass = "client_error"
+	StatusClassNetwork     StatusClass = "network"
+	StatusClassOk          StatusClass = "ok"
+	StatusClassRedirect    StatusClass = "redirect"
+	StatusClassServerError StatusClass = "server_error"
+	StatusClassTimeout     StatusClass = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the StatusClass enum.
+func (e StatusClass) Valid() bool {
+	switch e {
+	case StatusClassBlocked:
+		return true
+	case StatusClassClientError:
+		return true
+	case StatusClassNetwork:
+		return true
+	case StatusClassOk:
+		return true
+	case StatusClassRedirect:
+		return true
+	case StatusClassServerError:
+		return true
+	case StatusClassTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TenantState.
 const (
 	TenantStateActive    TenantState = "active"
@@ -446,6 +521,69 @@ func (e Order) Valid() bool {
 	case OrderAsc:
 		return true
 	case OrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetAnalyticsParamsBy.
+const (
+	GetAnalyticsParamsByDay    GetAnalyticsParamsBy = "day"
+	GetAnalyticsParamsByHour   GetAnalyticsParamsBy = "hour"
+	GetAnalyticsParamsByMinute GetAnalyticsParamsBy = "minute"
+)
+
+// Valid indicates whether the value is a known member of the GetAnalyticsParamsBy enum.
+func (e GetAnalyticsParamsBy) Valid() bool {
+	switch e {
+	case GetAnalyticsParamsByDay:
+		return true
+	case GetAnalyticsParamsByHour:
+		return true
+	case GetAnalyticsParamsByMinute:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetAnalyticsParamsGroup.
+const (
+	GetAnalyticsParamsGroupEndpoint    GetAnalyticsParamsGroup = "endpoint"
+	GetAnalyticsParamsGroupNone        GetAnalyticsParamsGroup = "none"
+	GetAnalyticsParamsGroupStatusClass GetAnalyticsParamsGroup = "status_class"
+	GetAnalyticsParamsGroupType        GetAnalyticsParamsGroup = "type"
+)
+
+// Valid indicates whether the value is a known member of the GetAnalyticsParamsGroup enum.
+func (e GetAnalyticsParamsGroup) Valid() bool {
+	switch e {
+	case GetAnalyticsParamsGroupEndpoint:
+		return true
+	case GetAnalyticsParamsGroupNone:
+		return true
+	case GetAnalyticsParamsGroupStatusClass:
+		return true
+	case GetAnalyticsParamsGroupType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetAnalyticsParamsFormat.
+const (
+	Csv  GetAnalyticsParamsFormat = "csv"
+	JSON GetAnalyticsParamsFormat = "json"
+)
+
+// Valid indicates whether the value is a known member of the GetAnalyticsParamsFormat enum.
+func (e GetAnalyticsParamsFormat) Valid() bool {
+	switch e {
+	case Csv:
+		return true
+	case JSON:
 		return true
 	default:
 		return false
@@ -654,6 +792,39 @@ type Accepted struct {
 	// Deliveries How many endpoints it goes to
 	Deliveries int    `json:"deliveries"`
 	ID         string `json:"id"`
+}
+
+// Analytics defines model for Analytics.
+type Analytics struct {
+	By    AnalyticsBy    `json:"by"`
+	Data  []AnalyticsRow `json:"data"`
+	Since time.Time      `json:"since"`
+	Until time.Time      `json:"until"`
+}
+
+// AnalyticsBy defines model for Analytics.By.
+type AnalyticsBy string
+
+// AnalyticsRow defines model for AnalyticsRow.
+type AnalyticsRow struct {
+	Attempts int `json:"attempts"`
+
+	// EndpointID Null unless grouped by it
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	Failed     int                       `json:"failed"`
+	MeanMs     float64                   `json:"mean_ms"`
+	P50Ms      float64                   `json:"p50_ms"`
+	P95Ms      float64                   `json:"p95_ms"`
+	P99Ms      float64                   `json:"p99_ms"`
+
+	// Retries Those that were not their delivery's first
+	Retries int `json:"retries"`
+
+	// Start Of the bucket
+	Start       time.Time                      `json:"start"`
+	StatusClass nullable.Nullable[StatusClass] `json:"status_class"`
+	Succeeded   int                            `json:"succeeded"`
+	Type        nullable.Nullable[string]      `json:"type"`
 }
 
 // Attempt defines model for Attempt.
@@ -1272,6 +1443,78 @@ type Filter = json.RawMessage
 // Format The wire format of body, headers and signature.
 type Format string
 
+// Health defines model for Health.
+type Health struct {
+	// Action What to do first; empty when all is well
+	Action          string    `json:"action"`
+	ActiveEndpoints int       `json:"active_endpoints"`
+	At              time.Time `json:"at"`
+	BreakersOpen    int       `json:"breakers_open"`
+
+	// Day Attempts of the last 24 hours
+	Day SuccessRate `json:"day"`
+
+	// DisabledDay Endpoints that Posthorn disabled in the last 24 hours
+	DisabledDay int `json:"disabled_day"`
+
+	// DominantProblem What failed attempts have most often
+	DominantProblem nullable.Nullable[string] `json:"dominant_problem"`
+
+	// FailedDeliveriesDay Deliveries that failed for good in the last 24 hours
+	FailedDeliveriesDay int `json:"failed_deliveries_day"`
+
+	// Findings Everything that is not well, the worst first
+	Findings []HealthFinding `json:"findings"`
+
+	// Hour Attempts of the last hour
+	Hour SuccessRate `json:"hour"`
+
+	// OldestDueSeconds How long the oldest delivery has been due that nothing holds
+	OldestDueSeconds int     `json:"oldest_due_seconds"`
+	P50Ms            float64 `json:"p50_ms"`
+	P95Ms            float64 `json:"p95_ms"`
+
+	// Reason Why, in a sentence
+	Reason string `json:"reason"`
+
+	// RetriesDay Attempts of the last 24 hours that were not their delivery's first
+	RetriesDay   int              `json:"retries_day"`
+	Severity     HealthSeverity   `json:"severity"`
+	TopEndpoints []HealthEndpoint `json:"top_endpoints"`
+
+	// TopTypes The types with the most failed attempts of the last 24 hours
+	TopTypes        []HealthType `json:"top_types"`
+	WarningsRunning int          `json:"warnings_running"`
+}
+
+// HealthEndpoint defines model for HealthEndpoint.
+type HealthEndpoint struct {
+	Attempts   int    `json:"attempts"`
+	EndpointID string `json:"endpoint_id"`
+	Failed     int    `json:"failed"`
+
+	// URL Query values masked
+	URL string `json:"url"`
+}
+
+// HealthFinding defines model for HealthFinding.
+type HealthFinding struct {
+	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, warning_running
+	Code     string         `json:"code"`
+	Detail   string         `json:"detail"`
+	Severity HealthSeverity `json:"severity"`
+}
+
+// HealthSeverity defines model for HealthSeverity.
+type HealthSeverity string
+
+// HealthType defines model for HealthType.
+type HealthType struct {
+	Attempts int    `json:"attempts"`
+	Failed   int    `json:"failed"`
+	Type     string `json:"type"`
+}
+
 // ItemResult `status` 202 with `id`, `created_at` and `deliveries`; or the status and the problem that the item alone would have got.
 type ItemResult struct {
 	Code       *string         `json:"code,omitempty"`
@@ -1513,6 +1756,18 @@ type SecretPage struct {
 // SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
 type SecretType string
 
+// StatusClass What came of an attempt: a success, a 3xx, 4xx or 5xx answer, no connection, a time-out, or an address that is refused
+type StatusClass string
+
+// SuccessRate defines model for SuccessRate.
+type SuccessRate struct {
+	Attempts int `json:"attempts"`
+
+	// Share From 0 to 1; null without attempts
+	Share     nullable.Nullable[float64] `json:"share"`
+	Succeeded int                        `json:"succeeded"`
+}
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	CreatedAt time.Time `json:"created_at"`
@@ -1646,6 +1901,34 @@ type Type = string
 
 // Until defines model for until.
 type Until = time.Time
+
+// GetAnalyticsParams defines parameters for GetAnalytics.
+type GetAnalyticsParams struct {
+	By *GetAnalyticsParamsBy `form:"by,omitempty" json:"by,omitempty"`
+
+	// Group A row for each of these
+	Group *GetAnalyticsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
+
+	// Since Created at or after
+	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Created before
+	Until *Until `form:"until,omitempty" json:"until,omitempty"`
+
+	// Type An event type, whole
+	Type     *Type                     `form:"type,omitempty" json:"type,omitempty"`
+	Endpoint *string                   `form:"endpoint,omitempty" json:"endpoint,omitempty"`
+	Format   *GetAnalyticsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetAnalyticsParamsBy defines parameters for GetAnalytics.
+type GetAnalyticsParamsBy string
+
+// GetAnalyticsParamsGroup defines parameters for GetAnalytics.
+type GetAnalyticsParamsGroup string
+
+// GetAnalyticsParamsFormat defines parameters for GetAnalytics.
+type GetAnalyticsParamsFormat string
 
 // ListAuditLogParams defines parameters for ListAuditLog.
 type ListAuditLogParams struct {
@@ -1883,6 +2166,26 @@ type ResumeTenantJSONRequestBody = ReasonInput
 
 // SuspendTenantJSONRequestBody defines body for SuspendTenant for application/json ContentType.
 type SuspendTenantJSONRequestBody = ReasonInput
+
+// GetAnalytics: numbers of attempts over time.
+//
+// Attempts by when they began, in UTC buckets; buckets without any are left out. `since` is put to the beginning of its
+// bucket and `until` to the end. By minute a series reaches over 24 hours at most and 3 days back, by hour over 31 days,
+// by day over 366. Quantiles are read from a histogram. As CSV with `format=csv` or `Accept: text/csv`, where a text that
+// a spreadsheet would run as a formula begins with an apostrophe.
+//
+// GET /analytics/deliveries, scope webhooks:read
+func (c *Client) GetAnalytics(ctx context.Context, params GetAnalyticsParams) (Analytics, error) {
+	r := newRequest(http.MethodGet, "/analytics/deliveries")
+	r.setQuery("by", params.By)
+	r.setQuery("group", params.Group)
+	r.setQuery("since", params.Since)
+	r.setQuery("until", params.Until)
+	r.setQuery("type", params.Type)
+	r.setQuery("endpoint", params.Endpoint)
+	r.setQuery("format", params.Format)
+	return answer[Analytics](ctx, c, r)
+}
 
 // ListAuditLog: list who did what.
 //
@@ -2281,6 +2584,18 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 func (c *Client) ExplainEvent(ctx context.Context, eventID EventID) (EventRouting, error) {
 	r := newRequest(http.MethodGet, "/events/%s/routing", eventID)
 	return answer[EventRouting](ctx, c, r)
+}
+
+// GetHealth: how the tenant's endpoints are.
+//
+// `critical` when Posthorn disabled an endpoint in the last 24 hours, when under 90 % of at least 20 attempts of the last
+// hour succeeded, or when a delivery that nothing holds has been due for more than 15 minutes; `warning` when under 99 %
+// of the last 24 hours' attempts succeeded, a breaker is open or a warning runs; else `ok`. `action` says what to do first.
+//
+// GET /health, scope webhooks:read
+func (c *Client) GetHealth(ctx context.Context) (Health, error) {
+	r := newRequest(http.MethodGet, "/health")
+	return answer[Health](ctx, c, r)
 }
 
 // ListKeys: list API keys.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"posthorn/domain/analytics"
 	"posthorn/domain/id"
 )
 
@@ -18,7 +19,7 @@ type statKey struct {
 	endpoint  id.UUID
 	eventType string
 	minute    int32
-	kind      int16 // class * 16 + slot
+	kind      int16 // class * 16 + slot, and analytics.Retry for attempts that are not a delivery's first
 }
 
 type statCount struct {
@@ -32,6 +33,9 @@ func (s Stats) add(o *Outcome) {
 		slot++ // a bound belongs to the slot above it
 	}
 	k := statKey{o.EndpointID, o.EventType, int32(o.Attempt.StartedAt.Unix() / 60), o.Attempt.Class*16 + int16(slot)}
+	if o.Attempts > 1 {
+		k.kind += analytics.Retry
+	}
 	c := s[k]
 	if c == nil {
 		c = &statCount{}

@@ -27,6 +27,14 @@ type List struct {
 	Ascending bool     // the order where the request names none
 	Statuses  []string // the values of status; nil where the list has no such filter
 	Filters   []Filter
+	Whole     bool // there are no pages: neither limit nor cursor nor order
+	Choices   []Choice
+}
+
+// Choice is a query parameter that takes one of a few words.
+type Choice struct {
+	Name  string
+	Words []string // the first where the request names none
 }
 
 // Filter is a query parameter that narrows a list.
@@ -56,6 +64,7 @@ type Page struct {
 	Status    string
 	Action    string
 	Archived  bool
+	Chosen    map[string]string // the words of the list's choices
 
 	list string // what its cursors are bound to
 }
@@ -196,7 +205,10 @@ func (p *pageParser) refuse(name, code, detail string) {
 }
 
 func (p *pageParser) read() {
-	p.page = Page{Limit: DefaultLimit, Ascending: p.list.Ascending}
+	p.page = Page{Limit: DefaultLimit, Ascending: p.list.Ascending, Chosen: map[string]string{}}
+	for _, c := range p.list.Choices {
+		p.page.Chosen[c.Name] = c.Words[0]
+	}
 	names := make([]string, 0, len(p.query))
 	for name := range p.query {
 		names = append(names, name)
@@ -206,7 +218,11 @@ func (p *pageParser) read() {
 		values := p.query[name]
 		switch {
 		case !p.known(name):
-			p.refuse(shorten(name), "unknown_parameter", fmt.Sprintf("There is no parameter %q here. This list takes %s.", shorten(name), strings.Join(p.takes(), ", ")))
+			takes := strings.Join(p.takes(), ", ")
+			if takes == "" {
+				takes = "none"
+			}
+			p.refuse(shorten(name), "unknown_parameter", fmt.Sprintf("There is no parameter %q here. This list takes %s.", shorten(name), takes))
 		case len(values) > 1:
 			p.refuse(name, "duplicate_parameter", fmt.Sprintf("The parameter %s is given %d times. Give it once.", name, len(values)))
 		default:
@@ -217,6 +233,12 @@ func (p *pageParser) read() {
 
 func (p *pageParser) takes() []string {
 	names := []string{"limit", "cursor", "order"}
+	if p.list.Whole {
+		names = nil
+	}
+	for _, c := range p.list.Choices {
+		names = append(names, c.Name)
+	}
 	if p.list.Statuses != nil {
 		names = append(names, "status")
 	}
@@ -229,6 +251,14 @@ func (p *pageParser) takes() []string {
 func (p *pageParser) known(name string) bool { return slices.Contains(p.takes(), name) }
 
 func (p *pageParser) parameter(name, value string) {
+	if i := slices.IndexFunc(p.list.Choices, func(c Choice) bool { return c.Name == name }); i >= 0 {
+		if words := p.list.Choices[i].Words; !slices.Contains(words, value) {
+			p.refuse(name, "choice_unknown", fmt.Sprintf("%s is one of %s.", name, strings.Join(words, ", ")))
+			return
+		}
+		p.page.Chosen[name] = value
+		return
+	}
 	switch name {
 	case "limit":
 		n, err := strconv.Atoi(value)

@@ -59,6 +59,8 @@ var probeBodies = map[string]string{
 	"POST /deliveries/:delivery_id/replay":        `{"reason":"taken over"}`,
 	"POST /deliveries/:delivery_id/archive":       ``,
 	"POST /deliveries/:delivery_id/unarchive":     ``,
+	"GET /health":                                 ``,
+	"GET /analytics/deliveries":                   ``,
 	"POST /keys":                                  `{"name":"a","scopes":["events:read"]}`,
 	"GET /keys":                                   ``,
 	"GET /keys/:key_id":                           ``,

@@ -26,7 +26,7 @@ import (
 func tenantQueries(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	for _, noun := range []string{"keys", "tenants", "events", "event_types", "audit", "endpoints", "secrets", "deliveries", "verifications", "lanes", "bulk"} {
+	for _, noun := range []string{"keys", "tenants", "events", "event_types", "audit", "endpoints", "secrets", "deliveries", "verifications", "lanes", "bulk", "analytics"} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "queries", noun+".sql"))
 		if err != nil {
 			t.Fatal(err)

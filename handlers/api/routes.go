@@ -151,6 +151,8 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),
 		route("GET", "/bulk-jobs/:job_id", access.WebhooksRead, a.getBulkJob),
 		route("POST", "/bulk-jobs/:job_id/cancel", access.WebhooksWrite, a.cancelBulkJob),
+		route("GET", "/health", access.WebhooksRead, a.getHealth),
+		route("GET", "/analytics/deliveries", access.WebhooksRead, a.getAnalytics),
 
 		route("POST", "/keys", access.KeysWrite, a.createKey),
 		route("GET", "/keys", access.KeysWrite, a.listKeys),

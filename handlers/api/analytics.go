@@ -1,0 +1,107 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/analytics"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// getAnalytics answers a series of numbers of the tenant's attempts, as JSON or as CSV.
+func (a *api) getAnalytics(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{
+		Name: "analytics", Whole: true, Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByEndpoint},
+		Choices: []handlers.Choice{
+			{Name: "by", Words: []string{"hour", "day", "minute"}},
+			{Name: "group", Words: []string{"none", "endpoint", "type", "status_class"}},
+			{Name: "format", Words: []string{"json", "csv"}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	ask := db.StatsAsked{By: analytics.Width(p.Chosen["by"]), EventType: p.Type}
+	switch p.Chosen["group"] {
+	case "endpoint":
+		ask.ByEndpoint = true
+	case "type":
+		ask.ByType = true
+	case "status_class":
+		ask.ByClass = true
+	}
+	if !p.Endpoint.IsZero() {
+		ask.Endpoint = &p.Endpoint
+	}
+	if ask.Window, err = analytics.Asked(ask.By, p.Since, p.Until, a.Now()); err != nil {
+		return err
+	}
+	var series analytics.Series
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		series, err = q.AttemptSeries(c.Ctx(), c.Actor.Tenant, ask)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows := series.Rows()
+	if wantsCSV(c, p.Chosen["format"]) {
+		c.Writer.Header().Set("Content-Disposition", `attachment; filename="posthorn-deliveries.csv"`)
+		c.Data(http.StatusOK, "text/csv; charset=utf-8", analyticsCSV(rows))
+		return nil
+	}
+	return c.Answer(http.StatusOK, Analytics{
+		By: AnalyticsBy(ask.By), Since: ask.Since, Until: ask.Until, Data: views(rows, analyticsView),
+	})
+}
+
+// wantsCSV goes by the parameter where it is given, else by what the caller accepts first.
+func wantsCSV(c *handlers.Call, format string) bool {
+	if c.Request.URL.Query().Has("format") {
+		return format == "csv"
+	}
+	return c.NegotiateFormat("application/json", "text/csv") == "text/csv"
+}
+
+func analyticsView(r analytics.Row) AnalyticsRow {
+	out := AnalyticsRow{
+		Start: r.Bucket, Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()), Failed: int(r.Failed()), Retries: int(r.Retries),
+		MeanMs: milliseconds(r.Mean()), P50Ms: milliseconds(r.Quantile(0.5)), P95Ms: milliseconds(r.Quantile(0.95)), P99Ms: milliseconds(r.Quantile(0.99)),
+	}
+	out.EndpointID.SetNull()
+	if !r.Endpoint.IsZero() {
+		out.EndpointID.Set(id.Endpoint.Format(r.Endpoint))
+	}
+	out.Type.SetNull()
+	if r.Type != "" {
+		out.Type.Set(r.Type)
+	}
+	out.StatusClass.SetNull()
+	if r.Class != "" {
+		out.StatusClass.Set(StatusClass(r.Class))
+	}
+	return out
+}
+
+// analyticsCSV is the same rows as a table; what is not grouped by is empty.
+func analyticsCSV(rows []analytics.Row) []byte {
+	table := [][]string{{
+		"start", "endpoint_id", "type", "status_class", "attempts", "succeeded", "failed", "retries", "mean_ms", "p50_ms", "p95_ms", "p99_ms",
+	}}
+	count := func(n int64) string { return strconv.FormatInt(n, 10) }
+	lasting := func(d time.Duration) string { return strconv.FormatFloat(milliseconds(d), 'f', -1, 64) }
+	for _, r := range rows {
+		endpoint := ""
+		if !r.Endpoint.IsZero() {
+			endpoint = id.Endpoint.Format(r.Endpoint)
+		}
+		table = append(table, []string{
+			r.Bucket.UTC().Format(time.RFC3339), endpoint, r.Type, r.Class, count(r.Total()), count(r.Total() - r.Failed()), count(r.Failed()),
+			count(r.Retries), lasting(r.Mean()), lasting(r.Quantile(0.5)), lasting(r.Quantile(0.95)), lasting(r.Quantile(0.99)),
+		})
+	}
+	return analytics.CSV(table)
+}

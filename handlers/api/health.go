@@ -1,0 +1,82 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/egress"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// getHealth says how the tenant's endpoints are, why, and what to do first.
+func (a *api) getHealth(c *handlers.Call) error {
+	if _, err := c.Page(handlers.List{Name: "health", Whole: true}); err != nil {
+		return err
+	}
+	now := a.Now()
+	var h db.TenantHealth
+	urls := map[id.UUID]string{}
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if h, err = q.HealthInputs(c.Ctx(), c.Actor.Tenant, now); err != nil {
+			return err
+		}
+		ids := make([]id.UUID, len(h.Endpoints))
+		for i, r := range h.Endpoints {
+			ids[i] = r.Endpoint
+		}
+		rows, err := q.EndpointURLs(c.Ctx(), db.EndpointURLsParams{TenantID: c.Actor.Tenant, Ids: ids})
+		for _, r := range rows {
+			urls[r.ID] = r.URL
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, healthView(h, urls, now))
+}
+
+func healthView(h db.TenantHealth, urls map[id.UUID]string, now time.Time) Health {
+	s := health.Summarise(h.Inputs)
+	out := Health{
+		At: now.UTC(), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,
+		Findings: make([]HealthFinding, len(s.Findings)), ActiveEndpoints: h.ActiveEndpoints,
+		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries), FailedDeliveriesDay: int(h.FailedDeliveries),
+		P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen,
+		WarningsRunning: h.Warnings, OldestDueSeconds: int(h.OldestDue.Seconds()),
+		TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
+	}
+	for i, f := range s.Findings {
+		out.Findings[i] = HealthFinding{Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail}
+	}
+	out.DominantProblem.SetNull()
+	if s.Dominant != "" {
+		out.DominantProblem.Set(string(s.Dominant))
+	}
+	for _, r := range h.Types {
+		out.TopTypes = append(out.TopTypes, HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())})
+	}
+	for _, r := range h.Endpoints {
+		out.TopEndpoints = append(out.TopEndpoints, HealthEndpoint{
+			EndpointID: id.Endpoint.Format(r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Attempts: int(r.Total()), Failed: int(r.Failed()),
+		})
+	}
+	return out
+}
+
+func rateView(r health.Rate) SuccessRate {
+	out := SuccessRate{Attempts: int(r.Total), Succeeded: int(r.Succeeded)}
+	out.Share.SetNull()
+	if r.Known() {
+		out.Share.Set(r.Share())
+	}
+	return out
+}
+
+// milliseconds keeps a tenth: the histogram knows no more.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Round(100*time.Microsecond).Microseconds()) / 1000
+}

@@ -1,0 +1,180 @@
+package api_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/domain/id"
+	"posthorn/handlers/api"
+)
+
+// rollUp is what a fold leaves: n attempts of a kind that began so long ago, in the roll-ups of a width.
+func (w *world) rollUp(tn tenant, ep string, width int, ago time.Duration, eventType string, kind, n int) {
+	w.t.Helper()
+	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+		VALUES ($1, $2, $3, date_bin(make_interval(secs => $3::int), now() - $4 * interval '1 second', '2000-01-01Z'), $5, $6::int, $7::int, $7::int * 1000)`,
+		tn.uuid.String(), w.uuid(id.Endpoint, ep), width, ago.Seconds(), eventType, kind, n)
+}
+
+// unfolded is what the recorder leaves in the ledger.
+func (w *world) unfolded(ep, eventType string, kind, n int) {
+	w.t.Helper()
+	w.sql(`INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+		VALUES (ARRAY[$1::uuid], ARRAY[$2], ARRAY[(extract(epoch FROM now()) / 60)::int - 1], ARRAY[$3::smallint], ARRAY[$4::int], ARRAY[1000])`,
+		w.uuid(id.Endpoint, ep), eventType, kind, n)
+}
+
+const (
+	kindOK     = 0*16 + 6
+	kindServer = 3*16 + 6
+	kindRetry  = 128
+)
+
+func (w *world) health(tn tenant) (h api.Health) {
+	w.t.Helper()
+	w.do("GET", "/api/v1/health", tn.key, nil).want(http.StatusOK).into(&h)
+	return h
+}
+
+func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn, other := w.tenant("A"), w.tenant("B")
+	if h := w.health(tn); h.Severity != "ok" || h.Action != "" || h.Day.Attempts != 0 || h.Reason != "All is well." {
+		t.Errorf("nothing yet: %+v", h)
+	}
+	good, bad := w.active(tn, nil), w.active(tn, map[string]any{"url": hook + "?token=secret"})
+	theirs := w.active(other, nil)
+	w.rollUp(tn, good, 3600, 5*time.Hour, "order.paid", kindOK, 900)
+	w.rollUp(tn, bad, 3600, 5*time.Hour, "order.open", kindServer+kindRetry, 60)
+	w.rollUp(tn, good, 60, 2*time.Minute, "order.paid", kindOK, 20)
+	w.rollUp(tn, good, 3600, 30*time.Hour, "order.paid", kindServer, 1000) // too long ago
+	w.unfolded(bad, "order.open", kindServer, 10)
+	w.unfolded(theirs, "order.open", kindServer, 500)
+	failed := w.onlyDelivery(other, nil)
+	w.settle(failed, 3, 1)
+	h := w.health(tn)
+	if h.Severity != "critical" || h.Day.Attempts != 990 || h.Day.Succeeded != 920 || h.Hour.Attempts != 30 || h.Hour.Succeeded != 20 ||
+		h.RetriesDay != 60 || h.ActiveEndpoints != 2 || h.FailedDeliveriesDay != 0 || h.P50Ms < 50 || h.P50Ms > 100 {
+		t.Errorf("%+v", h)
+	}
+	if p, _ := h.DominantProblem.Get(); p != "server_error" || !strings.Contains(h.Action, "log of the endpoint's server") || len(h.Findings) != 2 {
+		t.Errorf("%+v", h)
+	}
+	if len(h.TopEndpoints) != 1 || h.TopEndpoints[0].EndpointID != bad || h.TopEndpoints[0].Failed != 70 || strings.Contains(h.TopEndpoints[0].URL, "secret") {
+		t.Errorf("%+v", h.TopEndpoints)
+	}
+	if len(h.TopTypes) != 1 || h.TopTypes[0].Type != "order.open" || h.TopTypes[0].Attempts != 70 {
+		t.Errorf("%+v", h.TopTypes)
+	}
+	w.do("GET", "/api/v1/health?limit=5", tn.key, nil).problem(http.StatusBadRequest, "unknown_parameter", "limit")
+}
+
+func TestHealthCountsWhatIsDueAndWhatWasDisabled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, nil)
+	waiting := w.onlyDelivery(tn, nil)
+	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
+	if h := w.health(tn); h.Severity != "critical" || h.Findings[0].Code != "oldest_due" || h.OldestDueSeconds < 1200 || h.OldestDueSeconds > 1260 {
+		t.Errorf("due: %+v", h)
+	}
+	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(http.StatusOK)
+	if h := w.health(tn); h.OldestDueSeconds != 0 || h.Severity != "ok" || h.ActiveEndpoints != 0 {
+		t.Errorf("held: %+v", h)
+	}
+	w.sql("UPDATE endpoints SET status = 'disabled', status_at = now() WHERE id = $1", w.uuid(id.Endpoint, ep))
+	w.settle(waiting, 3, 1)
+	if h := w.health(tn); h.DisabledDay != 1 || h.FailedDeliveriesDay != 1 || h.Findings[0].Code != "endpoint_disabled" {
+		t.Errorf("disabled: %+v", h)
+	}
+}
+
+func TestAnalyticsAddUpTheRollUpsAndTheLedger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn, other := w.tenant("A"), w.tenant("B")
+	one, two, theirs := w.active(tn, nil), w.active(tn, nil), w.active(other, nil)
+	w.rollUp(tn, one, 3600, 5*time.Hour, "order.paid", kindOK, 40)
+	w.rollUp(tn, two, 3600, 5*time.Hour, "-cmd", kindServer+kindRetry, 4)
+	w.rollUp(tn, one, 60, time.Minute, "order.paid", kindOK, 5)
+	w.unfolded(two, "order.paid", kindServer, 1)
+	w.rollUp(other, theirs, 3600, 5*time.Hour, "order.paid", kindOK, 1000)
+	w.unfolded(theirs, "order.paid", kindServer, 1000)
+	ask := func(query string) (a api.Analytics, attempts int) {
+		t.Helper()
+		w.do("GET", "/api/v1/analytics/deliveries?"+query, tn.key, nil).want(http.StatusOK).into(&a)
+		for _, r := range a.Data {
+			attempts += r.Attempts
+		}
+		return a, attempts
+	}
+	for query, want := range map[string]int{
+		"": 50, "by=day": 50, "group=endpoint": 50, "group=type": 50, "group=status_class": 50, "type=order.paid": 46, "endpoint=" + one: 45,
+		"endpoint=" + theirs: 0, "endpoint=nonsense": 0, "by=minute": 6, "type=order.paid&endpoint=" + two: 1,
+	} {
+		if a, n := ask(query); n != want {
+			t.Errorf("%q: %d attempts, want %d: %+v", query, n, want, a)
+		}
+	}
+	a, _ := ask("by=day&group=status_class")
+	classes := map[api.StatusClass]api.AnalyticsRow{}
+	for _, r := range a.Data {
+		c, _ := r.StatusClass.Get()
+		r.Failed += classes[c].Failed // two days, where midnight lies between
+		classes[c] = r
+	}
+	if r := classes["server_error"]; len(classes) != 2 || r.Failed != 5 || r.P95Ms <= 0 {
+		t.Errorf("%+v", a.Data)
+	}
+}
+
+func TestAnalyticsAsCSV(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, nil)
+	w.rollUp(tn, ep, 3600, 5*time.Hour, "-cmd|calc", kindOK, 3)
+	for _, header := range [][]string{{"Accept", "text/csv"}, {}} {
+		path := "/api/v1/analytics/deliveries?group=type"
+		if len(header) == 0 {
+			path += "&format=csv"
+		}
+		got := w.do("GET", path, tn.key, nil, header...).want(http.StatusOK)
+		if got.Header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(got.Header.Get("Content-Disposition"), "attachment") {
+			t.Errorf("%v", got.Header)
+		}
+		rows, err := csv.NewReader(strings.NewReader(string(got.Body))).ReadAll()
+		if err != nil || len(rows) != 2 || rows[0][0] != "start" || rows[1][2] != "'-cmd|calc" || rows[1][4] != "3" {
+			t.Errorf("%v %q", err, rows)
+		}
+	}
+	if got := w.do("GET", "/api/v1/analytics/deliveries?format=json", tn.key, nil, "Accept", "text/csv").want(http.StatusOK); got.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%v", got.Header)
+	}
+}
+
+func TestAnalyticsRefuseWhatIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	day := func(days int) string { return time.Now().UTC().AddDate(0, 0, days).Format(time.RFC3339) }
+	for query, want := range map[string][]string{
+		"by=week":                    {"choice_unknown", "by"},
+		"group=url":                  {"choice_unknown", "group"},
+		"format=xml":                 {"choice_unknown", "format"},
+		"limit=5":                    {"unknown_parameter", "limit"},
+		"since=yesterday":            {"time_malformed", "since"},
+		"since=" + day(2):            {"window_empty", "since"},
+		"by=minute&since=" + day(-2): {"window_too_long", "since"},
+		"by=hour&since=" + day(-40):  {"window_too_long", "since"},
+		fmt.Sprintf("by=day&since=%s", day(-400)): {"window_too_long", "since"},
+	} {
+		w.do("GET", "/api/v1/analytics/deliveries?"+query, tn.key, nil).problem(http.StatusBadRequest, want[0], want[1:]...)
+	}
+}

@@ -1,0 +1,66 @@
+-- Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet. The bulk
+-- tables are never counted.
+
+-- name: AttemptStats :many
+-- Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups by hour
+-- lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The index begins with
+-- tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
+SELECT (CASE WHEN @bucket_seconds::double precision > 0
+		THEN date_bin(make_interval(secs => @bucket_seconds), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
+	(CASE WHEN @by_endpoint::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
+	(CASE WHEN @by_type::boolean THEN x.event_type ELSE '' END)::text AS event_type,
+	x.kind, sum(x.n)::bigint AS n, sum(x.us)::bigint AS us
+FROM (
+	SELECT s.endpoint_id, s.event_type, s.bucket, s.kind, s.n, s.us
+	FROM endpoints e
+	CROSS JOIN LATERAL (
+		(SELECT h.* FROM endpoint_stats h
+		WHERE h.tenant_id = @tenant_id AND h.endpoint_id = e.id AND h.width = 3600 AND h.bucket >= @hours_from::timestamptz AND h.bucket < @hours_to::timestamptz)
+		UNION ALL
+		(SELECT m.* FROM endpoint_stats m
+		WHERE m.tenant_id = @tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @early_from::timestamptz AND m.bucket < @early_to::timestamptz)
+		UNION ALL
+		(SELECT m.* FROM endpoint_stats m
+		WHERE m.tenant_id = @tenant_id AND m.endpoint_id = e.id AND m.width = 60 AND m.bucket >= @late_from::timestamptz AND m.bucket < @late_to::timestamptz)
+	) s
+	WHERE e.tenant_id = @tenant_id AND (sqlc.narg('endpoint')::uuid IS NULL OR e.id = sqlc.narg('endpoint'))
+	UNION ALL
+	SELECT u.endpoint_id, u.event_type, u.minute, u.kind, u.n, u.us
+	FROM posthorn.unfolded_stats(@tenant_id) u
+	WHERE u.minute >= @early_from AND u.minute < @late_to AND (sqlc.narg('endpoint')::uuid IS NULL OR u.endpoint_id = sqlc.narg('endpoint'))
+) x
+WHERE @event_type::text = '' OR x.event_type = @event_type
+GROUP BY 1, 2, 3, 4
+LIMIT @most;
+
+-- name: EndpointsHealth :many
+-- The state and counters of a tenant's endpoints.
+SELECT e.id, e.url, e.status, e.status_at, sqlc.embed(h)
+FROM endpoints e
+JOIN endpoint_health h ON h.tenant_id = @tenant_id AND h.endpoint_id = e.id
+WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL;
+
+-- name: CountStates :one
+SELECT count(*) FILTER (WHERE status = 'active') AS active,
+	count(*) FILTER (WHERE status = 'disabled' AND status_at >= @since::timestamptz) AS disabled
+FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
+
+-- name: CountRecentFailures :one
+-- Deliveries that failed for good since a moment, counted up to a bound.
+SELECT count(*) FROM (
+	SELECT 1 FROM dead_letters WHERE tenant_id = @tenant_id AND failed_at >= @since::timestamptz LIMIT 100000
+) d;
+
+-- name: OldestDue :one
+-- How long, in seconds, the head of a lane has been due that nothing holds: the longest of them. A lane costs one index step.
+SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
+FROM lanes l
+CROSS JOIN LATERAL (
+	SELECT q.due_at, q.delivery_id FROM queue q
+	WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = l.endpoint_id
+	ORDER BY q.seq LIMIT 1
+) h
+WHERE l.tenant_id = @tenant_id AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now();
+
+-- name: EndpointURLs :many
+SELECT id, url FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
