@@ -191,7 +191,7 @@ func (q *Queries) EndpointURLs(ctx context.Context, arg EndpointURLsParams) ([]E
 }
 
 const endpointsHealth = `-- name: EndpointsHealth :many
-SELECT e.id, e.url, e.status, e.status_at, h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at
+SELECT e.id, e.url, e.status, e.status_at, h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = $1 AND h.endpoint_id = e.id
 WHERE e.tenant_id = $1 AND e.deleted_at IS NULL
@@ -229,6 +229,18 @@ func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]Endp
 			&i.EndpointHealth.FirstFailureAt,
 			&i.EndpointHealth.LastFailureAt,
 			&i.EndpointHealth.LastSuccessAt,
+			&i.EndpointHealth.Exhausted,
+			&i.EndpointHealth.BreakerState,
+			&i.EndpointHealth.OpenedAt,
+			&i.EndpointHealth.NextProbeAt,
+			&i.EndpointHealth.Probes,
+			&i.EndpointHealth.GoneAt,
+			&i.EndpointHealth.OutageFrom,
+			&i.EndpointHealth.LastStatus,
+			&i.EndpointHealth.LastFailure,
+			&i.EndpointHealth.LastError,
+			&i.EndpointHealth.LastExcerpt,
+			&i.EndpointHealth.Epoch,
 		); err != nil {
 			return nil, err
 		}
@@ -249,9 +261,11 @@ CROSS JOIN LATERAL (
 	ORDER BY q.seq LIMIT 1
 ) h
 WHERE l.tenant_id = $1 AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
+	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = $1 AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
 `
 
-// How long, in seconds, the head of a lane has been due that nothing holds: the longest of them. A lane costs one index step.
+// How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor its breaker: the longest of
+// them. A lane costs one index step.
 func (q *Queries) OldestDue(ctx context.Context, tenantID id.UUID) (float64, error) {
 	row := q.db.QueryRow(ctx, oldestDue, tenantID)
 	var seconds float64

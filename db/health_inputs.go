@@ -42,11 +42,16 @@ func (q *Queries) HealthInputs(ctx context.Context, tenant id.UUID, now time.Tim
 		h.Hour = r.Attempts
 	}
 	h.Types, h.Endpoints = types.Top(topRows), endpoints.Top(topRows)
-	return h, q.healthNow(ctx, tenant, now, &h)
+	failed := map[id.UUID]int64{}
+	for _, r := range endpoints.Rows() {
+		failed[r.Endpoint] = r.Failed()
+	}
+	return h, q.healthNow(ctx, tenant, now, failed, &h)
 }
 
-// healthNow reads what is counted at the moment and not in roll-ups.
-func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, h *TenantHealth) error {
+// healthNow reads what is counted at the moment and not in roll-ups. These know classes alone: what exactly fails is told by
+// the last failure of each endpoint, in proportion to its failed attempts.
+func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, failed map[id.UUID]int64, h *TenantHealth) error {
 	since := now.Add(-24 * time.Hour)
 	states, err := q.CountStates(ctx, CountStatesParams{TenantID: tenant, Since: since})
 	if err != nil {
@@ -70,14 +75,17 @@ func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, 
 		return err
 	}
 	for _, r := range rows {
+		last := delivery.Result{Failure: r.EndpointHealth.LastFailure, Status: int(r.EndpointHealth.LastStatus)}
+		if n := failed[r.ID]; n > 0 && last != (delivery.Result{}) {
+			h.Errors = append(h.Errors, health.ErrorCount{Failure: last.Failure, Status: last.Status, Count: n})
+		}
 		if r.Status != "active" {
 			continue
 		}
-		counters := r.EndpointHealth.counters()
-		if health.FromCounters(counters).State != health.Closed {
+		if r.EndpointHealth.Breaker().State != health.Closed {
 			h.BreakersOpen++
 		}
-		if v := policy.Judge(counters, now); len(v.Warn) > 0 {
+		if v := policy.Judge(r.EndpointHealth.Counters(), now); len(v.Warn) > 0 {
 			h.Warnings++
 		}
 	}
@@ -92,18 +100,4 @@ func (q *Queries) healthPolicy(ctx context.Context, tenant id.UUID) (health.Poli
 	}
 	platform, err := q.PlatformSettings(ctx)
 	return health.ReadPolicy(platform, t.Settings), err
-}
-
-// counters is what counts for or against an endpoint.
-func (h EndpointHealth) counters() delivery.Counters {
-	at := func(t *time.Time) time.Time {
-		if t == nil {
-			return time.Time{}
-		}
-		return *t
-	}
-	return delivery.Counters{
-		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), UnhealthySince: at(h.UnhealthySince),
-		TLSOnlySince: at(h.TLSOnlySince), FirstFailureAt: at(h.FirstFailureAt), LastFailureAt: at(h.LastFailureAt), LastSuccessAt: at(h.LastSuccessAt),
-	}
 }

@@ -95,6 +95,22 @@ func TestHealthCountsWhatIsDueAndWhatWasDisabled(t *testing.T) {
 	}
 }
 
+func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.active(tn, nil)
+	w.rollUp(tn, ep, 60, time.Minute, "order.paid", 2*16+6, 30)
+	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, auth_streak, first_failure_at, last_failure_at, last_status,
+		breaker_state, opened_at, next_probe_at) VALUES ($1, $2, 30, 6, now() - interval '1 day', now(), 401, 1, now(), now())`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
+	waiting := w.onlyDelivery(tn, nil)
+	w.sql("UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", w.uuid(id.Delivery, waiting))
+	h := w.health(tn)
+	if p, _ := h.DominantProblem.Get(); p != "auth" || h.BreakersOpen != 1 || h.WarningsRunning != 1 || h.OldestDueSeconds != 0 {
+		t.Errorf("%+v", h)
+	}
+}
+
 func TestAnalyticsAddUpTheRollUpsAndTheLedger(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
