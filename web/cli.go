@@ -53,6 +53,10 @@ type commands struct {
 
 	cli.Commands `embed:""`
 
+	MasterKey struct {
+		Rotate masterKeyRotateCommand `cmd:"" help:"Encrypt all stored secrets under the first of the keys in POSTHORN_MASTER_KEY. Safe while Posthorn runs, and to repeat."`
+	} `cmd:"" name:"master-key" help:"The key that stored secrets are encrypted under."`
+
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

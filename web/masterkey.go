@@ -101,3 +101,55 @@ func makeMasterKey(path string) ([]byte, error) {
 	}
 	return os.ReadFile(path)
 }
+
+type masterKeyRotateCommand struct {
+	JSON bool `name:"json" help:"Print JSON: key_id and resealed."`
+}
+
+// Run seals everything under the newest of the configured keys. Posthorn may run meanwhile.
+func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	var ring *seal.Ring
+	var n int
+	err = a.withStore(ctx, func(s *store) error {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		d, err := s.open(ctx, "command", 2)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		if ring, err = openRing(ctx, &cfg, s, d); err != nil {
+			return err
+		}
+		n, err = d.Reseal(ctx, ring)
+		if errors.Is(err, seal.ErrUnopened) {
+			return &fault.Error{
+				Kind: fault.Invalid, Code: "master_key_missing", Cause: err,
+				Detail: fmt.Sprintf("%d secrets are encrypted under the newest key now, but one can't be read. List the key that it is encrypted under too, after the new one and a comma, and run this again.", n),
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return d.Console(ctx, func(q *db.Queries) error {
+			return audit(ctx, q, nil, "master_key.rotated", "master_key", ring.KeyID())
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return a.printJSON(struct {
+			KeyID    string `json:"key_id"`
+			Resealed int    `json:"resealed"`
+		}{ring.KeyID(), n})
+	}
+	a.printf("%d secrets were encrypted anew; all of them are under key %s now.\n"+
+		"Once every Posthorn process has this key first in its list, the older keys can go from it.\n", n, ring.KeyID())
+	return nil
+}

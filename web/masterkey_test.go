@@ -129,3 +129,34 @@ func TestOneMasterKeyIsMadeHoweverManyStartAtOnce(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+func TestTheMasterKeyIsRotatedByACommandWhilePosthornRuns(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var m made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	p := program(t, environ, Parts{Web: true})
+	createEndpoint(t, p.URL(), m.APIKey)
+	both := []string{"POSTHORN_DATABASE_URL=" + databaseURL(t, environ), "POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}
+	var rotated struct {
+		KeyID    string `json:"key_id"`
+		Resealed int    `json:"resealed"`
+	}
+	succeed(t, both, &rotated, "master-key", "rotate", "--json")
+	if rotated.Resealed != 1 || len(rotated.KeyID) != 8 {
+		t.Errorf("%+v", rotated)
+	}
+	if said := succeed(t, both, nil, "master-key", "rotate"); !strings.Contains(said, "0 secrets") || !strings.Contains(said, rotated.KeyID) {
+		t.Errorf("the second time it said %s", said)
+	}
+	// The old key can go, and alone it opens nothing any more.
+	for keys, want := range map[string]bool{otherMasterKey: true, testMasterKey: false} {
+		cfg, err := loadConfig([]string{"POSTHORN_MASTER_KEY=" + keys, "POSTHORN_DATABASE_URL=" + databaseURL(t, environ)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openRing(t.Context(), &cfg, &store{url: databaseURL(t, environ)}, openTest(t, environ)); (err == nil) != want {
+			t.Errorf("opened %t: %v", err == nil, err)
+		}
+	}
+}

@@ -128,6 +128,9 @@ func (r *Ring) Stale(sealed []byte) bool {
 	return len(sealed) < headSize || sealed[0] != version || !bytes.Equal(sealed[1:headSize], r.keys[0].id[:])
 }
 
+// Head is what every value begins with that is sealed under the newest key: the version byte and the key's id.
+func (r *Ring) Head() []byte { return append([]byte{version}, r.keys[0].id[:]...) }
+
 func (r *Ring) find(sealed []byte) *key {
 	if len(sealed) < headSize || sealed[0] != version {
 		return nil

@@ -1,0 +1,44 @@
+-- Where sealed values are kept, for the rotation of the master key: a pair of statements a column. A value begins with its
+-- version and the id of the key that sealed it, together @head (5 bytes); those that begin otherwise are sealed anew.
+-- Rows are locked, so that a change at the same moment waits and is not overwritten. Runs as the console role.
+
+-- name: StaleEndpointSecrets :many
+SELECT id, tenant_id, endpoint_id, sealed FROM endpoint_secrets
+WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealEndpointSecret :exec
+UPDATE endpoint_secrets SET sealed = @sealed WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: StaleCustomHeaders :many
+SELECT id, tenant_id, custom_headers FROM endpoints
+WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealCustomHeaders :exec
+UPDATE endpoints SET custom_headers = @custom_headers WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: StaleMails :many
+SELECT id, tenant_id, sealed FROM mails
+WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealMail :exec
+UPDATE mails SET sealed = @sealed WHERE id = @id;
+
+-- name: StaleMailbox :many
+SELECT id, sealed FROM mailbox WHERE substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealMailbox :exec
+UPDATE mailbox SET sealed = @sealed WHERE id = @id;
+
+-- name: StalePeopleSeeds :many
+SELECT id, totp FROM people
+WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealPersonSeed :exec
+UPDATE people SET totp = @totp WHERE id = @id;
+
+-- name: StaleOperatorSeeds :many
+SELECT id, totp FROM operators
+WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealOperatorSeed :exec
+UPDATE operators SET totp = @totp WHERE id = @id;
