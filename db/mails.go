@@ -46,3 +46,15 @@ func tenantOrZero(u *id.UUID) id.UUID {
 	}
 	return *u
 }
+
+// MailText is what a mail in the outbox is made of, opened where it was sealed.
+func (m ClaimMailsRow) MailText(ring *seal.Ring) (json.RawMessage, error) {
+	if m.Sealed == nil {
+		return m.Data, nil
+	}
+	text, err := ring.Open(m.Sealed, tenantOrZero(m.TenantID), m.ID)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return text, nil
+}

@@ -14,6 +14,130 @@ import (
 	"posthorn/domain/mail"
 )
 
+const claimMails = `-- name: ClaimMails :many
+UPDATE mails m SET tries = m.tries + 1, due_at = now() + make_interval(secs => $1)
+FROM (SELECT d.id FROM mails d WHERE d.state = 'waiting' AND d.due_at <= now() ORDER BY d.due_at LIMIT $2::int FOR UPDATE SKIP LOCKED) due
+WHERE m.id = due.id
+RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at
+`
+
+type ClaimMailsParams struct {
+	Seconds float64
+	Most    int32
+}
+
+type ClaimMailsRow struct {
+	ID        id.UUID
+	TenantID  *id.UUID
+	Key       string
+	Recipient string
+	Kind      mail.Kind
+	Data      json.RawMessage
+	Sealed    []byte
+	Tries     int32
+	CreatedAt time.Time
+}
+
+// Mails that are due. The claim holds for so many seconds, so that a worker that dies gives it up; tries counts it.
+func (q *Queries) ClaimMails(ctx context.Context, arg ClaimMailsParams) ([]ClaimMailsRow, error) {
+	rows, err := q.db.Query(ctx, claimMails, arg.Seconds, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ClaimMailsRow{}
+	for rows.Next() {
+		var i ClaimMailsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Key,
+			&i.Recipient,
+			&i.Kind,
+			&i.Data,
+			&i.Sealed,
+			&i.Tries,
+			&i.CreatedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const countMails = `-- name: CountMails :many
+SELECT state, count(*) AS n FROM mails WHERE state IN ('waiting', 'failed') GROUP BY state
+`
+
+type CountMailsRow struct {
+	State string
+	N     int64
+}
+
+// For the gauges.
+func (q *Queries) CountMails(ctx context.Context) ([]CountMailsRow, error) {
+	rows, err := q.db.Query(ctx, countMails)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CountMailsRow{}
+	for rows.Next() {
+		var i CountMailsRow
+		if err := rows.Scan(&i.State, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const dropKeptMails = `-- name: DropKeptMails :exec
+DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OFFSET $1::int LIMIT 1)
+`
+
+// Only the newest are kept.
+func (q *Queries) DropKeptMails(ctx context.Context, keep int32) error {
+	_, err := q.db.Exec(ctx, dropKeptMails, keep)
+	return err
+}
+
+const dropOldMails = `-- name: DropOldMails :execrows
+DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < $1 ORDER BY o.id LIMIT $2::int)
+`
+
+type DropOldMailsParams struct {
+	Before id.UUID
+	Most   int32
+}
+
+// What was sent is kept for a while for the operators' mail log; no longer, since it names people.
+func (q *Queries) DropOldMails(ctx context.Context, arg DropOldMailsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldMails, arg.Before, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const getKeptMail = `-- name: GetKeptMail :one
+SELECT id, sealed FROM mailbox WHERE id = $1
+`
+
+func (q *Queries) GetKeptMail(ctx context.Context, argID id.UUID) (Mailbox, error) {
+	row := q.db.QueryRow(ctx, getKeptMail, argID)
+	var i Mailbox
+	err := row.Scan(&i.ID, &i.Sealed)
+	return i, err
+}
+
 const insertMail = `-- name: InsertMail :execrows
 
 INSERT INTO mails (id, tenant_id, key, recipient, kind, data, sealed, created_at)
@@ -32,7 +156,7 @@ type InsertMailParams struct {
 	CreatedAt time.Time
 }
 
-// The outbox of mails.
+// The outbox of mails. Whoever has something to tell puts a mail in; the worker's mail room empties it.
 // No row: a mail for this purpose is there already.
 func (q *Queries) InsertMail(ctx context.Context, arg InsertMailParams) (int64, error) {
 	result, err := q.db.Exec(ctx, insertMail,
@@ -45,6 +169,124 @@ func (q *Queries) InsertMail(ctx context.Context, arg InsertMailParams) (int64, 
 		arg.Sealed,
 		arg.CreatedAt,
 	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const keepMail = `-- name: KeepMail :exec
+INSERT INTO mailbox (id, sealed) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING
+`
+
+type KeepMailParams struct {
+	ID     id.UUID
+	Sealed []byte
+}
+
+// The console driver's mailbox.
+func (q *Queries) KeepMail(ctx context.Context, arg KeepMailParams) error {
+	_, err := q.db.Exec(ctx, keepMail, arg.ID, arg.Sealed)
+	return err
+}
+
+const listKeptMails = `-- name: ListKeptMails :many
+SELECT id, sealed FROM mailbox ORDER BY id DESC LIMIT $1
+`
+
+func (q *Queries) ListKeptMails(ctx context.Context, most int32) ([]Mailbox, error) {
+	rows, err := q.db.Query(ctx, listKeptMails, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Mailbox{}
+	for rows.Next() {
+		var i Mailbox
+		if err := rows.Scan(&i.ID, &i.Sealed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const markMailFailed = `-- name: MarkMailFailed :execrows
+UPDATE mails SET state = 'failed', done_at = now(), last_error = $1, sealed = NULL
+WHERE id = $2 AND state = 'waiting'
+`
+
+type MarkMailFailedParams struct {
+	LastError string
+	ID        id.UUID
+}
+
+// It will never be sent. Operators see it, and why.
+func (q *Queries) MarkMailFailed(ctx context.Context, arg MarkMailFailedParams) (int64, error) {
+	result, err := q.db.Exec(ctx, markMailFailed, arg.LastError, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const markMailSent = `-- name: MarkMailSent :execrows
+UPDATE mails SET state = 'sent', done_at = now(), provider_id = $1, last_error = $2, sealed = NULL
+WHERE id = $3 AND state = 'waiting'
+`
+
+type MarkMailSentParams struct {
+	ProviderID string
+	Note       string
+	ID         id.UUID
+}
+
+// What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail sent.
+func (q *Queries) MarkMailSent(ctx context.Context, arg MarkMailSentParams) (int64, error) {
+	result, err := q.db.Exec(ctx, markMailSent, arg.ProviderID, arg.Note, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const postponeMail = `-- name: PostponeMail :execrows
+UPDATE mails SET due_at = now() + make_interval(secs => $1), last_error = $2
+WHERE id = $3 AND state = 'waiting'
+`
+
+type PostponeMailParams struct {
+	Seconds   float64
+	LastError string
+	ID        id.UUID
+}
+
+// The provider did not take it now.
+func (q *Queries) PostponeMail(ctx context.Context, arg PostponeMailParams) (int64, error) {
+	result, err := q.db.Exec(ctx, postponeMail, arg.Seconds, arg.LastError, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const returnMail = `-- name: ReturnMail :execrows
+UPDATE mails SET due_at = now() + make_interval(secs => $1), last_error = $2, tries = greatest(tries - 1, 0)
+WHERE id = $3 AND state = 'waiting'
+`
+
+type ReturnMailParams struct {
+	Seconds   float64
+	LastError string
+	ID        id.UUID
+}
+
+// As PostponeMail, where the try does not count.
+func (q *Queries) ReturnMail(ctx context.Context, arg ReturnMailParams) (int64, error) {
+	result, err := q.db.Exec(ctx, returnMail, arg.Seconds, arg.LastError, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -1,7 +1,56 @@
--- The outbox of mails.
+-- The outbox of mails. Whoever has something to tell puts a mail in; the worker's mail room empties it.
 
 -- name: InsertMail :execrows
 -- No row: a mail for this purpose is there already.
 INSERT INTO mails (id, tenant_id, key, recipient, kind, data, sealed, created_at)
 VALUES (@id, sqlc.narg('tenant_id'), @key, @recipient, @kind, @data, sqlc.narg('sealed')::bytea, @created_at)
 ON CONFLICT (key) DO NOTHING;
+
+-- name: ClaimMails :many
+-- Mails that are due. The claim holds for so many seconds, so that a worker that dies gives it up; tries counts it.
+UPDATE mails m SET tries = m.tries + 1, due_at = now() + make_interval(secs => @seconds)
+FROM (SELECT d.id FROM mails d WHERE d.state = 'waiting' AND d.due_at <= now() ORDER BY d.due_at LIMIT @most::int FOR UPDATE SKIP LOCKED) due
+WHERE m.id = due.id
+RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at;
+
+-- name: MarkMailSent :execrows
+-- What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail sent.
+UPDATE mails SET state = 'sent', done_at = now(), provider_id = @provider_id, last_error = @note, sealed = NULL
+WHERE id = @id AND state = 'waiting';
+
+-- name: PostponeMail :execrows
+-- The provider did not take it now.
+UPDATE mails SET due_at = now() + make_interval(secs => @seconds), last_error = @last_error
+WHERE id = @id AND state = 'waiting';
+
+-- name: ReturnMail :execrows
+-- As PostponeMail, where the try does not count.
+UPDATE mails SET due_at = now() + make_interval(secs => @seconds), last_error = @last_error, tries = greatest(tries - 1, 0)
+WHERE id = @id AND state = 'waiting';
+
+-- name: MarkMailFailed :execrows
+-- It will never be sent. Operators see it, and why.
+UPDATE mails SET state = 'failed', done_at = now(), last_error = @last_error, sealed = NULL
+WHERE id = @id AND state = 'waiting';
+
+-- name: DropOldMails :execrows
+-- What was sent is kept for a while for the operators' mail log; no longer, since it names people.
+DELETE FROM mails WHERE id IN (SELECT o.id FROM mails o WHERE o.state <> 'waiting' AND o.id < @before ORDER BY o.id LIMIT @most::int);
+
+-- name: CountMails :many
+-- For the gauges.
+SELECT state, count(*) AS n FROM mails WHERE state IN ('waiting', 'failed') GROUP BY state;
+
+-- name: KeepMail :exec
+-- The console driver's mailbox.
+INSERT INTO mailbox (id, sealed) VALUES (@id, @sealed) ON CONFLICT (id) DO NOTHING;
+
+-- name: DropKeptMails :exec
+-- Only the newest are kept.
+DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OFFSET @keep::int LIMIT 1);
+
+-- name: ListKeptMails :many
+SELECT * FROM mailbox ORDER BY id DESC LIMIT @most;
+
+-- name: GetKeptMail :one
+SELECT * FROM mailbox WHERE id = @id;

@@ -30,6 +30,7 @@ const (
 	Worker     Kind = "wrk"
 	Audit      Kind = "aud"
 	Notice     Kind = "ntc"
+	Mail       Kind = "eml"
 	Job        Kind = "job"
 	Request    Kind = "req"
 )

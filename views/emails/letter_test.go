@@ -1,0 +1,156 @@
+package emails_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/net/html"
+
+	"posthorn/domain/mail"
+	"posthorn/domain/notice"
+	"posthorn/views/emails"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func TestLettersReadAsTheyShould(t *testing.T) {
+	t.Parallel()
+	all := samples(t)
+	if files, _ := filepath.Glob("testdata/*.txt"); len(files) != len(all) && !*update {
+		t.Errorf("%d golden files for %d letters", len(files), len(all))
+	}
+	for name, l := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := "Subject: " + l.Subject + "\nPreview: " + l.Preview + "\n\n" + l.Text()
+			path := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil || got != string(want) {
+				t.Errorf("%v; run with -update and look at the difference. Got:\n%s", err, got)
+			}
+			for line := range strings.Lines(l.Text()) {
+				if utf8.RuneCountInString(line) > 79 && !strings.Contains(line, "://") && !strings.HasPrefix(line, "    ") {
+					t.Errorf("a long line: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// What the HTML shows is what the text says, and it needs nothing from anywhere: no image, no script, no style sheet.
+func TestHTMLAndTextSayTheSame(t *testing.T) {
+	t.Parallel()
+	for name, l := range samples(t) {
+		var out bytes.Buffer
+		if err := emails.Page(l).Render(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		root, err := html.Parse(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words, links []string
+		for n := range root.Descendants() {
+			switch {
+			case n.Type == html.TextNode && n.Parent.Data != "style" && n.Parent.Data != "title":
+				words = append(words, strings.Fields(n.Data)...)
+			case n.Type != html.ElementNode:
+			case slices.Contains([]string{"img", "script", "link", "iframe", "form", "object", "svg", "video"}, n.Data):
+				t.Errorf("%s holds <%s>", name, n.Data)
+			case n.Data == "a":
+				links = append(links, attr(n, "href"))
+			}
+			if attr(n, "src") != "" || strings.Contains(attr(n, "style"), "url(") || attr(n, "onclick") != "" {
+				t.Errorf("%s fetches or runs something", name)
+			}
+		}
+		shown := strings.Join(words, " ")
+		want := []string{l.Heading, l.Why}
+		var wantLinks []string
+		for _, b := range l.Body {
+			want = append(want, b.Text, b.Code)
+			want = append(want, b.List...)
+			for _, f := range b.Facts {
+				want = append(want, f.Name, f.Value)
+			}
+			if b.Button != nil {
+				want, wantLinks = append(want, b.Button.Text), append(wantLinks, b.Button.URL)
+			}
+		}
+		for _, link := range []string{l.Preferences, l.Unsubscribe} {
+			if link != "" {
+				wantLinks = append(wantLinks, link)
+			}
+		}
+		for _, w := range want {
+			if !strings.Contains(shown, strings.Join(strings.Fields(w), " ")) {
+				t.Errorf("%s does not show %q", name, w)
+			}
+		}
+		if !slices.Equal(links, wantLinks) {
+			t.Errorf("%s links to %q, want %q", name, links, wantLinks)
+		}
+		for _, link := range links {
+			if !strings.HasPrefix(link, "https://posthorn.example/") || !strings.Contains(l.Text(), link) {
+				t.Errorf("%s: the link %s", name, link)
+			}
+		}
+	}
+}
+
+func attr(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+func TestEveryKindHasALetter(t *testing.T) {
+	t.Parallel()
+	for _, k := range notice.Kinds() {
+		l, err := emails.Notice(mail.NoticeData{TenantName: "Acme", Kind: string(k), Details: json.RawMessage("{}"), Unsubscribe: "https://posthorn.example/u"})
+		if err != nil || l.Subject == "" || l.Heading == "" || l.Unsubscribe == "" {
+			t.Errorf("%s without details: %+v, %v", k, l, err)
+		}
+	}
+	if _, err := emails.Notice(mail.NoticeData{Kind: "junk", Details: json.RawMessage("{}")}); err == nil {
+		t.Error("there is a letter for junk")
+	}
+	if _, err := emails.Notice(mail.NoticeData{Kind: "digest", Details: json.RawMessage("[1]")}); err == nil {
+		t.Error("details that are no object make a letter")
+	}
+}
+
+// What receivers and members write is shown as it is, on one line of the subject.
+func TestForeignTextStaysText(t *testing.T) {
+	t.Parallel()
+	details, _ := json.Marshal(notice.EndpointDetails{
+		URL: "https://x.example", Description: "<b>a</b>\r\nBcc: all@example.com", LastExcerpt: "<script>alert(1)</script>\xff", LastStatus: 500,
+	})
+	l, err := emails.Notice(mail.NoticeData{TenantName: "A\nB", Kind: "endpoint.disabled", Details: details, Dashboard: "https://posthorn.example/t/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := emails.Page(l).Render(t.Context(), &out); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(l.Subject, "\r\n") || strings.Contains(out.String(), "<script>alert") || strings.Contains(out.String(), "<b>a") ||
+		!strings.Contains(out.String(), "&lt;script&gt;") || !utf8.ValidString(out.String()) {
+		t.Errorf("%q\n%s", l.Subject, &out)
+	}
+}

@@ -1,0 +1,17 @@
+package emails
+
+// font is what every text begins with: clients do not inherit it into tables. No quotes: they would be escaped twice.
+const font = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial,sans-serif;"
+
+// color is that of the line above the letter.
+func (t Tone) color() string {
+	switch t {
+	case Good:
+		return "#2e7d4f"
+	case Careful:
+		return "#b7791f"
+	case Bad:
+		return "#c43d3d"
+	}
+	return "#2f4fe0"
+}

@@ -1,0 +1,148 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/resend/resend-go/v2"
+
+	"posthorn/domain/mail"
+)
+
+// ResendURL is where Resend's API is unless the configuration says otherwise.
+const ResendURL = "https://api.resend.com/"
+
+// maxIdempotencyKey is the longest key that Resend takes.
+const maxIdempotencyKey = 256
+
+// maxAnswer bounds what is read of the provider's answer.
+const maxAnswer = 64 << 10
+
+// NewResend sends by Resend's API. address may be empty.
+func NewResend(apiKey, address string) (Driver, error) {
+	if address == "" {
+		address = ResendURL
+	}
+	// Paths are resolved against the address: without the slash its last part would be replaced.
+	base, err := url.Parse(strings.TrimRight(address, "/") + "/")
+	if err != nil {
+		return nil, fmt.Errorf("address of resend: %w", err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.ResponseHeaderTimeout = sendTime
+	client := resend.NewCustomClient(&http.Client{
+		Transport: &witness{transport}, Timeout: sendTime,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, apiKey)
+	client.BaseURL = base
+	return &resendDriver{client: client, key: apiKey}, nil
+}
+
+type resendDriver struct {
+	client *resend.Client
+	key    string
+}
+
+func (d *resendDriver) Send(ctx context.Context, m Message) (string, error) {
+	var seen answer
+	ctx = context.WithValue(ctx, answerKey{}, &seen)
+	sent, err := d.client.Emails.SendWithOptions(ctx, &resend.SendEmailRequest{
+		From: m.From, To: []string{m.To}, Subject: m.Subject, Html: m.HTML, Text: m.Text, Headers: m.Headers,
+	}, &resend.SendEmailOptions{IdempotencyKey: idempotencyKey(m.Key)})
+	if err == nil && seen.status >= 200 && seen.status < 300 && sent.Id != "" {
+		return sent.Id, nil
+	}
+	switch {
+	case seen.status == 0:
+		return "", &Refusal{Detail: "No answer from Resend: " + d.clean(err)}
+	case seen.status < 300:
+		return "", &Refusal{Detail: "Resend's answer could not be read."}
+	}
+	return "", &Refusal{
+		Verdict: mail.Judge(seen.status, seen.Name), RetryAfter: seen.retryAfter,
+		Detail: d.clean(fmt.Errorf("Resend answered %d %s: %s", seen.status, seen.Name, seen.Message)),
+	}
+}
+
+// clean is an error's text for operators: one line, short, without the key.
+func (d *resendDriver) clean(err error) string {
+	if err == nil {
+		return ""
+	}
+	return short(strings.ReplaceAll(err.Error(), d.key, "***"))
+}
+
+// short makes one line of at most 300 bytes of a text that came from elsewhere.
+func short(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) > 300 {
+		text = strings.ToValidUTF8(text[:300], "") + "…"
+	}
+	return text
+}
+
+// idempotencyKey is a mail's key as the provider takes it.
+func idempotencyKey(key string) string {
+	if len(key) <= maxIdempotencyKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// answer is what the library does not tell of a refusal: only 429 keeps its status there.
+type answer struct {
+	Name       string `json:"name"`
+	Message    string `json:"message"`
+	status     int
+	retryAfter time.Duration
+}
+
+type answerKey struct{}
+
+// witness notes the status and the error of each answer for the call that it belongs to.
+type witness struct{ next http.RoundTripper }
+
+func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	seen, ok := r.Context().Value(answerKey{}).(*answer)
+	if !ok {
+		return resp, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	seen.status = resp.StatusCode
+	if resp.StatusCode >= 300 {
+		_ = json.Unmarshal(body, seen) // what is no JSON says nothing more
+		seen.retryAfter = retryAfter(resp.Header)
+	}
+	return resp, nil
+}
+
+// retryAfter reads how long a provider asks us to wait: Retry-After in seconds, or the end of the window that the rate
+// limit counts in (the IETF draft's RateLimit-Reset, seconds too). A date is not what these providers send.
+func retryAfter(h http.Header) time.Duration {
+	for _, name := range []string{"Retry-After", "RateLimit-Reset"} {
+		if n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(name)), 64); err == nil && n > 0 {
+			return time.Duration(min(n, 86400) * float64(time.Second))
+		}
+	}
+	return 0
+}

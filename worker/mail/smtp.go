@@ -1,0 +1,169 @@
+package mail
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"posthorn/domain/mail"
+)
+
+// smtpPhase is how long a mail server may take over one step.
+const smtpPhase = 15 * time.Second
+
+// NewSMTP sends by a mail server. The address is smtp://user:password@host:587, where the connection is encrypted by
+// STARTTLS before anything is said, or smtps://...:465, where it is from the start. A server on this machine itself may do
+// without encryption. There is no switch that turns the check of certificates off; roots is nil but in tests.
+func NewSMTP(address string, roots *tls.Config) (Driver, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
+		return nil, errors.New("the address of the mail server is not one: write smtp://user:password@host:587")
+	}
+	d := &smtpDriver{host: u.Hostname(), implicit: u.Scheme == "smtps", port: 587, tls: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if d.implicit {
+		d.port = 465
+	}
+	if text := u.Port(); text != "" {
+		if d.port, err = strconv.Atoi(text); err != nil || d.port < 1 || d.port > 65535 {
+			return nil, errors.New("the port of the mail server is not one")
+		}
+	}
+	if roots != nil {
+		d.tls = roots.Clone()
+	}
+	d.tls.ServerName = d.host
+	if u.User != nil {
+		d.user = u.User.Username()
+		d.password, _ = u.User.Password()
+	}
+	return d, nil
+}
+
+type smtpDriver struct {
+	host           string
+	port           int
+	implicit       bool
+	user, password string
+	tls            *tls.Config
+}
+
+func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
+	msg, messageID, err := d.compose(m)
+	if err != nil {
+		return "", &Refusal{Verdict: mail.Refused, Detail: "The mail could not be written: " + short(err.Error())}
+	}
+	client, err := gomail.NewClient(d.host, d.options()...)
+	if err != nil {
+		return "", &Refusal{Detail: short(err.Error())}
+	}
+	// The library's own times bound the conversation, a step at a time; the context only the wait for it.
+	said := make(chan error, 1)
+	go func() {
+		err := client.DialAndSendWithContext(ctx, msg)
+		// The server's word for the mail counts, not how it says good-bye.
+		if msg.IsDelivered() {
+			err = nil
+		}
+		said <- err
+	}()
+	select {
+	case err = <-said:
+	case <-ctx.Done():
+		return "", &Refusal{Detail: "The mail server did not answer in time."}
+	}
+	if err != nil {
+		return "", d.refusal(err)
+	}
+	return messageID, nil
+}
+
+// compose writes a mail. Its Message-ID is made of its key: where a server gets a mail twice, whoever stores it can tell.
+func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
+	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP))
+	if err := msg.From(m.From); err != nil {
+		return nil, "", err
+	}
+	if err := msg.To(m.To); err != nil {
+		return nil, "", err
+	}
+	from, err := netmail.ParseAddress(m.From)
+	if err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256([]byte(m.Key))
+	_, domain, _ := strings.Cut(from.Address, "@")
+	messageID := hex.EncodeToString(sum[:16]) + "@" + domain
+	msg.SetMessageIDWithValue(messageID)
+	msg.SetDateWithValue(m.At)
+	msg.Subject(m.Subject)
+	for name, value := range m.Headers {
+		msg.SetGenHeaderPreformatted(gomail.Header(name), value)
+	}
+	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
+	msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
+	return msg, messageID, nil
+}
+
+func (d *smtpDriver) options() []gomail.Option {
+	options := []gomail.Option{
+		gomail.WithPort(d.port), gomail.WithTimeout(smtpPhase), gomail.WithTLSConfig(d.tls),
+	}
+	switch {
+	case d.implicit:
+		options = append(options, gomail.WithSSL())
+	case d.onThisMachine():
+		options = append(options, gomail.WithTLSPolicy(gomail.TLSOpportunistic))
+	default:
+		options = append(options, gomail.WithTLSPolicy(gomail.TLSMandatory))
+	}
+	if d.user != "" {
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(d.user), gomail.WithPassword(d.password))
+		if d.onThisMachine() && !d.implicit {
+			options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthPlainNoEnc))
+		}
+	}
+	return options
+}
+
+// onThisMachine reports whether nobody else can listen to what is said to the server.
+func (d *smtpDriver) onThisMachine() bool {
+	ip, err := netip.ParseAddr(d.host)
+	return d.host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// refusal says what a server's answer means.
+func (d *smtpDriver) refusal(err error) *Refusal {
+	r := &Refusal{Detail: "The mail server did not take it: " + d.clean(err)}
+	var reply *textproto.Error
+	var send *gomail.SendError
+	switch {
+	case errors.As(err, &reply):
+		r.Verdict = mail.JudgeSMTP(reply.Code)
+	case errors.As(err, &send) && send.ErrorCode() > 0:
+		r.Verdict = mail.JudgeSMTP(send.ErrorCode())
+	}
+	return r
+}
+
+func (d *smtpDriver) clean(err error) string {
+	text := err.Error()
+	if d.password != "" {
+		text = strings.ReplaceAll(text, d.password, "***")
+	}
+	return short(text)
+}
+
+// String keeps the password out of logs.
+func (d *smtpDriver) String() string { return fmt.Sprintf("smtp %s:%d", d.host, d.port) }
