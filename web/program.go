@@ -19,7 +19,7 @@ import (
 )
 
 // Connections of each pool. They are apart so that a slow list in the dashboard never waits in line with the commit of
-// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses 22 with LISTEN.
+// an event, nor an attempt's record with either. A private PostgreSQL takes 100, a process uses 25 with LISTEN.
 const (
 	webConnections    = 10
 	emitConnections   = 3
@@ -60,6 +60,7 @@ type Program struct {
 	committer     *task
 	keys          *task // notices revoked keys
 	worker        *task
+	mails         *task
 }
 
 // task is a part that runs until it is told to stop.
@@ -137,6 +138,9 @@ func (p *Program) assemble(ctx context.Context) error {
 			return err
 		}
 		p.ready.worker, onCommit = w.Ready, w.Committed
+		if err := p.startMail(ctx, ring); err != nil {
+			return err
+		}
 	}
 	if p.Parts.Web {
 		if err := p.startWeb(ctx, general, ring, onCommit); err != nil {
@@ -234,6 +238,7 @@ func (p *Program) Close() error {
 	p.keys.end()
 	p.committer.end()
 	p.worker.end()
+	p.mails.end() // after the worker, whose notices become mails
 	for _, d := range p.pools {
 		d.Close()
 	}

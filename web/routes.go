@@ -14,6 +14,7 @@ import (
 	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/mailbox"
 	"posthorn/static"
 )
 
@@ -38,12 +39,13 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, Log: p.Log, Now: time.Now,
 	}, auth.Deps{
 		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsLogged: p.Config.Mail == "console", Log: p.Log, Now: time.Now,
-	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now}))
+	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now},
+		mailbox.Deps{DB: general, Keys: ring, Development: p.showsMails()}))
 	return engine
 }
 
 // table is every route of the public address: what is not in it can't be reached.
-func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.Deps) []handlers.Route {
+func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.Deps, mails mailbox.Deps) []handlers.Route {
 	open := handlers.Access{Public: true}
 	routes := []handlers.Route{
 		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
@@ -51,7 +53,7 @@ func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	return slices.Concat(routes, lookRoutes(), auth.Routes(accounts), dashboard.Routes(pages), api.Routes(deps))
+	return slices.Concat(routes, lookRoutes(), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

@@ -20,6 +20,7 @@ import (
 	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/mailbox"
 )
 
 // program is a Posthorn in the test's process, closed with the test.
@@ -49,14 +50,14 @@ func program(t *testing.T, environ []string, parts Parts) *Program {
 func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) {
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
-	for _, path := range []string{"/", "/sign-in", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email"} {
+	for _, path := range []string{"/", "/sign-in", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html"} {
 		open[path] = true
 	}
 	for _, r := range lookRoutes() {
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now}, dashboard.Deps{}) {
+	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now}, dashboard.Deps{}, mailbox.Deps{Development: true}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)

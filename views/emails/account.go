@@ -54,12 +54,16 @@ func ResetPassword(d mail.ResetPasswordData) Letter {
 func Invitation(d mail.InvitationData) Letter {
 	tenant := clip(d.Tenant, 80)
 	by := cmp.Or(clip(d.By, 80), "A member")
+	as := ""
+	if d.Role != "" {
+		as = fmt.Sprintf(" Your role would be %s.", d.Role)
+	}
 	return Letter{
 		Subject: fmt.Sprintf("Join %s on Posthorn", tenant),
-		Preview: fmt.Sprintf("%s invites you as %s.", by, d.Role),
+		Preview: fmt.Sprintf("%s invites you.", by),
 		Heading: fmt.Sprintf("Join %s", tenant),
 		Body: []Block{
-			text("%s invites you to %s, where webhooks are sent, watched and mended. Your role would be %s.", by, tenant, d.Role),
+			text("%s invites you to %s, where webhooks are sent, watched and mended.%s", by, tenant, as),
 			button("Accept the invitation", d.Link),
 			text("The link works once, until %s. If you do not know %s, do nothing.", moment(d.Expires), tenant),
 		},

@@ -1,0 +1,114 @@
+// Package mailbox is what a mail leads to without a sign-in: the page that stops mails, and in development the mails
+// themselves, which nobody sent.
+package mailbox
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// Deps is what the handlers work with.
+type Deps struct {
+	DB          *db.DB
+	Keys        *seal.Ring
+	Development bool // /dev/mail is served
+}
+
+// mailbox holds the handlers.
+type mailbox struct{ Deps }
+
+// Routes is the route table.
+func Routes(d Deps) []handlers.Route {
+	a := &mailbox{d}
+	var routes []handlers.Route
+	if d.Development {
+		routes = append(routes,
+			open("GET", "/dev/mail", a.list),
+			open("GET", "/dev/mail/:mail_id", a.show),
+			open("GET", "/dev/mail/:mail_id/html", a.html),
+		)
+	}
+	return routes
+}
+
+// maxForm bounds the body of a form.
+const maxForm = 16 << 10
+
+func open(method, path string, h handlers.Handler) handlers.Route {
+	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
+}
+
+// onlyHere refuses who reached this machine under another name than its own: a page elsewhere may have bent its name to
+// here, to read the mails.
+func onlyHere(c *handlers.Call) error {
+	host := c.Request.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip, err := netip.ParseAddr(host)
+	if host == "localhost" || err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return fault.ErrNotFound
+}
+
+func (a *mailbox) list(c *handlers.Call) error {
+	if err := onlyHere(c); err != nil {
+		return err
+	}
+	mails, err := a.DB.KeptMails(c.Ctx(), a.Keys)
+	if err != nil {
+		return err
+	}
+	v := pages.MailboxView{Shell: c.Shell("Mails", "")}
+	for _, m := range mails {
+		v.Mails = append(v.Mails, pages.MailLine{ID: id.Mail.Format(m.ID), At: m.At, To: m.To, Subject: m.Subject, Kind: string(m.Kind)})
+	}
+	return c.Render(http.StatusOK, pages.Mailbox(v))
+}
+
+// show is a mail as plain text, with its headers.
+func (a *mailbox) show(c *handlers.Call) error {
+	if err := onlyHere(c); err != nil {
+		return err
+	}
+	u, err := c.ID(id.Mail, "mail_id")
+	if err != nil {
+		return err
+	}
+	m, err := a.DB.KeptMail(c.Ctx(), a.Keys, u)
+	if err != nil {
+		return err
+	}
+	v := pages.MailView{
+		Shell: c.Shell(m.Subject, ""), ID: id.Mail.Format(m.ID), At: m.At, From: m.From, To: m.To, Subject: m.Subject, Text: m.Text,
+		Unsubscribe: m.Headers["List-Unsubscribe"],
+	}
+	return c.Render(http.StatusOK, pages.Mail(v))
+}
+
+// html is a mail as its reader's program shows it. Nothing of it may run or be fetched.
+func (a *mailbox) html(c *handlers.Call) error {
+	if err := onlyHere(c); err != nil {
+		return err
+	}
+	u, err := c.ID(id.Mail, "mail_id")
+	if err != nil {
+		return err
+	}
+	m, err := a.DB.KeptMail(c.Ctx(), a.Keys, u)
+	if err != nil {
+		return err
+	}
+	c.Writer.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(m.HTML))
+	return nil
+}

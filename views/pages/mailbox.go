@@ -1,0 +1,23 @@
+package pages
+
+import "time"
+
+// MailboxView is the mails that were not sent, in development.
+type MailboxView struct {
+	Shell Frame
+	Mails []MailLine // newest first
+}
+
+// MailLine is one of them.
+type MailLine struct {
+	ID, To, Subject, Kind string
+	At                    time.Time
+}
+
+// MailView is one mail as plain text.
+type MailView struct {
+	Shell                       Frame
+	ID, From, To, Subject, Text string
+	Unsubscribe                 string // the header
+	At                          time.Time
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"net/url"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/worker/mail"
+)
+
+// mailConnections are few: a mail's row is written before and after it is sent, not while.
+const mailConnections = 3
+
+// developmentSender is who mails are from that never leave.
+const developmentSender = "Posthorn <posthorn@localhost>"
+
+// startMail empties the outbox of mails.
+func (p *Program) startMail(ctx context.Context, ring *seal.Ring) error {
+	pool, err := p.pool(ctx, "mail", mailConnections)
+	if err != nil {
+		return err
+	}
+	driver, err := p.mailDriver(pool, ring)
+	if err != nil {
+		return err
+	}
+	from := p.Config.MailFrom
+	if from == "" {
+		from = developmentSender
+	}
+	outbox := mail.New(mail.Config{DB: pool, Driver: driver, Keys: ring, From: from, Log: p.Log, Registry: p.registry})
+	p.mails = p.run("outbox of mails", outbox.Run)
+	return nil
+}
+
+func (p *Program) mailDriver(pool *db.DB, ring *seal.Ring) (mail.Driver, error) {
+	switch p.Config.Mail {
+	case "resend":
+		return mail.NewResend(p.Config.ResendAPIKey.Reveal(), p.Config.ResendURL)
+	case "smtp":
+		return mail.NewSMTP(p.Config.SMTPURL.Reveal(), nil)
+	}
+	return mail.NewConsole(pool, ring, p.Log), nil
+}
+
+// showsMails reports whether /dev/mail is served: mails hold links that are as good as passwords, so only where they do not
+// leave, and where nobody but this machine can ask.
+func (p *Program) showsMails() bool {
+	if p.Config.Mail != "console" || !isLoopback(p.Config.Addr) {
+		return false
+	}
+	u, err := url.Parse(p.Config.BaseURL)
+	return p.Config.BaseURL == "" || err == nil && isLoopback(u.Hostname()+":0")
+}

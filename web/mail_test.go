@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/domain/mail"
+)
+
+func TestMailsAreShownWhereTheyDoNotLeaveAndNobodyElseCanAsk(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		mail, addr, base string
+		want             bool
+	}{
+		{"console", "127.0.0.1:8080", "", true},
+		{"console", "localhost:8080", "", true},
+		{"console", "[::1]:8080", "http://localhost:8080", true},
+		{"console", "127.0.0.1:8080", "https://posthorn.example", false},
+		{"console", "0.0.0.0:8080", "", false},
+		{"console", ":8080", "http://localhost:8080", false},
+		{"smtp", "127.0.0.1:8080", "", false},
+		{"resend", "127.0.0.1:8080", "", false},
+	} {
+		p := &Program{Config: Config{Mail: tt.mail, Addr: tt.addr, BaseURL: tt.base}}
+		if got := p.showsMails(); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
+	t.Parallel()
+	p := program(t, newDatabase(t), Parts{Web: true, Worker: true})
+	ring, err := seal.NewRing(testMasterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.pools[0].Console(t.Context(), func(q *db.Queries) error {
+		_, err := q.QueueMail(t.Context(), db.Mail{
+			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: ring,
+			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`/dev/mail/eml_[0-9a-z]+`)
+	var path string
+	for deadline := time.Now().Add(15 * time.Second); path == ""; {
+		status, body := fetch(t, p.URL()+"/dev/mail", "")
+		if path = link.FindString(body); status != http.StatusOK || time.Now().After(deadline) {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if status, body := fetch(t, p.URL()+path, ""); status != http.StatusOK || !strings.Contains(body, "https://posthorn.example/reset?token=abc") || !strings.Contains(body, "ada@acme.example") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := fetch(t, p.URL()+path+"/html", ""); status != http.StatusOK || !strings.Contains(body, `href="https://posthorn.example/reset?token=abc"`) {
+		t.Errorf("%d %s", status, body)
+	}
+	// A page elsewhere that bent its name to this machine sees nothing.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "rebound.example"
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("under another name: %d", res.StatusCode)
+	}
+}
+
+func TestMailsAreNotShownWhereTheyLeave(t *testing.T) {
+	t.Parallel()
+	p := program(t, append(newDatabase(t), "POSTHORN_MAIL=smtp", "POSTHORN_MAIL_FROM=hooks@posthorn.example", "POSTHORN_SMTP_URL=smtp://127.0.0.1:1"), Parts{Web: true, Worker: true})
+	if status, body := fetch(t, p.URL()+"/dev/mail", ""); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+}
