@@ -1,0 +1,176 @@
+package domain_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/retry"
+	"posthorn/domain/signature"
+)
+
+// The tables of docs/delivery.md are made from the rules themselves: `go test ./domain -run Contract -update` writes them.
+var update = flag.Bool("update", false, "write the generated tables into the docs")
+
+const contractPage = "../docs/delivery.md"
+
+// tables are the generated parts of the page, by the name in their markers.
+func tables() map[string]string {
+	return map[string]string{"schedules": schedules(), "answers": answers(), "headers": headers()}
+}
+
+func TestTheDeliveryContractShowsTheRules(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(contractPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := page
+	for name, table := range tables() {
+		begin, end := fmt.Appendf(nil, "<!-- generated: %s -->\n", name), []byte("<!-- end -->\n")
+		head, rest, found := bytes.Cut(want, begin)
+		_, tail, closed := bytes.Cut(rest, end)
+		if !found || !closed {
+			t.Fatalf("the page has no place for the table %q", name)
+		}
+		want = bytes.Join([][]byte{head, begin, []byte(table), end, tail}, nil)
+	}
+	switch {
+	case bytes.Equal(page, want):
+	case *update:
+		if err := os.WriteFile(contractPage, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s does not show the rules as they are: go test ./domain -run Contract -update", contractPage)
+	}
+}
+
+func schedules() string {
+	var b strings.Builder
+	b.WriteString("| name | waits | attempts | over | spread |\n| --- | --- | --- | --- | --- |\n")
+	for _, name := range retry.Names() {
+		s, _ := retry.Named(name)
+		var waits []string
+		var sum time.Duration
+		for _, d := range s.Delays {
+			waits = append(waits, lasting(d))
+			sum += d
+		}
+		spread := fmt.Sprintf("± %.0f %%", s.Jitter*100)
+		if s.Full {
+			spread = "full: from 1 s to the whole wait"
+		}
+		if name == retry.Default {
+			name += "` (default)"
+		} else {
+			name += "`"
+		}
+		fmt.Fprintf(&b, "| `%s | %s | %d | %s | %s |\n", name, strings.Join(waits, ", "), s.Attempts(), about(sum), spread)
+	}
+	return b.String()
+}
+
+// lasting writes a delay in its largest whole unit.
+func lasting(d time.Duration) string {
+	switch {
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d%time.Minute == 0 && d < 2*time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+func about(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+	return fmt.Sprintf("%.1f days", d.Hours()/24)
+}
+
+// answers asks the rule what each answer means, by the default policy and with retry_client_errors.
+func answers() string {
+	var b strings.Builder
+	b.WriteString("| your answer | what becomes of the delivery | counts against the endpoint as |\n| --- | --- | --- |\n")
+	standard, _ := retry.Named(retry.Default)
+	for _, row := range []struct {
+		words   string
+		results []delivery.Result
+	}{
+		{"200 to 299", []delivery.Result{{Status: 200}, {Status: 204}, {Status: 299}}},
+		{"300 to 399 (redirects are not followed)", []delivery.Result{{Status: 301}, {Status: 308}, {Status: 399}}},
+		{"401, 403, 404", []delivery.Result{{Status: 401}, {Status: 403}, {Status: 404}}},
+		{"408", []delivery.Result{{Status: 408}}},
+		{"409", []delivery.Result{{Status: 409}}},
+		{"410", []delivery.Result{{Status: 410}}},
+		{"425", []delivery.Result{{Status: 425}}},
+		{"429", []delivery.Result{{Status: 429}}},
+		{"any other 400 to 499", []delivery.Result{{Status: 400}, {Status: 413}, {Status: 422}, {Status: 499}}},
+		{"500 to 599", []delivery.Result{{Status: 500}, {Status: 503}, {Status: 599}}},
+		{"none: no address, no connection, no TLS, a reset, a time-out, not HTTP", []delivery.Result{
+			{Failure: delivery.FailDNS}, {Failure: delivery.FailConnect}, {Failure: delivery.FailTLS}, {Failure: delivery.FailTimeout}, {Failure: delivery.FailReset}, {Failure: delivery.FailProtocol},
+		}},
+		{"none: the name leads to an address that deliveries may not go to", []delivery.Result{{Failure: delivery.FailBlocked}}},
+	} {
+		fates := map[string]bool{}
+		var fate, class string
+		for _, r := range row.results {
+			d := delivery.Decide(delivery.Policy{Schedule: standard}, 1, r, 0.5)
+			fate, class = fateWords(d), classWords(d.Class)
+			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
+				fate += "; with `retry_client_errors` " + fateWords(lenient)
+			}
+			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r, 0.5); accepting.Status != d.Status {
+				fate += "; with `accept_conflict` " + fateWords(accepting)
+			}
+			fates[fate+class] = true
+		}
+		if len(fates) != 1 {
+			fate = "NOT ALL ALIKE"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.words, fate, class)
+	}
+	return b.String()
+}
+
+func fateWords(d delivery.Decision) string {
+	switch {
+	case d.Disable != "":
+		return "failed, and the endpoint is disabled at once"
+	case d.Status == delivery.Delivered:
+		return "delivered"
+	case d.Status == delivery.Retrying:
+		return "tried again by the schedule"
+	}
+	return "failed for good"
+}
+
+func classWords(c delivery.Class) string {
+	return map[delivery.Class]string{
+		delivery.Success: "a success: every count begins anew", delivery.Unhealthy: "unhealthy", delivery.Auth: "an answer of its own streak",
+		delivery.Throttled: "nothing: it asks for less", delivery.Neutral: "nothing: it concerns this delivery alone",
+	}[c]
+}
+
+// headers lists what each format sets, with the default prefix.
+func headers() string {
+	var b strings.Builder
+	b.WriteString("| format | headers |\n| --- | --- |\n")
+	for _, f := range signature.Formats() {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", f, strings.Join(signature.HeaderNames(f, ""), "` `"))
+	}
+	return b.String()
+}
