@@ -1,0 +1,90 @@
+//go:build e2e
+
+package look_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"posthorn/static"
+	"posthorn/views/components"
+	"posthorn/views/gallery"
+	"posthorn/web/look"
+)
+
+// serveGallery serves the gallery as the program serves pages: with its content security policy.
+func serveGallery(t *testing.T) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc(static.Prefix, static.Serve)
+	mux.HandleFunc(static.ThemePrefix, static.ServeTheme)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'")
+		shell := gallery.Shell()
+		shell.Accent = r.URL.Query().Get("accent")
+		if err := gallery.Page(shell).Render(components.WithNow(r.Context(), gallery.Now), w); err != nil {
+			t.Error(err)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestTheGalleryFitsEveryScreenAndBreaksNoPolicy(t *testing.T) {
+	t.Parallel()
+	url, browser := serveGallery(t), look.Open(t)
+	for _, v := range append(look.Views(), look.View{NoScript: true}, look.View{Width: 768}) {
+		tab := browser.Tab(t, v)
+		tab.Do(chromedp.Navigate(url))
+		if !v.NoScript {
+			if wide := tab.Overflow(); wide != "" {
+				t.Errorf("%s: %s", v, wide)
+			}
+		}
+		tab.Picture("gallery", v)
+		if said := tab.Messages(); len(said) > 0 {
+			t.Errorf("%s: the console says %s", v, strings.Join(said, "\n"))
+		}
+	}
+}
+
+func TestDialogsOpenCloseAndGiveTheFocusBack(t *testing.T) {
+	t.Parallel()
+	url, browser := serveGallery(t), look.Open(t)
+	tab := browser.Tab(t, look.View{})
+	tab.Do(
+		chromedp.Navigate(url+"?accent=c2410c"),
+		chromedp.Click(".page-head-actions > button.btn-primary"), chromedp.WaitVisible("dialog#confirm"),
+	)
+	if !look.Run(tab, chromedp.Evaluate[bool](`document.getElementById("confirm").matches(":modal")`)) {
+		t.Error("the dialog is not modal")
+	}
+	tab.Picture("dialog", look.View{})
+	tab.Do(chromedp.KeyEvent("\x1b"), chromedp.WaitNotVisible("dialog#confirm"))
+	if !look.Run(tab, chromedp.Evaluate[bool](`document.activeElement.getAttribute("commandfor") === "confirm"`)) {
+		t.Error("the focus did not return to the button")
+	}
+	if said := tab.Messages(); len(said) > 0 {
+		t.Errorf("the console says %q", said)
+	}
+}
+
+func TestChosenRowsAreCounted(t *testing.T) {
+	t.Parallel()
+	url, browser := serveGallery(t), look.Open(t)
+	tab := browser.Tab(t, look.View{})
+	tab.Do(chromedp.Navigate(url), chromedp.Click("#bulk [data-all]"))
+	if got := look.Run(tab, chromedp.Text("#bulk [data-count]")); got != "4" {
+		t.Errorf("all: %s", got)
+	}
+	tab.Do(chromedp.Click("#bulk input[name=id]"))
+	if got := look.Run(tab, chromedp.Text("#bulk [data-count]")); got != "3" {
+		t.Errorf("one less: %s", got)
+	}
+}
