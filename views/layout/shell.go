@@ -123,7 +123,7 @@ func (s Shell) tenantNavigation() []group {
 	}
 	return []group{
 		{entries: []entry{
-			{key: "overview", label: "Overview", path: root, icon: icons.Pulse},
+			{key: "overview", label: "Overview", path: root + "/", icon: icons.Pulse},
 			{key: "endpoints", label: "Endpoints", path: root + "/endpoints", icon: icons.Target},
 			{key: "deliveries", label: "Deliveries", path: root + "/deliveries", icon: icons.Send},
 			{key: "events", label: "Events", path: root + "/events", icon: icons.Bolt},
@@ -158,7 +158,7 @@ func consoleNavigation() []group {
 // frontPage is where the sign leads.
 func (s Shell) frontPage() string {
 	if s.Tenant.ID != "" {
-		return s.root()
+		return s.root() + "/"
 	}
 	return "/"
 }
