@@ -1364,6 +1364,23 @@ type EventPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// EventReplayInput defines model for EventReplayInput.
+type EventReplayInput struct {
+	EndpointID *string `json:"endpoint_id,omitempty"`
+
+	// Reason Kept in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
+// EventReplayed defines model for EventReplayed.
+type EventReplayed struct {
+	Deliveries []Delivery `json:"deliveries"`
+
+	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
+	Skipped BulkSkipped `json:"skipped"`
+}
+
 // EventRouting defines model for EventRouting.
 type EventRouting struct {
 	CreatedAt time.Time        `json:"created_at"`
@@ -1611,6 +1628,27 @@ type Problem struct {
 type ReasonInput struct {
 	// Reason Kept in the audit log
 	Reason *string `json:"reason,omitempty"`
+}
+
+// RecoverInput defines model for RecoverInput.
+type RecoverInput struct {
+	Channel *string `json:"channel,omitempty"`
+	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// Pace Deliveries a second that are queued, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+
+	// Since Created at or after
+	Since time.Time `json:"since"`
+
+	// Type An event type, whole
+	Type *string `json:"type,omitempty"`
+
+	// Until Created before
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // ReplayInput defines model for ReplayInput.
@@ -2128,6 +2166,12 @@ type UpdateEndpointJSONRequestBody = EndpointPatch
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
 
+// RecoverEndpointJSONRequestBody defines body for RecoverEndpoint for application/json ContentType.
+type RecoverEndpointJSONRequestBody = RecoverInput
+
+// ReplayMissingJSONRequestBody defines body for ReplayMissing for application/json ContentType.
+type ReplayMissingJSONRequestBody = RecoverInput
+
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
 
@@ -2145,6 +2189,9 @@ type EmitEventJSONRequestBody = Emission
 
 // EmitEventsJSONRequestBody defines body for EmitEvents for application/json ContentType.
 type EmitEventsJSONRequestBody = Batch
+
+// ReplayEventJSONRequestBody defines body for ReplayEvent for application/json ContentType.
+type ReplayEventJSONRequestBody = EventReplayInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
@@ -2398,6 +2445,30 @@ func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endp
 	return answer[Endpoint](ctx, c, r)
 }
 
+// RecoverEndpoint: send an endpoint everything again that failed since a time.
+//
+// For a receiver that is well again. The same as `POST /replays` with the endpoint, the status `failed` and the times: what
+// was sent again before is left alone, so that asking twice sends nothing twice.
+//
+// POST /endpoints/{endpoint_id}/recover, scope webhooks:write
+func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/recover", endpointID)
+	r.body = body
+	return answer[BulkEstimate](ctx, c, r)
+}
+
+// ReplayMissing: send an endpoint past events that it never got.
+//
+// For an endpoint that is new or takes more than it did: events since a time that match its present types, channels and
+// filter, and of which it has no delivery in any state. Test events are left out.
+//
+// POST /endpoints/{endpoint_id}/replay-missing, scope webhooks:write
+func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/replay-missing", endpointID)
+	r.body = body
+	return answer[BulkEstimate](ctx, c, r)
+}
+
 // ResumeEndpoint: resume an endpoint.
 //
 // A paused one delivers again, what was held first. A disabled one is verified first and becomes active by its success.
@@ -2572,6 +2643,18 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
 	return answer[DeliveryPage](ctx, c, r)
+}
+
+// ReplayEvent: send one event again.
+//
+// To every endpoint that it once went to; one of which a delivery still waits is left alone. Or to `endpoint_id`, which need
+// not have had it nor subscribe to it; where a delivery of it waits there, that is refused with 409. The body may be left out.
+//
+// POST /events/{event_id}/replay, scope webhooks:write
+func (c *Client) ReplayEvent(ctx context.Context, eventID EventID, body EventReplayInput) (EventReplayed, error) {
+	r := newRequest(http.MethodPost, "/events/%s/replay", eventID)
+	r.body = body
+	return answer[EventReplayed](ctx, c, r)
 }
 
 // ExplainEvent: who got an event, and why not.

@@ -165,14 +165,19 @@ func (q *Queries) ListBulkJobs(ctx context.Context, tenant id.UUID, l BulkJobLis
 	return q.ListBulkJobsDown(ctx, ask)
 }
 
-// KnowEndpoint answers not found where a filter names an endpoint that the tenant never had.
-func (q *Queries) KnowEndpoint(ctx context.Context, tenant id.UUID, f bulk.Filter) error {
-	if f.Endpoint == "" {
+// KnowEndpoint answers not found where a job names an endpoint that the tenant never had, or, where it would be sent
+// something, has no more. What was delivered to a deleted endpoint can still be archived.
+func (q *Queries) KnowEndpoint(ctx context.Context, tenant id.UUID, n NewBulkJob) error {
+	if n.Filter.Endpoint == "" {
 		return nil
 	}
-	u, err := id.Endpoint.Parse(f.Endpoint)
+	u, err := id.Endpoint.Parse(n.Filter.Endpoint)
 	if err != nil {
 		return fault.ErrNotFound
+	}
+	if n.Kind == bulk.Replay || n.Kind == bulk.ReplayMissing {
+		_, err := q.GetEndpoint(ctx, GetEndpointParams{TenantID: tenant, ID: u})
+		return err
 	}
 	known, err := q.EndpointExists(ctx, EndpointExistsParams{TenantID: tenant, ID: u})
 	if err == nil && !known {

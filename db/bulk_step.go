@@ -89,7 +89,7 @@ func (q *Queries) stepBulkJob(ctx context.Context, job BulkJob) (over bool, rest
 	if err := json.Unmarshal(job.Filter, &filter); err != nil {
 		return false, 0, err
 	}
-	w, err := q.bulkWork(ctx, job.TenantID, job.Kind, filter, job.CreatedAt)
+	w, err := q.bulkWork(ctx, job.TenantID, job.Kind, filter, job.ID.Time())
 	if err != nil {
 		return false, 0, err
 	}

@@ -113,7 +113,7 @@ func (a *api) startBulk(c *handlers.Call, n db.NewBulkJob, dryRun bool) error {
 	var job db.BulkJob
 	var estimate db.Estimate
 	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, n.Filter); err != nil {
+		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, n); err != nil {
 			return err
 		}
 		if dryRun {
@@ -129,12 +129,9 @@ func (a *api) startBulk(c *handlers.Call, n db.NewBulkJob, dryRun bool) error {
 	if !dryRun {
 		return c.Answer(http.StatusAccepted, bulkJobView(job))
 	}
-	skipped := map[string]int{}
-	for why, n := range estimate.Skipped {
-		skipped[string(why)] = int(n)
-	}
 	return c.Answer(http.StatusOK, BulkEstimate{
-		DryRun: true, Kind: BulkKind(n.Kind), Expected: int(estimate.Count), ExpectedExact: estimate.Exact, Skipped: skipped,
+		DryRun: true, Kind: BulkKind(n.Kind), Expected: int(estimate.Count), ExpectedExact: estimate.Exact,
+		Skipped: skippedView(estimate.Skipped),
 	})
 }
 

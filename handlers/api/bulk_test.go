@@ -14,11 +14,14 @@ import (
 
 func init() {
 	maps.Copy(probeBodies, map[string]string{
-		"POST /deliveries/bulk":          `{"action":"archive","filter":{"status":"all_failed"},"reason":"taken over"}`,
-		"POST /replays":                  `{"filter":{"status":"failed"},"reason":"taken over"}`,
-		"GET /bulk-jobs":                 ``,
-		"GET /bulk-jobs/:job_id":         ``,
-		"POST /bulk-jobs/:job_id/cancel": `{"reason":"taken over"}`,
+		"POST /deliveries/bulk":                       `{"action":"archive","filter":{"status":"all_failed"},"reason":"taken over"}`,
+		"POST /replays":                               `{"filter":{"status":"failed"},"reason":"taken over"}`,
+		"POST /endpoints/:endpoint_id/recover":        `{"since":"2026-01-01T00:00:00Z"}`,
+		"POST /endpoints/:endpoint_id/replay-missing": `{"since":"2026-01-01T00:00:00Z"}`,
+		"POST /events/:event_id/replay":               `{"reason":"taken over"}`,
+		"GET /bulk-jobs":                              ``,
+		"GET /bulk-jobs/:job_id":                      ``,
+		"POST /bulk-jobs/:job_id/cancel":              `{"reason":"taken over"}`,
 	})
 }
 

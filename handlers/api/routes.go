@@ -148,6 +148,9 @@ func (a *api) tenantRoutes() []handlers.Route {
 
 		route("POST", "/deliveries/bulk", access.WebhooksWrite, a.actOnDeliveries),
 		route("POST", "/replays", access.WebhooksWrite, a.createReplays),
+		route("POST", "/endpoints/:endpoint_id/recover", access.WebhooksWrite, a.recoverEndpoint),
+		route("POST", "/endpoints/:endpoint_id/replay-missing", access.WebhooksWrite, a.replayMissing),
+		route("POST", "/events/:event_id/replay", access.WebhooksWrite, a.replayEvent),
 		route("GET", "/bulk-jobs", access.WebhooksRead, a.listBulkJobs),
 		route("GET", "/bulk-jobs/:job_id", access.WebhooksRead, a.getBulkJob),
 		route("POST", "/bulk-jobs/:job_id/cancel", access.WebhooksWrite, a.cancelBulkJob),

@@ -1363,6 +1363,23 @@ type EventPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// EventReplayInput defines model for EventReplayInput.
+type EventReplayInput struct {
+	EndpointID *string `json:"endpoint_id,omitempty"`
+
+	// Reason Kept in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
+// EventReplayed defines model for EventReplayed.
+type EventReplayed struct {
+	Deliveries []Delivery `json:"deliveries"`
+
+	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
+	Skipped BulkSkipped `json:"skipped"`
+}
+
 // EventRouting defines model for EventRouting.
 type EventRouting struct {
 	CreatedAt time.Time        `json:"created_at"`
@@ -1610,6 +1627,27 @@ type Problem struct {
 type ReasonInput struct {
 	// Reason Kept in the audit log
 	Reason *string `json:"reason,omitempty"`
+}
+
+// RecoverInput defines model for RecoverInput.
+type RecoverInput struct {
+	Channel *string `json:"channel,omitempty"`
+	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// Pace Deliveries a second that are queued, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+
+	// Since Created at or after
+	Since time.Time `json:"since"`
+
+	// Type An event type, whole
+	Type *string `json:"type,omitempty"`
+
+	// Until Created before
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // ReplayInput defines model for ReplayInput.
@@ -2127,6 +2165,12 @@ type UpdateEndpointJSONRequestBody = EndpointPatch
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
 
+// RecoverEndpointJSONRequestBody defines body for RecoverEndpoint for application/json ContentType.
+type RecoverEndpointJSONRequestBody = RecoverInput
+
+// ReplayMissingJSONRequestBody defines body for ReplayMissing for application/json ContentType.
+type ReplayMissingJSONRequestBody = RecoverInput
+
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
 
@@ -2144,6 +2188,9 @@ type EmitEventJSONRequestBody = Emission
 
 // EmitEventsJSONRequestBody defines body for EmitEvents for application/json ContentType.
 type EmitEventsJSONRequestBody = Batch
+
+// ReplayEventJSONRequestBody defines body for ReplayEvent for application/json ContentType.
+type ReplayEventJSONRequestBody = EventReplayInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
