@@ -296,6 +296,24 @@ func (e Ordering) Valid() bool {
 	}
 }
 
+// Defines values for ResumeInputHeld.
+const (
+	ResumeInputHeldDeliver ResumeInputHeld = "deliver"
+	ResumeInputHeldDrop    ResumeInputHeld = "drop"
+)
+
+// Valid indicates whether the value is a known member of the ResumeInputHeld enum.
+func (e ResumeInputHeld) Valid() bool {
+	switch e {
+	case ResumeInputHeldDeliver:
+		return true
+	case ResumeInputHeldDrop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RetryPolicyName.
 const (
 	RetryPolicyNameCustom      RetryPolicyName = "custom"
@@ -1671,6 +1689,18 @@ type ReplaysInput struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
+// ResumeInput defines model for ResumeInput.
+type ResumeInput struct {
+	// Held What becomes of the deliveries that were held
+	Held *ResumeInputHeld `json:"held,omitempty"`
+
+	// Reason Of a drop; kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
+// ResumeInputHeld What becomes of the deliveries that were held
+type ResumeInputHeld string
+
 // RetryPolicy defines model for RetryPolicy.
 type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
@@ -2172,6 +2202,9 @@ type RecoverEndpointJSONRequestBody = RecoverInput
 // ReplayMissingJSONRequestBody defines body for ReplayMissing for application/json ContentType.
 type ReplayMissingJSONRequestBody = RecoverInput
 
+// ResumeEndpointJSONRequestBody defines body for ResumeEndpoint for application/json ContentType.
+type ResumeEndpointJSONRequestBody = ResumeInput
+
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
 
@@ -2472,11 +2505,14 @@ func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body 
 // ResumeEndpoint: resume an endpoint.
 //
 // A paused one delivers again, what was held first. A disabled one is verified first and becomes active by its success.
-// An active one stays as it is. An unverified one is refused with 409: verify it.
+// An active one stays as it is. An unverified one is refused with 409: verify it. With `held: drop` nothing that was queued
+// before is sent any more, a bulk job cancels it, and only what is emitted from now on is delivered; events with a
+// `deliver_at` that is still to come keep it. The body may be left out.
 //
 // POST /endpoints/{endpoint_id}/resume, scope webhooks:write
-func (c *Client) ResumeEndpoint(ctx context.Context, endpointID EndpointID) (Endpoint, error) {
+func (c *Client) ResumeEndpoint(ctx context.Context, endpointID EndpointID, body ResumeInput) (Endpoint, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/resume", endpointID)
+	r.body = body
 	return answer[Endpoint](ctx, c, r)
 }
 

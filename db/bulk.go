@@ -128,7 +128,22 @@ func (q *Queries) CancelBulkJob(ctx context.Context, tenant, u id.UUID, by Autho
 		return job, bulk.RefuseCancelJob(job.State)
 	}
 	job.State = bulk.Canceled
+	if err := q.abandon(ctx, &job); err != nil {
+		return job, err
+	}
 	return q.endBulkJob(ctx, by, "bulk_job.cancel", job, reason)
+}
+
+// abandon undoes what a job has put in place for what it will not do.
+func (q *Queries) abandon(ctx context.Context, job *BulkJob) error {
+	if job.Kind != bulk.Drop {
+		return nil
+	}
+	var filter bulk.Filter
+	if err := json.Unmarshal(job.Filter, &filter); err != nil {
+		return err
+	}
+	return q.liftDrop(ctx, job, filter)
 }
 
 // endBulkJob writes a job's last state, and what it came to.

@@ -170,6 +170,30 @@ func (q *Queries) CancelDeliveries(ctx context.Context, arg CancelDeliveriesPara
 	return items, nil
 }
 
+const countDropped = `-- name: CountDropped :one
+SELECT count(*) FROM (
+	SELECT 1 FROM queue WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint LIMIT $4::int) q
+`
+
+type CountDroppedParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Below      int64
+	Most       int32
+}
+
+func (q *Queries) CountDropped(ctx context.Context, arg CountDroppedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countDropped,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Below,
+		arg.Most,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const countOpenBulkJobs = `-- name: CountOpenBulkJobs :one
 SELECT count(*) FROM bulk_jobs WHERE tenant_id = $1 AND state IN ('queued', 'running')
 `
@@ -758,6 +782,59 @@ func (q *Queries) LockBulkJob(ctx context.Context, arg LockBulkJobParams) (BulkJ
 	return i, err
 }
 
+const lockDropped = `-- name: LockDropped :many
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue
+WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
+LIMIT $4::int FOR UPDATE SKIP LOCKED
+`
+
+type LockDroppedParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Below      int64
+	Most       int32
+}
+
+// Deferred rows are not held: they wait for their time, and take a new number then.
+func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Queue, error) {
+	rows, err := q.db.Query(ctx, lockDropped,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Below,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Queue{}
+	for rows.Next() {
+		var i Queue
+		if err := rows.Scan(
+			&i.Seq,
+			&i.TenantID,
+			&i.DeliveryID,
+			&i.EventID,
+			&i.EndpointID,
+			&i.DueAt,
+			&i.Gen,
+			&i.Attempts,
+			&i.State,
+			&i.Replay,
+			&i.OrderKey,
+			&i.Probes,
+			&i.Asked,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lockFreeQueued = `-- name: LockFreeQueued :many
 SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
@@ -836,6 +913,26 @@ func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]Loc
 		return nil, err
 	}
 	return items, nil
+}
+
+const markDropped = `-- name: MarkDropped :one
+UPDATE lanes t SET rev = t.rev + 1, drop_below = greatest(t.drop_below, coalesce(pg_sequence_last_value('queue_seq'::regclass), 0))
+WHERE t.tenant_id = $1 AND t.endpoint_id = $2
+RETURNING t.drop_below
+`
+
+type MarkDroppedParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+// What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its lane's
+// owner sends nothing of it from here on.
+func (q *Queries) MarkDropped(ctx context.Context, arg MarkDroppedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, markDropped, arg.TenantID, arg.EndpointID)
+	var drop_below int64
+	err := row.Scan(&drop_below)
+	return drop_below, err
 }
 
 const markLettersReplayed = `-- name: MarkLettersReplayed :exec
@@ -1144,4 +1241,20 @@ func (q *Queries) TakeBulkJob(ctx context.Context, arg TakeBulkJobParams) (BulkJ
 		&i.EndedAt,
 	)
 	return i, err
+}
+
+const unmarkDropped = `-- name: UnmarkDropped :exec
+UPDATE lanes t SET rev = t.rev + 1, drop_below = 0
+WHERE t.tenant_id = $1 AND t.endpoint_id = $2 AND t.drop_below = $3
+`
+
+type UnmarkDroppedParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Below      int64
+}
+
+func (q *Queries) UnmarkDropped(ctx context.Context, arg UnmarkDroppedParams) error {
+	_, err := q.db.Exec(ctx, unmarkDropped, arg.TenantID, arg.EndpointID, arg.Below)
+	return err
 }

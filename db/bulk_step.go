@@ -68,6 +68,9 @@ func (d *DB) postponeBulkJob(ctx context.Context, ref BulkRef, cause error) erro
 			_, err := q.SaveBulkJob(ctx, saved(job, time.Duration(job.Tries)*firstWait))
 			return err
 		}
+		if err := q.abandon(ctx, &job); err != nil {
+			return err
+		}
 		job.State, job.Failure = bulk.Failed, "Something went wrong on our side, again and again. What was done until then stays done."
 		_, err = q.endBulkJob(ctx, Author{Kind: "system"}, "bulk_job.end", job, "")
 		return err

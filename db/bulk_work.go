@@ -19,12 +19,16 @@ type bulkWork struct {
 	floor   time.Time // what is older is hidden
 	ceiling time.Time // what is younger was made after the job, perhaps by it
 	job     *id.UUID
+
+	endpoint id.UUID // of a drop
+	oldest   int64   // the oldest transaction that ran when a drop looked
 }
 
 // bulkPart is a chunk: what is to be done, what is left alone and why, and how far it reaches.
 type bulkPart struct {
 	rows     []DeliveryState
 	again    []againDelivery
+	ids      []id.UUID         // of deliveries, where no more of them is known
 	queued   map[id.UUID]Queue // the rows' queue rows, locked
 	orders   map[id.UUID]string
 	keys     map[id.UUID]*string // of the rows' events
@@ -38,7 +42,7 @@ func newPart(after id.UUID) bulkPart {
 	return bulkPart{skipped: map[bulk.Skip]int64{}, position: after}
 }
 
-func (p *bulkPart) count() int64 { return int64(len(p.rows) + len(p.again)) }
+func (p *bulkPart) count() int64 { return int64(len(p.rows) + len(p.again) + len(p.ids)) }
 
 func (p *bulkPart) skip(why bulk.Skip) { p.skipped[why]++ }
 
@@ -56,8 +60,11 @@ func (q *Queries) bulkWork(ctx context.Context, tenant id.UUID, kind bulk.Kind, 
 
 // plan chooses the next chunk behind a position. With lock it is about to be done: what decides is locked.
 func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool) (bulkPart, error) {
-	if w.kind == bulk.ReplayMissing {
+	switch w.kind {
+	case bulk.ReplayMissing:
 		return w.planMissing(ctx, after, most, lock)
+	case bulk.Drop:
+		return w.planDrop(ctx, most)
 	}
 	part, err := w.pick(ctx, after, most)
 	if err != nil {
@@ -173,6 +180,11 @@ func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
 		return w.applyRetry(ctx, part)
 	case bulk.Cancel:
 		return w.applyCancel(ctx, part, delivery.None)
+	case bulk.Drop:
+		if err := w.q.cancelMany(ctx, w.tenant, part.ids, part.queued, delivery.None); err != nil {
+			return err
+		}
+		return w.q.wakeLanes(ctx, w.tenant, []id.UUID{w.endpoint})
 	case bulk.Archive, bulk.Unarchive:
 		return w.applyArchive(ctx, part)
 	}
@@ -180,10 +192,13 @@ func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
 }
 
 // over says whether a job that has seen the end is over, or how long it rests before it looks again.
-func (w *bulkWork) over(_ context.Context, job *BulkJob) (over bool, rest time.Duration, err error) {
-	if w.kind == bulk.ReplayMissing {
+func (w *bulkWork) over(ctx context.Context, job *BulkJob) (over bool, rest time.Duration, err error) {
+	switch w.kind {
+	case bulk.ReplayMissing:
 		over, rest = w.overMissing(job)
 		return over, rest, nil
+	case bulk.Drop:
+		return w.overDrop(ctx, job)
 	}
 	return true, 0, nil
 }

@@ -533,7 +533,7 @@ func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]Endpoi
 }
 
 const laneRevs = `-- name: LaneRevs :many
-SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = $1::uuid
+SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = $1::uuid
 `
 
 type LaneRevsRow struct {
@@ -541,6 +541,7 @@ type LaneRevsRow struct {
 	Rev        int64
 	Held       bool
 	Deleted    bool
+	DropBelow  int64
 }
 
 // What the owner of lanes looks at once a second.
@@ -558,6 +559,7 @@ func (q *Queries) LaneRevs(ctx context.Context, worker id.UUID) ([]LaneRevsRow, 
 			&i.Rev,
 			&i.Held,
 			&i.Deleted,
+			&i.DropBelow,
 		); err != nil {
 			return nil, err
 		}
@@ -570,7 +572,7 @@ func (q *Queries) LaneRevs(ctx context.Context, worker id.UUID) ([]LaneRevsRow, 
 }
 
 const laneRevsOf = `-- name: LaneRevsOf :many
-SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = $1::uuid AND endpoint_id = ANY($2::uuid[])
+SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = $1::uuid AND endpoint_id = ANY($2::uuid[])
 `
 
 type LaneRevsOfParams struct {
@@ -583,6 +585,7 @@ type LaneRevsOfRow struct {
 	Rev        int64
 	Held       bool
 	Deleted    bool
+	DropBelow  int64
 }
 
 // The same for lanes that somebody has just notified of.
@@ -600,6 +603,7 @@ func (q *Queries) LaneRevsOf(ctx context.Context, arg LaneRevsOfParams) ([]LaneR
 			&i.Rev,
 			&i.Held,
 			&i.Deleted,
+			&i.DropBelow,
 		); err != nil {
 			return nil, err
 		}
@@ -658,7 +662,7 @@ WITH free AS (
 )
 UPDATE lanes l SET owner = $1::uuid
 FROM free WHERE l.endpoint_id = free.endpoint_id
-RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens,
+RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
 	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds
 `
@@ -673,6 +677,7 @@ type LeaseLanesRow struct {
 	TenantID    id.UUID
 	Rev         int64
 	Tokens      float64
+	DropBelow   int64
 	IdleSeconds float64
 	WaitSeconds float64
 }
@@ -691,6 +696,7 @@ func (q *Queries) LeaseLanes(ctx context.Context, arg LeaseLanesParams) ([]Lease
 			&i.TenantID,
 			&i.Rev,
 			&i.Tokens,
+			&i.DropBelow,
 			&i.IdleSeconds,
 			&i.WaitSeconds,
 		); err != nil {

@@ -174,3 +174,24 @@ FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_
 WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))
 ORDER BY d.created_at DESC, d.id DESC LIMIT @most;
+
+-- name: MarkDropped :one
+-- What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its lane's
+-- owner sends nothing of it from here on.
+UPDATE lanes t SET rev = t.rev + 1, drop_below = greatest(t.drop_below, coalesce(pg_sequence_last_value('queue_seq'::regclass), 0))
+WHERE t.tenant_id = @tenant_id AND t.endpoint_id = @endpoint_id
+RETURNING t.drop_below;
+
+-- name: UnmarkDropped :exec
+UPDATE lanes t SET rev = t.rev + 1, drop_below = 0
+WHERE t.tenant_id = @tenant_id AND t.endpoint_id = @endpoint_id AND t.drop_below = @below;
+
+-- name: CountDropped :one
+SELECT count(*) FROM (
+	SELECT 1 FROM queue WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint LIMIT @most::int) q;
+
+-- name: LockDropped :many
+-- Deferred rows are not held: they wait for their time, and take a new number then.
+SELECT * FROM queue
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint
+LIMIT @most::int FOR UPDATE SKIP LOCKED;

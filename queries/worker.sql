@@ -38,7 +38,7 @@ WITH free AS (
 )
 UPDATE lanes l SET owner = @worker::uuid
 FROM free WHERE l.endpoint_id = free.endpoint_id
-RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens,
+RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
 	coalesce(extract(epoch FROM l.not_before - now()), 0)::double precision AS wait_seconds;
 
@@ -49,7 +49,7 @@ WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid;
 
 -- name: LaneRevs :many
 -- What the owner of lanes looks at once a second.
-SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = @worker::uuid;
+SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = @worker::uuid;
 
 -- name: LaneEndpoints :many
 SELECT * FROM endpoints WHERE id = ANY(@endpoints::uuid[]);
@@ -300,7 +300,7 @@ RETURNING event_types, filter, channels;
 
 -- name: LaneRevsOf :many
 -- The same for lanes that somebody has just notified of.
-SELECT endpoint_id, rev, held, deleted FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
+SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
 
 -- name: LaneCounts :many
 -- How many lanes each live worker holds.

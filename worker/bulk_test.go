@@ -11,9 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/emit"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -192,4 +194,111 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	eventually(t, 10*time.Second, "every request ended in a delivery", func() bool {
 		return h.count("SELECT count(*) FROM deliveries WHERE status = 2") == len(r.seen())
 	})
+}
+
+// resumeDropping resumes an endpoint as a member does who does not want what was held.
+func (h *house) resumeDropping(tenant, ep id.UUID) (job db.BulkJob) {
+	h.t.Helper()
+	h.as(tenant, func(q *db.Queries) error {
+		if _, _, err := q.SetEndpointState(h.t.Context(), h.ring, tenant, ep, endpoint.Resume); err != nil {
+			return err
+		}
+		var err error
+		job, err = q.DropHeld(h.t.Context(), tenant, ep, db.Author{Kind: "command"}, "")
+		return err
+	})
+	return job
+}
+
+// Events are emitted before the pause, during it and after it, without a break; an endpoint that asks for order waits
+// behind what is dropped, and no longer.
+func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
+	t.Parallel()
+	for _, ordering := range []string{"none", "key"} {
+		t.Run(ordering, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			tenant := h.tenant()
+			r := newReceiver(t, nil)
+			ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering, s.MaxInFlight = ordering, 20 })
+			h.worker(true)
+			h.worker(false)
+			h.pause(tenant, ep)
+			eventually(t, 5*time.Second, "nobody has the lane", func() bool { return h.count("SELECT count(*) FROM lanes WHERE owner IS NOT NULL") == 0 })
+			const held = 1200
+			batch := make([]emit.Item, held)
+			for i := range batch {
+				batch[i] = item("order.completed", "k", i)
+			}
+			h.emit(tenant, batch...)
+			h.emit(tenant, emit.Item{Emission: event.Emission{Type: "order.completed", Data: []byte(`{"n":-1}`), DeliverAt: time.Now().Add(3 * time.Second)}})
+
+			stop, sent := make(chan struct{}), make(chan []id.UUID)
+			go func() { // emissions go on over the moment of the resume
+				var after []id.UUID
+				defer func() { sent <- after }()
+				for n := held; ; n++ {
+					select {
+					case <-stop:
+						return
+					default:
+						after = append(after, h.emit(tenant, item("order.completed", "k", n))...)
+					}
+				}
+			}()
+			job := h.resumeDropping(tenant, ep)
+			job = h.over(job, 30*time.Second)
+			close(stop)
+			events := <-sent
+			eventually(t, 30*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
+			h.balanced()
+			if job.State != bulk.Done || job.Done < held || h.count("SELECT count(*) FROM lanes WHERE drop_below > 0") != 0 {
+				t.Errorf("the job: %+v", job)
+			}
+			if n := h.count("SELECT count(*) FROM deliveries WHERE status = 4"); n != int(job.Done) {
+				t.Errorf("%d are canceled, the job says %d", n, job.Done)
+			}
+			got := ns(r.seen())
+			if i := slices.Index(got, -1); i < 0 {
+				t.Error("the scheduled event was dropped")
+			} else {
+				got = slices.Delete(got, i, i+1)
+			}
+			want := make([]int, 0, len(events))
+			for n := int(job.Done); n < held+len(events); n++ {
+				want = append(want, n) // exactly the last ones: numbers of the queue are drawn in the order of emission here
+			}
+			if ordering == "none" {
+				slices.Sort(got)
+			}
+			if !slices.Equal(got, want) || len(want) == 0 {
+				t.Errorf("%d arrived, want %d: %v", len(got), len(want), got[:min(len(got), 20)])
+			}
+		})
+	}
+}
+
+func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	ep := h.endpoint(tenant, r.URL, nil)
+	h.pause(tenant, ep)
+	h.emitN(tenant, 5)
+	job := h.resumeDropping(tenant, ep)
+	h.exec("UPDATE bulk_jobs SET due_at = now() + interval '1 hour'") // no chunk was done yet
+	w, _ := h.worker(true)
+	h.emit(tenant, item("order.completed", "", 5))
+	h.settled(10*time.Second, delivery.Delivered, 1)
+	if got := ns(r.seen()); !slices.Equal(got, []int{5}) {
+		t.Errorf("arrived: %v", got)
+	}
+	h.as(tenant, func(q *db.Queries) error {
+		_, err := q.CancelBulkJob(t.Context(), tenant, job.ID, db.Author{Kind: "command"}, "")
+		return err
+	})
+	h.followed(w, ep)
+	h.settled(10*time.Second, delivery.Delivered, 6)
+	h.balanced()
 }

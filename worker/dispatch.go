@@ -98,7 +98,7 @@ func (d *dispatcher) wakeAll() {
 func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 	l := &lane{
 		id: leased.EndpointID, tenant: leased.TenantID, rev: leased.Rev, rows: map[int64]*job{}, dirty: true, used: now,
-		closed: t == nil,
+		closed: t == nil, dropBelow: leased.DropBelow,
 	}
 	l.readHealth(leased.Health)
 	if t != nil {

@@ -165,6 +165,10 @@ func (d *dispatcher) compare(rows []db.LaneRevsRow, all bool) (changed []id.UUID
 		if l.rev != r.Rev {
 			changed = append(changed, l.id)
 		}
+		if r.DropBelow > l.dropBelow {
+			d.unread(l)
+		}
+		l.dropBelow = r.DropBelow
 	}
 	if !all {
 		return changed, revs

@@ -55,16 +55,18 @@ type lane struct {
 	dropped    bool // no longer in memory; what is under way ends as it will
 
 	// What is in memory, and what the next read has to ask for.
-	rows    map[int64]*job // by seq: read ahead, in flight, or waiting to be recorded
-	done    []int64        // recorded while a read was under way, which may have seen them still
-	ready   []*job         // to be started, in order
-	floor   int64          // everything up to here has been read
-	lowered bool           // the floor went down while a read was under way
-	stale   bool           // what that read brings is out of date
-	dirty   bool           // rows were announced since the last read began
-	more    bool           // the last read did not come to the end
-	reading bool
-	marked  bool // on the dispatcher's list of lanes to look at
+	rows  map[int64]*job // by seq: read ahead, in flight, or waiting to be recorded
+	done  []int64        // recorded while a read was under way, which may have seen them still
+	ready []*job         // to be started, in order
+	floor int64          // everything up to here has been read
+	// Rows up to here were held and are to be dropped: a job does, and no read takes them in.
+	dropBelow int64
+	lowered   bool // the floor went down while a read was under way
+	stale     bool // what that read brings is out of date
+	dirty     bool // rows were announced since the last read began
+	more      bool // the last read did not come to the end
+	reading   bool
+	marked    bool // on the dispatcher's list of lanes to look at
 
 	inFlight  int
 	limiter   *rate.Limiter // nil: unlimited

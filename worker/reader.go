@@ -204,7 +204,7 @@ func (d *dispatcher) plan() (r db.LaneRead, lanes []*lane) {
 			floor, l.lowered, l.record.asked = asked-1, true, 0
 		}
 		r.Endpoints = append(r.Endpoints, l.id)
-		r.Floors = append(r.Floors, floor)
+		r.Floors = append(r.Floors, max(floor, l.dropBelow))
 		r.Limits = append(r.Limits, int32(limit))
 		lanes = append(lanes, l)
 		if room -= limit; room <= 0 {

@@ -267,7 +267,10 @@ func (c endpointDeleteCommand) Run(ctx context.Context, e *Env) error {
 
 type (
 	endpointPauseCommand  struct{ one }
-	endpointResumeCommand struct{ one }
+	endpointResumeCommand struct {
+		one
+		DropHeld bool `help:"Drop what was held instead of delivering it."`
+	}
 	endpointVerifyCommand struct{ one }
 )
 
@@ -278,7 +281,12 @@ func (c endpointPauseCommand) Run(ctx context.Context, e *Env) error {
 
 // Run resumes an endpoint.
 func (c endpointResumeCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.ResumeEndpoint(ctx, c.ID) })
+	var in client.ResumeInput
+	if c.DropHeld {
+		drop := client.ResumeInputHeldDrop
+		in.Held = &drop
+	}
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.ResumeEndpoint(ctx, c.ID, in) })
 }
 
 // Run sends an endpoint's verification.

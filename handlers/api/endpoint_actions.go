@@ -31,18 +31,49 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 }
 
 func (a *api) pauseEndpoint(c *handlers.Call) error {
-	_, e, err := a.setState(c, "endpoint.pause", endpoint.Pause)
+	u, err := a.endpointOf(c)
+	if err != nil {
+		return err
+	}
+	_, e, err := a.setState(c, u, "endpoint.pause", endpoint.Pause, nil)
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, endpointView(e))
 }
 
-// resumeEndpoint answers 202 where a verification has to succeed first.
+// resumeEndpoint answers 202 where a verification has to succeed first. What was held is delivered, or dropped by a job that
+// the answer names.
 func (a *api) resumeEndpoint(c *handlers.Call) error {
-	change, e, err := a.setState(c, "endpoint.resume", endpoint.Resume)
+	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
+	}
+	var in ResumeInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	drop := in.Held != nil && *in.Held == ResumeInputHeldDrop
+	if in.Held != nil && !in.Held.Valid() {
+		wrong.add("held", "held_unknown", "held is deliver or drop: what is to become of the deliveries that were held.")
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var job db.BulkJob
+	change, e, err := a.setState(c, u, "endpoint.resume", endpoint.Resume, func(q *db.Queries) error {
+		if drop {
+			job, err = q.DropHeld(c.Ctx(), c.Actor.Tenant, u, c.Author(), reason)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !job.ID.IsZero() {
+		c.Writer.Header().Set("Bulk-Job", id.Job.Format(job.ID))
 	}
 	status := http.StatusOK
 	if change.Verify {
@@ -51,12 +82,9 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	return c.Answer(status, endpointView(e))
 }
 
-// setState does what a rule says about an endpoint's state, and audits what it changed.
-func (a *api) setState(c *handlers.Call, action string, rule func(endpoint.Status) (endpoint.Change, error)) (change endpoint.Change, e db.FullEndpoint, err error) {
-	u, err := a.endpointOf(c)
-	if err != nil {
-		return change, e, err
-	}
+// setState does what a rule says about an endpoint's state, and audits what it changed; also is what else belongs to the
+// change.
+func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Queries) error) (change endpoint.Change, e db.FullEndpoint, err error) {
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		var from endpoint.Status
 		var changed bool
@@ -69,7 +97,10 @@ func (a *api) setState(c *handlers.Call, action string, rule func(endpoint.Statu
 		if err != nil || !changed {
 			return err
 		}
-		return auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To})
+		if err := auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+			return err
+		}
+		return also(q)
 	})
 	return change, e, err
 }

@@ -204,3 +204,30 @@ func TestOneEventIsReplayedToAllItsEndpointsOrToOne(t *testing.T) {
 	w.do("POST", "/api/v1/events/"+id.Event.Format(db.NewID())+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 	w.do("POST", "/api/v1/events/"+w.backdate(tn, event, 100*24*time.Hour)+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 }
+
+func TestAResumeDropsWhatWasHeldWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	ep := w.active(tn, nil)
+	path := "/api/v1/endpoints/" + ep + "/"
+	w.onlyDelivery(tn, nil)
+	// An active endpoint holds nothing, so there is nothing to drop.
+	if a := w.do("POST", path+"resume", tn.key, `{"held":"drop"}`).want(http.StatusOK); a.Header.Get("Bulk-Job") != "" {
+		t.Errorf("a job drops what an active endpoint is to get: %s", a.Header.Get("Bulk-Job"))
+	}
+	w.do("POST", path+"pause", tn.key, nil).want(http.StatusOK)
+	w.onlyDelivery(tn, nil)
+	w.do("POST", path+"resume", tn.key, `{"held":"discard"}`).problem(http.StatusBadRequest, "held_unknown", "held")
+	job := w.do("POST", path+"resume", tn.key, `{"held":"drop","reason":"too old to matter"}`).want(http.StatusOK).Header.Get("Bulk-Job")
+	after := w.onlyDelivery(tn, nil)
+	w.work()
+	w.ended(tn, job, "done", 2, "")
+	if got := w.deliveries(tn, "status=pending"); !slices.Equal(got, []string{after}) {
+		t.Errorf("pending: %q, want what was emitted after the resume", got)
+	}
+	if a := w.job(tn, job); a.text("reason") != "too old to matter" || a.text("filter.endpoint") != ep || a.get("filter.below") != nil {
+		t.Errorf("%s", a.Body)
+	}
+	w.balanced()
+}

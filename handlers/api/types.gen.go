@@ -295,6 +295,24 @@ func (e Ordering) Valid() bool {
 	}
 }
 
+// Defines values for ResumeInputHeld.
+const (
+	ResumeInputHeldDeliver ResumeInputHeld = "deliver"
+	ResumeInputHeldDrop    ResumeInputHeld = "drop"
+)
+
+// Valid indicates whether the value is a known member of the ResumeInputHeld enum.
+func (e ResumeInputHeld) Valid() bool {
+	switch e {
+	case ResumeInputHeldDeliver:
+		return true
+	case ResumeInputHeldDrop:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RetryPolicyName.
 const (
 	RetryPolicyNameCustom      RetryPolicyName = "custom"
@@ -1670,6 +1688,18 @@ type ReplaysInput struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
+// ResumeInput defines model for ResumeInput.
+type ResumeInput struct {
+	// Held What becomes of the deliveries that were held
+	Held *ResumeInputHeld `json:"held,omitempty"`
+
+	// Reason Of a drop; kept with the job and in the audit log
+	Reason *string `json:"reason,omitempty"`
+}
+
+// ResumeInputHeld What becomes of the deliveries that were held
+type ResumeInputHeld string
+
 // RetryPolicy defines model for RetryPolicy.
 type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
@@ -2170,6 +2200,9 @@ type RecoverEndpointJSONRequestBody = RecoverInput
 
 // ReplayMissingJSONRequestBody defines body for ReplayMissing for application/json ContentType.
 type ReplayMissingJSONRequestBody = RecoverInput
+
+// ResumeEndpointJSONRequestBody defines body for ResumeEndpoint for application/json ContentType.
+type ResumeEndpointJSONRequestBody = ResumeInput
 
 // RotateSecretJSONRequestBody defines body for RotateSecret for application/json ContentType.
 type RotateSecretJSONRequestBody = RotateInput
