@@ -28,8 +28,8 @@ type room struct {
 }
 
 var house = map[string]room{
-	"web":      {own: []string{"handlers", "worker", "db", "views", "client", "domain", "static", "queries"}, driver: true, router: true},
-	"handlers": {own: []string{"db", "views", "client", "domain", "static"}, router: true},
+	"web":      {own: []string{"handlers", "worker", "db", "views", "client", "domain", "static", "queries", "docs"}, driver: true, router: true},
+	"handlers": {own: []string{"db", "views", "client", "domain", "static", "docs"}, router: true},
 	"worker":   {own: []string{"db", "views", "client", "domain", "static"}, driver: true},
 	"db":       {own: []string{"domain", "static", "queries"}, driver: true},
 	"views":    {own: []string{"domain", "static"}, outside: []string{"github.com/a-h/templ"}},

@@ -25,7 +25,7 @@ type problem struct {
 }
 
 // problemPage is where a code is explained, relative to the server.
-const problemPage = "/docs/errors#"
+const problemPage = "/docs/errors/"
 
 var statuses = map[fault.Kind]int{
 	fault.Internal:        http.StatusInternalServerError,

@@ -43,7 +43,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 		if w.Code != status || p.Status != status {
 			t.Errorf("kind %d: %d", kind, w.Code)
 		}
-		if kind != fault.Internal && (p.Code != "some_code" || p.Detail != "Do this." || p.Type != "/docs/errors#some_code") {
+		if kind != fault.Internal && (p.Code != "some_code" || p.Detail != "Do this." || p.Type != "/docs/errors/some_code") {
 			t.Errorf("kind %d: %s", kind, w.Body)
 		}
 		if retry := w.Header().Get("Retry-After"); (retry != "") != (status == 429 || status == 503) {

@@ -14,6 +14,7 @@ import (
 	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/docs"
 	"posthorn/handlers/mailbox"
 	"posthorn/static"
 )
@@ -53,7 +54,7 @@ func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	return slices.Concat(routes, lookRoutes(), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+	return slices.Concat(routes, lookRoutes(), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

@@ -20,6 +20,7 @@ import (
 	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
+	"posthorn/handlers/docs"
 	"posthorn/handlers/mailbox"
 )
 
@@ -54,6 +55,9 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 		open[path] = true
 	}
 	for _, r := range lookRoutes() {
+		open[r.Path] = true
+	}
+	for _, r := range docs.Routes(docs.Deps{}) {
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}

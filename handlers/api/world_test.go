@@ -250,7 +250,7 @@ func (a *answer) problem(status int, code string, fields ...string) *answer {
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
 		a.t.Errorf("%s: content type %q", a.what, got)
 	}
-	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || p.Type != "/docs/errors#"+code || p.RequestID != a.Header.Get("X-Request-Id") {
+	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || p.Type != "/docs/errors/"+code || p.RequestID != a.Header.Get("X-Request-Id") {
 		a.t.Errorf("%s: want code %s, got %s", a.what, code, a.Body)
 	}
 	var named []string

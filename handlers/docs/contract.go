@@ -1,0 +1,285 @@
+package docs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	views "posthorn/views/docs"
+)
+
+// groupRoot is where the groups of operations are shown.
+const groupRoot = "/docs/api/"
+
+// contract is the OpenAPI document as it is written: the order of its fields is the one that people read.
+type contract struct{ root *yaml.Node }
+
+func readContract(source []byte) (contract, error) {
+	var n yaml.Node
+	if err := yaml.Unmarshal(source, &n); err != nil {
+		return contract{}, fmt.Errorf("read openapi.yaml: %w", err)
+	}
+	if len(n.Content) == 0 {
+		return contract{}, fmt.Errorf("openapi.yaml is empty")
+	}
+	return contract{n.Content[0]}, nil
+}
+
+// plain is the document as JSON knows it.
+func (c contract) plain() any {
+	var v any
+	_ = c.root.Decode(&v) // what was parsed decodes
+	return v
+}
+
+// get is the node at the end of a path of keys; nil where there is none.
+func get(n *yaml.Node, keys ...string) *yaml.Node {
+	for _, key := range keys {
+		var found *yaml.Node
+		for name, value := range members(n) {
+			if name == key {
+				found = value
+			}
+		}
+		n = found
+	}
+	return n
+}
+
+// members walks through an object in the order of the document.
+func members(n *yaml.Node) func(func(string, *yaml.Node) bool) {
+	return func(yield func(string, *yaml.Node) bool) {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if !yield(n.Content[i].Value, n.Content[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+func value(n *yaml.Node, keys ...string) string {
+	if n = get(n, keys...); n == nil || n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+func (c contract) text(keys ...string) string { return value(c.root, keys...) }
+
+// resolve follows references.
+func (c contract) resolve(n *yaml.Node) (*yaml.Node, string) {
+	name := ""
+	for range 10 {
+		ref := value(n, "$ref")
+		if ref == "" {
+			return n, name
+		}
+		keys := strings.Split(strings.TrimPrefix(ref, "#/"), "/")
+		name = keys[len(keys)-1]
+		n = get(c.root, keys...)
+	}
+	return n, name
+}
+
+var methods = []string{"get", "post", "put", "patch", "delete"}
+
+// reference makes the groups of operations, in the order of the document's tags.
+func (c contract) reference(base string) ([]views.Group, error) {
+	var groups []views.Group
+	tags := get(c.root, "tags")
+	if tags == nil {
+		return nil, fmt.Errorf("openapi.yaml has no tags")
+	}
+	for _, t := range tags.Content {
+		name := value(t, "name")
+		groups = append(groups, views.Group{Name: name, Path: groupRoot + strings.ReplaceAll(name, " ", "-"), About: value(t, "description")})
+	}
+	for path, item := range members(get(c.root, "paths")) {
+		for _, method := range methods {
+			op := get(item, method)
+			if op == nil {
+				continue
+			}
+			tag := ""
+			if list := get(op, "tags"); list != nil && len(list.Content) > 0 {
+				tag = list.Content[0].Value
+			}
+			at := slices.IndexFunc(groups, func(g views.Group) bool { return g.Name == tag })
+			if at < 0 {
+				return nil, fmt.Errorf("%s %s has no tag of the document's", method, path)
+			}
+			groups[at].Operations = append(groups[at].Operations, c.operation(base, path, method, item, op))
+		}
+	}
+	return groups, nil
+}
+
+func (c contract) operation(base, path, method string, item, op *yaml.Node) views.Operation {
+	o := views.Operation{
+		ID: value(op, "operationId"), Method: strings.ToUpper(method), Path: "/api/v1" + path, Summary: value(op, "summary"),
+		Scope: value(op, "x-scope"), Platform: value(op, "x-platform") == "true",
+	}
+	if get(item, "servers") == nil {
+		o.Named = "/api/v1/tenants/{tenant_id}" + path
+	}
+	if about := value(op, "description"); about != "" {
+		o.About = prose(about)
+	}
+	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
+		if list == nil {
+			continue
+		}
+		for _, p := range list.Content {
+			p, _ = c.resolve(p)
+			o.Parameters = append(o.Parameters, c.parameter(p))
+		}
+	}
+	body := get(op, "requestBody")
+	schema := get(body, "content", "application/json", "schema")
+	if schema != nil {
+		o.Body = c.fields(schema, "", 0)
+		o.BodyOptional = value(body, "required") != "true"
+	}
+	for status, answer := range members(get(op, "responses")) {
+		if status == "default" {
+			continue
+		}
+		answer, _ = c.resolve(answer)
+		a := views.Answer{Status: status, About: value(answer, "description")}
+		if s := get(answer, "content", "application/json", "schema"); s != nil {
+			a.Fields, a.Example = c.fields(s, "", 0), c.exampleText(s)
+		}
+		o.Answers = append(o.Answers, a)
+	}
+	o.Curl, o.Go = c.curl(base, o, schema, item, op), c.goCode(o, schema, item, op)
+	return o
+}
+
+func (c contract) parameter(p *yaml.Node) views.Field {
+	f := views.Field{Name: value(p, "name"), Where: value(p, "in"), Required: value(p, "required") == "true"}
+	schema, _ := c.resolve(get(p, "schema"))
+	f.Type, f.Limits = c.kind(schema), c.limits(schema)
+	if about := value(p, "description"); about != "" {
+		f.About = prose(about)
+	}
+	return f
+}
+
+// maxDepth is how deep the fields of fields are listed.
+const maxDepth = 3
+
+// fields lists an object's fields, those of its parts after each, by dotted paths.
+func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Field {
+	schema, _ = c.resolve(schema)
+	if item := get(schema, "items"); item != nil {
+		return c.fields(item, strings.TrimSuffix(prefix, ".")+"[].", depth)
+	}
+	var list []views.Field
+	for _, part := range []string{"allOf", "oneOf"} {
+		if all := get(schema, part); all != nil {
+			for _, one := range all.Content {
+				list = append(list, c.fields(one, prefix, depth)...)
+			}
+		}
+	}
+	var required []string
+	if r := get(schema, "required"); r != nil {
+		_ = r.Decode(&required)
+	}
+	for name, property := range members(get(schema, "properties")) {
+		resolved, _ := c.resolve(property)
+		f := views.Field{
+			Name: prefix + name, Required: slices.Contains(required, name), Type: c.kind(resolved), Limits: c.limits(resolved), Depth: depth,
+		}
+		about := value(property, "description")
+		if about == "" {
+			about = value(resolved, "description")
+		}
+		if about != "" {
+			f.About = prose(about)
+		}
+		list = append(list, f)
+		if depth < maxDepth {
+			list = append(list, c.fields(resolved, prefix+name+".", depth+1)...)
+		}
+	}
+	return list
+}
+
+// kind names a schema's type for people.
+func (c contract) kind(schema *yaml.Node) string {
+	schema, _ = c.resolve(schema)
+	if schema == nil {
+		return "any JSON"
+	}
+	var types []string
+	switch t := get(schema, "type"); {
+	case t == nil:
+	case t.Kind == yaml.SequenceNode:
+		_ = t.Decode(&types)
+	default:
+		types = []string{t.Value}
+	}
+	for _, part := range []string{"allOf", "oneOf"} {
+		if all := get(schema, part); all != nil && len(types) == 0 {
+			for _, one := range all.Content {
+				types = append(types, c.kind(one))
+			}
+			types = slices.Compact(types)
+		}
+	}
+	if len(types) == 0 {
+		return "any JSON"
+	}
+	if item := get(schema, "items"); item != nil {
+		types[0] = "array of " + c.kind(item)
+	}
+	if format := value(schema, "format"); format == "date-time" {
+		types[0] = "time"
+	}
+	return strings.Join(types, " or ")
+}
+
+// limits says what else a value must be.
+func (c contract) limits(schema *yaml.Node) string {
+	schema, _ = c.resolve(schema)
+	var parts []string
+	between := func(low, high, unit string) {
+		a, b := value(schema, low), value(schema, high)
+		switch {
+		case a != "" && b != "":
+			parts = append(parts, a+" to "+b+unit)
+		case a != "":
+			parts = append(parts, "at least "+a+unit)
+		case b != "":
+			parts = append(parts, "at most "+b+unit)
+		}
+	}
+	between("minimum", "maximum", "")
+	between("minLength", "maxLength", " characters")
+	between("minItems", "maxItems", " items")
+	between("minProperties", "maxProperties", " entries")
+	enum := get(schema, "enum")
+	if enum == nil {
+		item, _ := c.resolve(get(schema, "items"))
+		enum = get(item, "enum")
+	}
+	if enum != nil {
+		var values []string
+		_ = enum.Decode(&values)
+		parts = append(parts, "one of "+strings.Join(values, ", "))
+	}
+	if d := get(schema, "default"); d != nil {
+		text := d.Value
+		if d.Kind != yaml.ScalarNode {
+			text = compact(c.exampleOf(d))
+		}
+		parts = append(parts, "default "+text)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,223 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"posthorn/client"
+	pages "posthorn/docs"
+	"posthorn/handlers"
+	"posthorn/handlers/api"
+	"posthorn/handlers/docs"
+)
+
+// server is the documentation alone.
+func server(t *testing.T) func(path string) (int, string) {
+	t.Helper()
+	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	engine := kit.NewEngine()
+	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com"}))
+	return func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("Accept", "text/html")
+		engine.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+}
+
+func contract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(api.Contract)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+var hrefs = regexp.MustCompile(`href="([^"]+)"`)
+
+func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	seen, left := map[string]string{}, []string{"/docs"}
+	for len(left) > 0 {
+		path := left[0]
+		left = left[1:]
+		status, body := get(path)
+		if status != http.StatusOK {
+			t.Errorf("%s answers %d", path, status)
+		}
+		seen[path] = body
+		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
+			target, _, _ := strings.Cut(m[1], "#")
+			if !strings.HasPrefix(target, "/docs") && !strings.HasPrefix(target, "/api") {
+				if target != "" && !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "/static/") {
+					t.Errorf("%s links to %s", path, m[1])
+				}
+				continue
+			}
+			if _, ok := seen[target]; !ok && strings.HasPrefix(target, "/docs") {
+				seen[target] = ""
+				left = append(left, target)
+			}
+		}
+	}
+	for path, body := range seen {
+		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
+			target, anchor, ok := strings.Cut(m[1], "#")
+			if target == "" {
+				target = path
+			}
+			if page, known := seen[target]; ok && known && anchor != "main" && !strings.Contains(page, `id="`+anchor+`"`) {
+				t.Errorf("%s links to %s, where there is no such place", path, m[1])
+			}
+		}
+	}
+	files, err := fs.Glob(pages.Pages, "*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, ok := seen["/docs/"+strings.TrimSuffix(file, ".md")]; !ok {
+			t.Errorf("nothing leads to docs/%s", file)
+		}
+	}
+}
+
+func TestTheReferenceShowsEveryOperationWithItsFieldsAndScope(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	all := ""
+	for _, tag := range contract(t).Tags {
+		_, body := get("/docs/api/" + strings.ReplaceAll(tag.Name, " ", "-"))
+		all += body
+	}
+	operations := 0
+	for path, item := range contract(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			operations++
+			_, section, ok := strings.Cut(all, `id="`+op.OperationID+`"`)
+			section, _, _ = strings.Cut(section, "</section>")
+			if !ok || !strings.Contains(section, method) || !strings.Contains(section, "/api/v1"+path) {
+				t.Errorf("%s %s is not shown", method, path)
+			}
+			if scope, _ := op.Extensions["x-scope"].(string); !strings.Contains(section, scope) {
+				t.Errorf("%s: the scope %s is not shown", op.OperationID, scope)
+			}
+			for _, p := range append(op.Parameters, item.Parameters...) {
+				if !strings.Contains(section, "<code>"+p.Value.Name+"</code>") {
+					t.Errorf("%s: the parameter %s is not shown", op.OperationID, p.Value.Name)
+				}
+			}
+			if op.RequestBody == nil || op.RequestBody.Value.Content["application/json"] == nil {
+				continue
+			}
+			for name := range op.RequestBody.Value.Content["application/json"].Schema.Value.Properties {
+				if !strings.Contains(section, "<code>"+name+"</code>") {
+					t.Errorf("%s: the field %s is not shown", op.OperationID, name)
+				}
+			}
+		}
+	}
+	if operations < 40 {
+		t.Errorf("%d operations: were they read?", operations)
+	}
+}
+
+var goExample = regexp.MustCompile(`<figcaption>Go</figcaption><pre tabindex="0"><code>[a-z, ]+:= ([^<]+)</code>`)
+
+func TestGoExamplesNameWhatTheSDKHas(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	checked := 0
+	for _, tag := range contract(t).Tags {
+		_, body := get("/docs/api/" + strings.ReplaceAll(tag.Name, " ", "-"))
+		for _, m := range goExample.FindAllStringSubmatch(body, -1) {
+			source := strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(m[1])
+			expression, err := parser.ParseExpr(source)
+			if err != nil {
+				t.Errorf("%s: %v", source, err)
+				continue
+			}
+			call := expression.(*ast.CallExpr)
+			name := call.Fun.(*ast.SelectorExpr).Sel.Name
+			method, ok := reflect.TypeFor[*client.Client]().MethodByName(name)
+			if !ok || method.Type.NumIn()-1 != len(call.Args) {
+				t.Errorf("the SDK has no such call: %s", source)
+				continue
+			}
+			for i, arg := range call.Args {
+				literal, ok := arg.(*ast.CompositeLit)
+				if !ok {
+					continue
+				}
+				for _, field := range literal.Elts {
+					if key := field.(*ast.KeyValueExpr).Key.(*ast.Ident).Name; method.Type.In(i+1).Kind() == reflect.Struct {
+						if _, ok := method.Type.In(i + 1).FieldByName(key); !ok {
+							t.Errorf("%s: there is no field %s", source, key)
+						}
+					}
+				}
+			}
+			checked++
+		}
+	}
+	if checked < 35 {
+		t.Errorf("%d examples: were they read?", checked)
+	}
+}
+
+func TestEveryProblemHasItsPage(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	status, body := get("/docs/errors/idempotency_conflict")
+	if status != http.StatusOK || !strings.Contains(body, "409. The key was used within 24 hours with another body.") || strings.Contains(body, "event_type_exists") {
+		t.Errorf("%d %s", status, body)
+	}
+	source, err := fs.ReadFile(pages.Pages, "errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := regexp.MustCompile("(?m)^### `([a-z_0-9]+)`$").FindAllStringSubmatch(string(source), -1)
+	for _, c := range codes {
+		if status, _ := get("/docs/errors/" + c[1]); status != http.StatusOK {
+			t.Errorf("/docs/errors/%s answers %d", c[1], status)
+		}
+	}
+	if len(codes) < 50 {
+		t.Errorf("%d codes: were they read?", len(codes))
+	}
+	for _, path := range []string{"/docs/errors/no_such_code", "/docs/nothing", "/docs/api/nothing", "/docs/adr/nothing", "/docs/..%2f"} {
+		if status, _ := get(path); status != http.StatusNotFound {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+}
+
+func TestTheContractIsServedInBothForms(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	for _, path := range []string{"/api/openapi.yaml", "/api/openapi.json"} {
+		status, body := get(path)
+		doc, err := openapi3.NewLoader().LoadFromData([]byte(body))
+		if status != http.StatusOK || err != nil || doc.Paths.Len() != contract(t).Paths.Len() {
+			t.Errorf("%s: %d, %v", path, status, err)
+		}
+		if strings.HasSuffix(path, ".json") && !json.Valid([]byte(body)) {
+			t.Error("it is no JSON")
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	views "posthorn/views/docs"
+)
+
+// pair and object keep the document's order, which a map would lose.
+type pair struct {
+	name  string
+	value any
+}
+
+type object []pair
+
+// MarshalJSON writes an object in its order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, err := json.Marshal(p.name)
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(p.value)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(name)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// What stands for ids and texts in examples.
+const exampleSerial = "01jd0000000000000000000000"
+
+var idPrefixes = map[string]string{
+	"event_id": "evt_", "endpoint_id": "ep_", "delivery_id": "dlv_", "tenant_id": "ten_", "key_id": "key_", "attempt_id": "att_",
+}
+
+// exampleOf is a node's value as it is written.
+func (c contract) exampleOf(n *yaml.Node) any {
+	if n.Kind == yaml.MappingNode {
+		o := object{}
+		for name, value := range members(n) {
+			o = append(o, pair{name, c.exampleOf(value)})
+		}
+		return o
+	}
+	var v any
+	_ = n.Decode(&v)
+	return v
+}
+
+// example makes a value of a schema. With all false only what must be there, or has an example of its own, is in it.
+func (c contract) example(schema *yaml.Node, name, of string, all bool, depth int) any {
+	schema, ref := c.resolve(schema)
+	if ref != "" {
+		of = ref
+	}
+	if e := get(schema, "example"); e != nil {
+		return c.exampleOf(e)
+	}
+	kind := c.kind(schema)
+	switch {
+	case strings.HasSuffix(kind, " or null") && all:
+		return nil
+	case get(schema, "default") != nil:
+		return c.exampleOf(get(schema, "default"))
+	case get(schema, "enum") != nil:
+		return c.exampleOf(get(schema, "enum").Content[0])
+	case depth > 6:
+		return nil
+	}
+	if items := get(schema, "items"); items != nil {
+		return []any{c.example(items, name, of, all, depth+1)}
+	}
+	if o, ok := c.exampleObject(schema, of, all, depth); ok {
+		return o
+	}
+	return exampleScalar(kind, name, of)
+}
+
+func (c contract) exampleObject(schema *yaml.Node, of string, all bool, depth int) (object, bool) {
+	o, found := object{}, get(schema, "properties") != nil
+	for _, part := range []string{"allOf", "oneOf"} {
+		if list := get(schema, part); list != nil {
+			for _, one := range list.Content {
+				if inner, ok := c.example(one, "", of, all, depth).(object); ok {
+					o, found = append(o, inner...), true
+				}
+			}
+		}
+	}
+	var required []string
+	if r := get(schema, "required"); r != nil {
+		_ = r.Decode(&required)
+	}
+	for name, property := range members(get(schema, "properties")) {
+		must := false
+		for _, r := range required {
+			must = must || r == name
+		}
+		resolved, _ := c.resolve(property)
+		if !all && !must && get(resolved, "example") == nil {
+			continue
+		}
+		o = append(o, pair{name, c.example(property, name, of, all, depth+1)})
+	}
+	return o, found || get(schema, "additionalProperties") != nil
+}
+
+func exampleScalar(kind, name, of string) any {
+	switch {
+	case kind == "any JSON":
+		if name == "data" {
+			return object{{"order_id", "ord_1"}, {"total", 4200}}
+		}
+		return object{}
+	case strings.HasPrefix(kind, "time"):
+		return "2026-01-31T12:00:00Z"
+	case strings.HasPrefix(kind, "integer"), strings.HasPrefix(kind, "number"):
+		return 1
+	case strings.HasPrefix(kind, "boolean"):
+		return true
+	}
+	if prefix, ok := idPrefixes[name]; ok {
+		return prefix + exampleSerial
+	}
+	switch name {
+	case "id":
+		for noun, prefix := range idPrefixes {
+			if strings.HasPrefix(strings.ToLower(of), strings.TrimSuffix(noun, "_id")) {
+				return prefix + exampleSerial
+			}
+		}
+	case "event_types", "type", "event_type":
+		return "order.completed"
+	case "name":
+		return "Acme"
+	case "secret":
+		return "whsec_..."
+	case "api_key":
+		return "phk_..."
+	case "email":
+		return "ada@example.com"
+	case "url":
+		return "https://example.com/webhooks"
+	}
+	return "..."
+}
+
+func (c contract) exampleText(schema *yaml.Node) string {
+	return indented(c.example(schema, "", "", true, 0))
+}
+
+func indented(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if enc.Encode(v) != nil {
+		return ""
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func compact(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return ""
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// pathValues are the example values of a path's parameters, in their order.
+func (c contract) pathValues(item, op *yaml.Node) map[string]string {
+	values := map[string]string{}
+	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
+		if list == nil {
+			continue
+		}
+		for _, p := range list.Content {
+			p, _ = c.resolve(p)
+			if name := value(p, "name"); value(p, "in") == "path" {
+				if values[name] = value(p, "example"); values[name] == "" {
+					values[name] = fmt.Sprint(exampleScalar("string", name, ""))
+				}
+			}
+		}
+	}
+	return values
+}
+
+func (c contract) curl(base string, o views.Operation, body, item, op *yaml.Node) string {
+	path := o.Path
+	for name, value := range c.pathValues(item, op) {
+		path = strings.ReplaceAll(path, "{"+name+"}", value)
+	}
+	var b strings.Builder
+	b.WriteString("curl ")
+	if o.Method != "GET" && (o.Method != "POST" || body == nil) {
+		b.WriteString("-X " + o.Method + " ")
+	}
+	b.WriteString(base + path + " \\\n  -H \"Authorization: Bearer $POSTHORN_API_KEY\"")
+	if body != nil {
+		text := strings.ReplaceAll(compact(c.example(body, "", "", false, 0)), "'", `'\''`)
+		b.WriteString(" \\\n  -H 'Content-Type: application/json' \\\n  -d '" + text + "'")
+	}
+	return b.String()
+}
+
+// goCode is the call of the SDK. Fields that take more than a literal stay out of it.
+func (c contract) goCode(o views.Operation, body, item, op *yaml.Node) string {
+	values := c.pathValues(item, op)
+	args := []string{"ctx"}
+	for part := range strings.SplitSeq(o.Path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			args = append(args, fmt.Sprintf("%q", values[strings.TrimSuffix(name, "}")]))
+		}
+	}
+	method := strings.ToUpper(o.ID[:1]) + o.ID[1:]
+	for _, p := range o.Parameters {
+		if p.Where != "path" {
+			args = append(args, "client."+method+"Params{}")
+			break
+		}
+	}
+	if body != nil {
+		_, name := c.resolve(body)
+		if name == "" {
+			return ""
+		}
+		args = append(args, "client."+name+"{"+c.goFields(body)+"}")
+	}
+	result := "answer, err := "
+	for _, a := range o.Answers {
+		if a.Status == "204" && len(o.Answers) == 1 {
+			result = "err := "
+		}
+	}
+	return result + "c." + method + "(" + strings.Join(args, ", ") + ")"
+}
+
+func (c contract) goFields(schema *yaml.Node) string {
+	schema, _ = c.resolve(schema)
+	var required []string
+	if r := get(schema, "required"); r != nil {
+		_ = r.Decode(&required)
+	}
+	var parts []string
+	for _, name := range required {
+		property := get(schema, "properties", name)
+		resolved, ref := c.resolve(property)
+		v := c.example(property, name, "", false, 1)
+		switch v := v.(type) {
+		case string:
+			if ref != "" || get(resolved, "enum") != nil || strings.HasPrefix(c.kind(resolved), "time") {
+				continue
+			}
+			parts = append(parts, goName(name)+": "+fmt.Sprintf("%q", v))
+		case object:
+			if name == "data" {
+				parts = append(parts, goName(name)+": json.RawMessage(`"+compact(v)+"`)")
+			}
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+var initialisms = map[string]string{"id": "ID", "url": "URL", "api": "API", "http": "HTTP", "json": "JSON", "tls": "TLS", "dns": "DNS"}
+
+// goName is a field's name in the SDK.
+func goName(name string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(name, "_") {
+		if upper, ok := initialisms[word]; ok {
+			b.WriteString(upper)
+		} else if word != "" {
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}

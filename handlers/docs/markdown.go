@@ -1,0 +1,188 @@
+package docs
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"posthorn/docs"
+	views "posthorn/views/docs"
+)
+
+// guide is a page of docs/.
+type guide struct {
+	title string
+	body  templ.Component
+}
+
+// order is that of the navigation; what it does not name comes behind it, decisions not at all.
+var order = []string{"delivery", "verify", "cli", "migrate", "health", "errors", "design", "performance"}
+
+// markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
+func markdown(folder string) goldmark.Markdown {
+	return goldmark.New(
+		goldmark.WithExtensions(extension.Table),
+		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
+	)
+}
+
+// prose is Markdown as a component; what can't be rendered shows as it is.
+func prose(source string) templ.Component { return render("", []byte(source)) }
+
+func render(folder string, source []byte) templ.Component {
+	var b bytes.Buffer
+	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
+		return templ.Raw(templ.EscapeString(string(source)))
+	}
+	return templ.Raw(b.String())
+}
+
+// headings gives a heading the id that its text suggests: `key_missing` that very code, "The words" the-words.
+type headings map[string]int
+
+// Generate makes an id.
+func (h headings) Generate(value []byte, _ ast.NodeKind) []byte {
+	var b strings.Builder
+	for _, r := range strings.ToLower(string(value)) {
+		switch {
+		case r == '_' || r == '-' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case r == ' ':
+			b.WriteByte('-')
+		}
+	}
+	id := b.String()
+	if h[id]++; h[id] > 1 {
+		id = fmt.Sprintf("%s-%d", id, h[id])
+	}
+	return []byte(id)
+}
+
+// Put notes an id that was given.
+func (h headings) Put(value []byte) { h[string(value)]++ }
+
+// links leads links between pages to where they are served, and makes those to files that are not into text.
+type links struct{ folder string }
+
+// Transform walks through a page.
+func (l links) Transform(page *ast.Document, _ text.Reader, _ parser.Context) {
+	var lost []*ast.Link
+	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if link, ok := n.(*ast.Link); ok && entering {
+			to, served := l.serve(string(link.Destination))
+			if link.Destination = []byte(to); !served {
+				lost = append(lost, link)
+			}
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, link := range lost {
+		parent := link.Parent()
+		for child := link.FirstChild(); child != nil; {
+			next := child.NextSibling()
+			parent.InsertBefore(parent, link, child)
+			child = next
+		}
+		parent.RemoveChild(parent, link)
+	}
+}
+
+func (l links) serve(to string) (string, bool) {
+	if strings.HasPrefix(to, "#") || strings.HasPrefix(to, "/") || strings.HasPrefix(to, "https://") {
+		return to, true
+	}
+	file, fragment, hasFragment := strings.Cut(to, "#")
+	file = path.Join("docs", l.folder, file)
+	if file == "handlers/api/openapi.yaml" {
+		return "/api/openapi.yaml", true
+	}
+	name, isPage := strings.CutSuffix(file, ".md")
+	if _, err := fs.Stat(docs.Pages, strings.TrimPrefix(file, "docs/")); !isPage || err != nil {
+		return to, false
+	}
+	if hasFragment {
+		fragment = "#" + fragment
+	}
+	return "/" + name + fragment, true
+}
+
+func loadGuides() (map[string]guide, error) {
+	all := map[string]guide{}
+	err := fs.WalkDir(docs.Pages, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := fs.ReadFile(docs.Pages, file)
+		if err != nil {
+			return err
+		}
+		first, _, _ := strings.Cut(string(source), "\n")
+		title, ok := strings.CutPrefix(first, "# ")
+		if !ok {
+			return fmt.Errorf("docs/%s does not begin with its title", file)
+		}
+		all[strings.TrimSuffix(file, ".md")] = guide{title: title, body: render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. ")))}
+		return nil
+	})
+	return all, err
+}
+
+func navigation(guides map[string]guide) []views.Link {
+	var names []string
+	for name := range guides {
+		if !strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	rank := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if d := rank(a) - rank(b); d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	list := make([]views.Link, len(names))
+	for i, name := range names {
+		list[i] = views.Link{Label: guides[name].title, Path: "/docs/" + name}
+	}
+	return list
+}
+
+// status is a line that begins with an HTTP status, which Markdown would take for the number of a list's item.
+var status = regexp.MustCompile(`(?m)^([1-5]\d\d)\. `)
+
+// loadErrors takes errors.md apart: a page for each code.
+func loadErrors() (map[string]templ.Component, error) {
+	source, err := fs.ReadFile(docs.Pages, "errors.md")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]templ.Component{}
+	for i, part := range strings.Split(string(source), "\n### ") {
+		heading, body, _ := strings.Cut(part, "\n")
+		code := strings.Trim(heading, "` ")
+		if i == 0 || code == "" {
+			continue
+		}
+		body, _, _ = strings.Cut(body, "\n## ")
+		all[code] = prose("# `" + code + "`\n\n" + status.ReplaceAllString(strings.TrimSpace(body), "$1\\. ") + "\n\n[All errors](/docs/errors)\n")
+	}
+	return all, nil
+}
