@@ -74,7 +74,7 @@ func TestEveryTableOfTenantsIsUnderRowLevelSecurity(t *testing.T) {
 }
 
 // roles are those that transactions take; the server's administrator is none of them.
-const roles = `'posthorn_tenant', 'posthorn_ingest', 'posthorn_worker', 'posthorn_console', 'posthorn_lookup'`
+const roles = `'posthorn_tenant', 'posthorn_ingest', 'posthorn_worker', 'posthorn_console', 'posthorn_lookup', 'posthorn_emitter'`
 
 func TestRolesAreWeak(t *testing.T) {
 	t.Parallel()

@@ -406,6 +406,37 @@ type Operator struct {
 	TotpStep   int64
 }
 
+type Outbox struct {
+	ID             id.UUID
+	TenantID       id.UUID
+	Type           string
+	Data           []byte
+	Key            *string
+	Channels       []string
+	Version        *string
+	OccurredAt     *time.Time
+	DeliverAt      *time.Time
+	IdempotencyKey *string
+	Tries          int32
+	DueAt          time.Time
+}
+
+type OutboxRejected struct {
+	ID             id.UUID
+	TenantID       id.UUID
+	Type           string
+	Data           []byte
+	Key            *string
+	Channels       []string
+	Version        *string
+	OccurredAt     *time.Time
+	DeliverAt      *time.Time
+	IdempotencyKey *string
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+}
+
 type Person struct {
 	ID         id.UUID
 	Email      string

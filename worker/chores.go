@@ -63,7 +63,7 @@ func (w *Worker) keepOrder(ctx context.Context) {
 
 // vacuum clears dead rows where there are many.
 func (w *Worker) vacuum(ctx context.Context) error {
-	return w.db.VacuumWhereDead(ctx, 2000, "queue", "ledger", "lanes", "books", "endpoint_stats", "endpoint_health")
+	return w.db.VacuumWhereDead(ctx, 2000, "queue", "outbox", "ledger", "lanes", "books", "endpoint_stats", "endpoint_health")
 }
 
 // fold moves the ledger into the books and roll-ups.
@@ -181,9 +181,16 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 // gauges counts what waits.
 func (w *Worker) gauges(ctx context.Context) error {
 	var byAge []db.PendingByAgeRow
-	var dead int64
+	var dead, rejected int64
+	var outbox db.OutboxSizeRow
 	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
 		if byAge, err = q.PendingByAge(ctx); err != nil {
+			return err
+		}
+		if outbox, err = q.OutboxSize(ctx); err != nil {
+			return err
+		}
+		if rejected, err = q.CountRejected(ctx); err != nil {
 			return err
 		}
 		dead, err = q.CountDeadLetters(ctx)
@@ -199,8 +206,9 @@ func (w *Worker) gauges(ctx context.Context) error {
 		sendable += a.Sendable
 		lag = max(lag, a.LagSeconds)
 	}
-	w.metrics.outbox.Set(float64(sendable))
-	w.metrics.lag.Set(lag)
+	w.metrics.outbox.Set(float64(sendable + outbox.N))
+	w.metrics.lag.Set(max(lag, outbox.LagSeconds))
+	w.metrics.rejected.Set(float64(rejected))
 	for i, label := range ages {
 		w.metrics.pending.WithLabelValues(label).Set(float64(counts[i]))
 	}

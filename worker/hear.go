@@ -11,12 +11,17 @@ import (
 
 // hear takes in what other processes announce, until the context ends.
 func (w *Worker) hear(ctx context.Context) {
-	db.Listen(ctx, w.listen, []string{db.ChannelWake},
+	db.Listen(ctx, w.listen, []string{db.ChannelWake, db.ChannelOutbox},
 		func() {
+			w.tellRelay()
 			w.dispatch.wakeAll()
 			w.dispatch.fromHead(nil, true)
 		},
-		func(_, payload string) {
+		func(channel, payload string) {
+			if channel == db.ChannelOutbox {
+				w.tellRelay()
+				return
+			}
 			endpoints, all, again := db.ParseWake(payload)
 			if all {
 				w.dispatch.wakeAll()

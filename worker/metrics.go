@@ -20,6 +20,7 @@ type metrics struct {
 	dead     prometheus.Gauge
 	outbox   prometheus.Gauge
 	lag      prometheus.Gauge
+	rejected prometheus.Gauge
 	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
 }
 
@@ -48,15 +49,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
 		}),
 		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_size", Help: "Deliveries that are ready to be sent to endpoints that receive; counted up to 200,000.",
+			Name: "outbox_size", Help: "What waits for this server alone: events in the outbox, and deliveries ready to be sent to endpoints that receive; counted up to 300,000.",
 		}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "outbox_lag_seconds", Help: "How long the oldest of them has been ready.",
 		}),
+		rejected: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "outbox_rejected", Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
+		}),
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag)
+		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected)
 	}
 	return m
 }

@@ -66,6 +66,7 @@ type Worker struct {
 	revisions  *revisions
 	metrics    *metrics
 	signals    chan struct{}
+	outbox     chan struct{} // something was emitted in SQL
 	results    chan *result
 	background sync.WaitGroup
 	sends      sync.WaitGroup
@@ -77,7 +78,7 @@ func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, egress: c.Egress, keys: c.Keys, name: c.Name, grace: c.Grace,
 		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(),
-		signals: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
+		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -126,7 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	recorder.Go(func() { w.record(work) })
-	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.verifications, jobs.New(w.db, w.listen, w.log).Run} {
+	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.relay, w.verifications, jobs.New(w.db, w.listen, w.log).Run} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var beating sync.WaitGroup

@@ -3,6 +3,7 @@ package emit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -69,7 +70,8 @@ func (c *Committer) commit(ctx context.Context, batch []*request) {
 	for _, r := range batch {
 		items = append(items, r.items...)
 	}
-	c.store(ctx, items, batch[0].since.Add(patience), false)
+	again := slices.ContainsFunc(items, func(it *item) bool { return it.given })
+	c.store(ctx, items, batch[0].since.Add(patience), again)
 	for _, r := range batch {
 		c.forget(r)
 		close(r.done)
@@ -78,7 +80,7 @@ func (c *Committer) commit(ctx context.Context, batch []*request) {
 
 // store writes items in one transaction. Routes that changed meanwhile are followed; a database that went away is tried
 // again with the same ids until the deadline; what it refuses is halved until the bad item stands alone and fails alone.
-// again says that an earlier try may have been committed.
+// again says that an earlier try may have been committed, or an earlier life of the caller.
 func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) {
 	for try := 0; len(items) > 0; try++ {
 		events, routes := prepare(items)

@@ -36,6 +36,7 @@ type Item struct {
 	Emission event.Emission
 	BodyHash [32]byte // SHA-256 of the request body, compared under an idempotency key
 	Only     *id.UUID // this endpoint alone, whatever it subscribes to: a test send
+	ID       id.UUID  // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
 }
 
 // Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
@@ -90,6 +91,7 @@ type request struct {
 type item struct {
 	db.NewEvent
 	only    *id.UUID
+	given   bool  // its id was given, and may be stored already
 	version int64 // of the routes that fanned it out
 	result  *Result
 }
@@ -161,8 +163,11 @@ func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 
 func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	m := &from.Emission
-	u := db.NewID()
-	it := &item{only: from.Only, result: result}
+	u := from.ID
+	if u.IsZero() {
+		u = db.NewID()
+	}
+	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
 	it.Event = db.Event{TenantID: tenant, CreatedAt: u.Time(), ID: u, Type: m.Type, Data: m.Data, Channels: m.Channels}
 	if m.Key != "" {
 		it.Key = &m.Key

@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/event"
+)
+
+// The relay of the outbox: rows that one transaction takes, and how often it looks where nobody tells it.
+const (
+	relayMost  = 500
+	relayEvery = time.Second
+)
+
+// relay stores what products emitted in SQL (posthorn.emit), until the context ends. It goes the way of every emission, through
+// a committer of its own, with the ids that the rows bear.
+func (w *Worker) relay(ctx context.Context) {
+	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed})
+	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = committer.Run(committing)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	store := func(rows []db.Outbox) []error { return storeOutbox(context.WithoutCancel(ctx), committer, rows) }
+	for {
+		n, err := w.db.RelayOutbox(ctx, relayMost, store)
+		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+			w.log.Warn("the outbox could not be relayed; it is tried again", "error", err)
+		}
+		if n == relayMost && err == nil && ctx.Err() == nil {
+			continue
+		}
+		select {
+		case <-w.outbox:
+		case <-time.After(relayEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tellRelay says that there may be rows.
+func (w *Worker) tellRelay() {
+	select {
+	case w.outbox <- struct{}{}:
+	default:
+	}
+}
+
+// storeOutbox emits rows, tenant by tenant, each tenant's in their order. The errors follow the rows.
+func storeOutbox(ctx context.Context, committer *emit.Committer, rows []db.Outbox) []error {
+	errs := make([]error, len(rows))
+	places := map[[16]byte][]int{}
+	items := map[[16]byte][]emit.Item{}
+	for i := range rows {
+		item, err := outboxItem(&rows[i])
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		tenant := rows[i].TenantID
+		places[tenant] = append(places[tenant], i)
+		items[tenant] = append(items[tenant], item)
+	}
+	for tenant, list := range items {
+		for k, r := range committer.Emit(ctx, tenant, list) {
+			errs[places[tenant][k]] = r.Err
+		}
+	}
+	return errs
+}
+
+// outboxItem reads a row as the API reads a request: what it would refuse is refused here.
+func outboxItem(row *db.Outbox) (emit.Item, error) {
+	head := struct {
+		Type           string     `json:"type"`
+		Key            *string    `json:"key,omitempty"`
+		Channels       []string   `json:"channels,omitempty"`
+		Version        *string    `json:"version,omitempty"`
+		OccurredAt     *time.Time `json:"occurred_at,omitempty"`
+		DeliverAt      *time.Time `json:"deliver_at,omitempty"`
+		IdempotencyKey *string    `json:"idempotency_key,omitempty"`
+	}{row.Type, row.Key, row.Channels, row.Version, row.OccurredAt, row.DeliverAt, row.IdempotencyKey}
+	body, err := json.Marshal(head)
+	if err != nil {
+		return emit.Item{}, err
+	}
+	body = append(body[:len(body)-1], `,"data":`...) // Marshal would write the data anew
+	body = append(append(body, row.Data...), '}')
+	// The bounds of time were checked when it was emitted: a relay that was down for long must not refuse what was in range.
+	e, err := event.Parse(body, event.Limits{MaxPayload: event.DefaultMaxPayload}, row.ID.Time())
+	if err != nil {
+		return emit.Item{}, err
+	}
+	return emit.Item{Emission: e, ID: row.ID, BodyHash: sha256.Sum256(body)}, nil
+}

@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// emitSQL emits as a product does.
+func (h *house) emitSQL(tenant id.UUID, typ, data, more string) (event string) {
+	h.t.Helper()
+	h.query(fmt.Sprintf("SELECT posthorn.emit('%s', '%s', '%s'%s)", id.Tenant.Format(tenant), typ, data, more), []any{&event})
+	return event
+}
+
+func TestWhatIsEmittedInSQLIsDeliveredOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering = "key" })
+	h.worker(false)
+	h.worker(false) // the relay is one, however many workers there are
+	var want []string
+	for i := range 60 {
+		want = append(want, h.emitSQL(tenant, "order.paid", fmt.Sprintf(`{"n":%d}`, i), ", key => 'k'"))
+	}
+	eventually(t, 20*time.Second, "all arrive", func() bool { return len(r.seen()) >= len(want) })
+	for i, a := range r.seen() {
+		if a.id != want[i] || a.data.N != i {
+			t.Fatalf("arrival %d is %s with %d, want %s", i, a.id, a.data.N, want[i])
+		}
+	}
+	if n := h.count("SELECT count(*) FROM outbox"); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+// The relay's process ends between storing events and taking their rows away: they are stored once.
+func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.endpoint(tenant, "https://example.com", nil)
+	h.endpoint(tenant, "https://example.com", nil)
+	for i := range 20 {
+		more := ""
+		if i%2 == 0 {
+			more = fmt.Sprintf(", idempotency_key => 'key-%d'", i)
+		}
+		h.emitSQL(tenant, "order.paid", `{}`, more)
+	}
+	died, cancel := context.WithCancel(t.Context())
+	_, err := h.db.RelayOutbox(died, 100, func(rows []db.Outbox) []error {
+		errs := storeOutbox(t.Context(), h.commit, rows)
+		cancel()
+		return errs
+	})
+	if err == nil {
+		t.Fatal("the relay did not die")
+	}
+	if n := h.count("SELECT count(*) FROM outbox"); n != 20 {
+		t.Fatalf("%d rows are left, want 20", n)
+	}
+	n, err := h.db.RelayOutbox(t.Context(), 100, func(rows []db.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
+	if err != nil || n != 20 {
+		t.Fatal(n, err)
+	}
+	for table, want := range map[string]int{"outbox": 0, "outbox_rejected": 0, "events": 20, "deliveries": 40, "queue": 40} {
+		if n := h.count("SELECT count(*) FROM " + table); n != want {
+			t.Errorf("%d rows in %s, want %d", n, table, want)
+		}
+	}
+}
+
+func TestWhatCannotBecomeAnEventIsKeptWithItsReason(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.exec("UPDATE tenants SET strict_types = true, routing_version = routing_version + 1 WHERE id = $1", tenant)
+	h.exec("INSERT INTO event_types (tenant_id, name) VALUES ($1, 'order.paid')", tenant)
+	h.emitSQL(tenant, "order.paid", `{"a":1}`, "")
+	h.emitSQL(tenant, "order.other", `{"a":2}`, "")
+	h.emitSQL(tenant, "order.paid", `{"half":"\ud83d"}`, "") // PostgreSQL takes it, receivers could not read it
+	h.emitSQL(tenant, "order.paid", `{"a":3}`, ", idempotency_key => 'k'")
+	h.emitSQL(tenant, "order.paid", `{"a":4}`, ", idempotency_key => 'k'")
+	h.worker(true)
+	eventually(t, 20*time.Second, "the outbox is empty", func() bool { return h.count("SELECT count(*) FROM outbox") == 0 })
+	if n := h.count("SELECT count(*) FROM events"); n != 2 {
+		t.Errorf("%d events, want 2", n)
+	}
+	for code, data := range map[string]string{"unknown_event_type": `{"a":2}`, "idempotency_conflict": `{"a":4}`} {
+		if n := h.count("SELECT count(*) FROM outbox_rejected WHERE code = $1 AND data = convert_to($2, 'UTF8') AND detail <> ''", code, data); n != 1 {
+			t.Errorf("%d rows are rejected as %s", n, code)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM outbox_rejected"); n != 3 {
+		t.Errorf("%d rows are rejected, want 3", n)
+	}
+}
+
+func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.emitSQL(tenant, "order.paid", `{}`, "")
+	fail := func(err error) {
+		t.Helper()
+		h.exec("UPDATE outbox SET due_at = 'epoch'")
+		if _, err := h.db.RelayOutbox(t.Context(), 10, func([]db.Outbox) []error { return []error{err} }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail(fault.New(fault.Unavailable, "busy", "later"))
+	if n := h.count("SELECT count(*) FROM outbox WHERE tries = 1 AND due_at > now()"); n != 1 {
+		t.Error("it does not wait")
+	}
+	if n, err := h.db.RelayOutbox(t.Context(), 10, func([]db.Outbox) []error { return nil }); n != 0 || err != nil {
+		t.Error("it is taken before it is due", n, err)
+	}
+	for range 20 {
+		fail(errors.New("something new"))
+	}
+	if n := h.count("SELECT count(*) FROM outbox_rejected WHERE code = 'internal'"); n != 1 || h.count("SELECT count(*) FROM outbox") != 0 {
+		t.Errorf("%d rows are given up", n)
+	}
+}
+
+// Many transactions emit at once, while relays come and go.
+func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.endpoint(tenant, "https://example.com", nil)
+	const writers, each = 4, 50
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for i := range each {
+				h.emitSQL(tenant, "order.paid", fmt.Sprintf(`{"n":%d}`, i), "")
+			}
+		})
+	}
+	store := func(rows []db.Outbox) []error {
+		errs := storeOutbox(context.Background(), h.commit, rows)
+		return errs
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for round := 0; h.count("SELECT count(*) FROM events") < writers*each || h.count("SELECT count(*) FROM outbox") > 0; round++ {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d events", h.count("SELECT count(*) FROM events"))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var relays sync.WaitGroup
+		for k := range 2 {
+			relays.Go(func() {
+				_, _ = h.db.RelayOutbox(ctx, 7, func(rows []db.Outbox) []error {
+					errs := store(rows)
+					if (round+k)%3 == 0 {
+						cancel()
+					}
+					return errs
+				})
+			})
+		}
+		relays.Wait()
+		cancel()
+	}
+	all.Wait()
+	for h.count("SELECT count(*) FROM outbox") > 0 {
+		if _, err := h.db.RelayOutbox(t.Context(), 500, store); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events, deliveries := h.count("SELECT count(*) FROM events"), h.count("SELECT count(*) FROM deliveries"); events != writers*each || deliveries != events {
+		t.Errorf("%d events and %d deliveries, want %d", events, deliveries, writers*each)
+	}
+}
