@@ -51,7 +51,7 @@ func (q *Queries) StartSession(ctx context.Context, s NewSession) (token string,
 	}
 	return token, q.InsertSession(ctx, InsertSessionParams{
 		ID: NewID(), Hash: hash, Kind: string(kind), PersonID: s.Person, OperatorID: s.Operator, LinkID: s.Link, Pending: s.Pending,
-		Data: json.RawMessage("{}"), Address: s.Address, Agent: shortenText(s.Agent, 200), Lives: int32(s.Life / time.Second),
+		Data: json.RawMessage("{}"), Address: s.Address, Agent: Agent(s.Agent), Lives: int32(s.Life / time.Second),
 	})
 }
 
@@ -125,6 +125,9 @@ func (q *Queries) Succeeded(ctx context.Context, what, whose string) error {
 }
 
 func limitKey(what, whose string) []byte { return HashToken(what + "\x00" + whose) }
+
+// Agent is what is kept of a browser's description of itself.
+func Agent(header string) string { return shortenText(header, 200) }
 
 // shortenText cuts a text that a stranger sent to at most n bytes of valid UTF-8 without NUL.
 func shortenText(s string, n int) string {

@@ -77,36 +77,6 @@ func (q *Queries) EndSessionsOfPerson(ctx context.Context, arg EndSessionsOfPers
 	return result.RowsAffected(), nil
 }
 
-const findMember = `-- name: FindMember :one
-SELECT m.member_id::uuid AS member_id, m.role::text AS role, m.tenant_name::text AS tenant_name, m.tenant_state::text AS tenant_state
-FROM posthorn.find_member($1, $2) AS m
-`
-
-type FindMemberParams struct {
-	PersonID id.UUID
-	TenantID id.UUID
-}
-
-type FindMemberRow struct {
-	MemberID    id.UUID
-	Role        string
-	TenantName  string
-	TenantState string
-}
-
-// What a person is in a tenant. No row: nothing, or there is no such tenant.
-func (q *Queries) FindMember(ctx context.Context, arg FindMemberParams) (FindMemberRow, error) {
-	row := q.db.QueryRow(ctx, findMember, arg.PersonID, arg.TenantID)
-	var i FindMemberRow
-	err := row.Scan(
-		&i.MemberID,
-		&i.Role,
-		&i.TenantName,
-		&i.TenantState,
-	)
-	return i, err
-}
-
 const findSession = `-- name: FindSession :one
 SELECT s.id, s.kind, s.pending, s.data, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
 	s.person_id, s.operator_id, s.link_id,
@@ -205,6 +175,28 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) er
 		arg.Lives,
 	)
 	return err
+}
+
+const knownBrowser = `-- name: KnownBrowser :one
+SELECT coalesce(bool_or(agent = $1), false)::boolean AS own, count(*) AS others FROM sessions WHERE person_id = $2 AND NOT pending
+`
+
+type KnownBrowserParams struct {
+	Agent    string
+	PersonID *id.UUID
+}
+
+type KnownBrowserRow struct {
+	Own    bool
+	Others int64
+}
+
+// Whether a person has a session in a browser of this description, and how many in any.
+func (q *Queries) KnownBrowser(ctx context.Context, arg KnownBrowserParams) (KnownBrowserRow, error) {
+	row := q.db.QueryRow(ctx, knownBrowser, arg.Agent, arg.PersonID)
+	var i KnownBrowserRow
+	err := row.Scan(&i.Own, &i.Others)
+	return i, err
 }
 
 const listSessionsOfPerson = `-- name: ListSessionsOfPerson :many

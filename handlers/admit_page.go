@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"net/http"
+	"slices"
 
 	"posthorn/db"
 	"posthorn/domain/access"
@@ -58,10 +59,14 @@ func (k *Kit) findMember(c *Call) error {
 		return err
 	}
 	return k.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
-		m, err := q.FindMember(c.Ctx(), db.FindMemberParams{PersonID: c.Actor.Person.ID, TenantID: tenant})
-		if err != nil {
+		if c.tenants, err = q.TenantsOf(c.Ctx(), c.Actor.Person.ID); err != nil {
 			return err
 		}
+		at := slices.IndexFunc(c.tenants, func(t db.TenantsOfRow) bool { return t.TenantID == tenant })
+		if at < 0 {
+			return fault.ErrNotFound
+		}
+		m := c.tenants[at]
 		c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
 		c.suspended = m.TenantState != "active"
 		return q.SetLastTenant(c.Ctx(), db.SetLastTenantParams{PersonID: c.Actor.Person.ID, TenantID: &tenant})

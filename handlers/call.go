@@ -25,7 +25,8 @@ type Call struct {
 	kit       *Kit
 	ctx       context.Context
 	maxBody   int64
-	suspended bool // the tenant may only read
+	suspended bool              // the tenant may only read
+	tenants   []db.TenantsOfRow // the person's, where the call is in one of them
 }
 
 // Ctx is the request's context; it ends with the request, or when the route's time is over.

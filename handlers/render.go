@@ -11,7 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/domain/fault"
-	"posthorn/views/pages"
+	"posthorn/views/layout"
 )
 
 // Render answers with a page, or with the part of it that htmx asked for. It is rendered whole before anything is sent, so
@@ -75,13 +75,13 @@ func Next(given, fallback string) string {
 	return fallback
 }
 
-// WrongFields maps the fields that an error names to what is wrong with them. An error that is none of input is given back.
-func WrongFields(err error) (map[string]string, error) {
-	e := fault.As(err)
-	if e == nil || e.Kind == fault.Internal || e.Kind == fault.Unavailable {
-		return nil, err
-	}
+// WrongFields maps the fields that a refusal names to what is wrong with them; what concerns none of them has the empty name.
+func WrongFields(err error) map[string]string {
 	wrong := map[string]string{}
+	e := fault.As(err)
+	if e == nil {
+		return wrong
+	}
 	for _, f := range e.Fields {
 		if _, ok := wrong[f.Name]; !ok {
 			wrong[f.Name] = f.Detail
@@ -90,7 +90,15 @@ func WrongFields(err error) (map[string]string, error) {
 	if len(wrong) == 0 {
 		wrong[""] = e.Detail
 	}
-	return wrong, nil
+	return wrong
+}
+
+// NotInput is an error that whoever filled in the form can't mend; nil for a refusal that belongs beside the form.
+func NotInput(err error) error {
+	if e := fault.As(err); e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict || e.Kind == fault.Limited) {
+		return nil
+	}
+	return err
 }
 
 // pagePolicy is the content security policy of pages: everything from this server, nothing inline, no plug-ins.
@@ -130,7 +138,7 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	case e == errFresh:
 		_ = c.Redirect("/console/sign-in" + c.back())
 	default:
-		err := c.Render(status, pages.Error(pages.ErrorView{Frame: c.Shell(http.StatusText(status), ""), Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}))
+		err := c.Render(status, layout.Error(c.Shell("", ""), layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}))
 		if err != nil {
 			k.log.Error("error page not rendered", "error", err)
 			http.Error(gc.Writer, e.Detail, status)

@@ -1,24 +1,35 @@
 package handlers
 
 import (
+	"strings"
+
 	"posthorn/domain/id"
-	"posthorn/views/pages"
+	"posthorn/views/components"
+	"posthorn/views/layout"
 )
 
 // Shell is what stands around a page's content: the tenant, who is signed in, the navigation's item, and what was just
 // done, which is shown once.
-func (c *Call) Shell(title, active string) pages.Frame {
-	f := pages.Frame{Title: title, Active: active, Theme: Theme(c.Request), Flashes: c.flashes(), Role: string(c.Actor.Role)}
+func (c *Call) Shell(title, active string) layout.Shell {
+	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role}
+	if texts := c.flashes(); len(texts) > 0 {
+		s.Flash = layout.Flash{Tone: components.Good, Text: strings.Join(texts, " ")}
+	}
 	if !c.Actor.Tenant.IsZero() {
-		f.Tenant, f.TenantID = c.Actor.TenantName, id.Tenant.Format(c.Actor.Tenant)
+		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
+		for _, t := range c.tenants {
+			if t.TenantID != c.Actor.Tenant {
+				s.Tenant.Others = append(s.Tenant.Others, layout.TenantLink{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName})
+			}
+		}
 	}
 	switch a := &c.Actor; {
 	case a.Portal != nil:
-		f.Brand, f.Accent, f.ReturnURL = a.Portal.Brand, a.Portal.Accent, a.Portal.ReturnURL
+		s.Portal, s.Brand, s.Accent, s.Return = true, a.Portal.Brand, strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
 	case !a.Operator.ID.IsZero():
-		f.Person = a.Operator.Email
+		s.Person = layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 	default:
-		f.Person = a.Person.Name
+		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
 	}
-	return f
+	return s
 }

@@ -38,6 +38,10 @@ SELECT id, created_at, seen_at, address, agent FROM sessions
 WHERE person_id = @person_id AND NOT pending AND expires_at > now() AND seen_at > now() - make_interval(secs => @idle::int)
 ORDER BY seen_at DESC, id DESC LIMIT 200;
 
+-- name: KnownBrowser :one
+-- Whether a person has a session in a browser of this description, and how many in any.
+SELECT coalesce(bool_or(agent = @agent), false)::boolean AS own, count(*) AS others FROM sessions WHERE person_id = @person_id AND NOT pending;
+
 -- name: EndSessionOfPerson :execrows
 DELETE FROM sessions WHERE person_id = @person_id AND id = @id;
 
@@ -47,11 +51,6 @@ DELETE FROM sessions WHERE person_id = @person_id AND id <> @but;
 
 -- name: EndSessionsOfOperator :execrows
 DELETE FROM sessions WHERE operator_id = @operator_id AND id <> @but;
-
--- name: FindMember :one
--- What a person is in a tenant. No row: nothing, or there is no such tenant.
-SELECT m.member_id::uuid AS member_id, m.role::text AS role, m.tenant_name::text AS tenant_name, m.tenant_state::text AS tenant_state
-FROM posthorn.find_member(@person_id, @tenant_id) AS m;
 
 -- name: TenantsOf :many
 SELECT t.tenant_id::uuid AS tenant_id, t.member_id::uuid AS member_id, t.role::text AS role, t.tenant_name::text AS tenant_name,

@@ -51,7 +51,10 @@ func program(t *testing.T, environ []string, parts Parts) *Program {
 func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) {
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
-	for _, path := range []string{"/", "/sign-in", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html"} {
+	for _, path := range []string{
+		"/", "/sign-in", "/sign-in/code", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept",
+		"/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html",
+	} {
 		open[path] = true
 	}
 	for _, r := range lookRoutes() {

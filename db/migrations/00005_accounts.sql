@@ -155,17 +155,7 @@ CREATE TABLE account_limits (
 );
 CREATE INDEX ON account_limits (until);
 
--- What a person is in a tenant: nothing else of either is told.
--- +goose StatementBegin
-CREATE FUNCTION posthorn.find_member(person uuid, tenant uuid)
-RETURNS TABLE (member_id uuid, role text, tenant_name text, tenant_state text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = posthorn, pg_temp AS $$
-	SELECT m.id, m.role, t.name, t.state FROM memberships m JOIN tenants t ON t.id = m.tenant_id
-	WHERE m.person_id = person AND m.tenant_id = tenant
-$$;
--- +goose StatementEnd
-
--- The tenants of a person.
+-- The tenants of a person, and what the person is in each: nothing else of either is told.
 -- +goose StatementBegin
 CREATE FUNCTION posthorn.tenants_of(person uuid)
 RETURNS TABLE (tenant_id uuid, member_id uuid, role text, tenant_name text, tenant_state text)
@@ -209,9 +199,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = posthorn, pg_temp AS $$
 $$;
 -- +goose StatementEnd
 
-REVOKE ALL ON FUNCTION posthorn.find_member(uuid, uuid), posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
+REVOKE ALL ON FUNCTION posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
 	posthorn.open_portal(bytea), posthorn.find_portal(uuid) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION posthorn.find_member(uuid, uuid), posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
+GRANT EXECUTE ON FUNCTION posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
 	posthorn.open_portal(bytea), posthorn.find_portal(uuid) TO posthorn_account;
 GRANT EXECUTE ON FUNCTION posthorn.tenants_of(uuid) TO posthorn_console;
 
@@ -234,7 +224,6 @@ GRANT INSERT ON audit_log TO posthorn_account;
 CREATE POLICY account ON audit_log FOR INSERT TO posthorn_account WITH CHECK (true);
 
 GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup;
-ALTER FUNCTION posthorn.find_member(uuid, uuid) OWNER TO posthorn_lookup;
 ALTER FUNCTION posthorn.tenants_of(uuid) OWNER TO posthorn_lookup;
 ALTER FUNCTION posthorn.find_invitation(bytea) OWNER TO posthorn_lookup;
 ALTER FUNCTION posthorn.open_portal(bytea) OWNER TO posthorn_lookup;
@@ -248,7 +237,7 @@ DROP POLICY account ON mails;
 REVOKE ALL ON mails FROM posthorn_account;
 REVOKE ALL ON audit_log FROM posthorn_account;
 REVOKE ALL ON operators FROM posthorn_account;
-DROP FUNCTION posthorn.find_member(uuid, uuid), posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
+DROP FUNCTION posthorn.tenants_of(uuid), posthorn.find_invitation(bytea),
 	posthorn.open_portal(bytea), posthorn.find_portal(uuid);
 DROP TABLE sessions, one_time_links, account_limits, recovery_codes, portal_links, invitations, memberships, people CASCADE;
 ALTER TABLE operators

@@ -103,3 +103,18 @@ func (r Role) MaySetRole(from, to Role) bool {
 	}
 	return r.May(ManageMembers)
 }
+
+// MayGrantScope reports whether a member may make an API key with a scope: one that manages members is for those who do so
+// themselves, or a developer could rise by a key.
+func (r Role) MayGrantScope(s Scope) bool {
+	if s == MembersWrite {
+		return r.May(ManageKeys) && r.May(ManageMembers)
+	}
+	return r.May(ManageKeys) && s != TenantsWrite
+}
+
+// KeepsAnOwner reports whether a tenant with so many owners has one left after one of its members changes from a role to
+// another, empty for one who leaves.
+func KeepsAnOwner(owners int, from, to Role) bool {
+	return from != Owner || to == Owner || owners > 1
+}

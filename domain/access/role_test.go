@@ -91,3 +91,53 @@ func TestRolesAreReadByTheirNames(t *testing.T) {
 		}
 	}
 }
+
+func TestAPortalLinkOpensNoMembersAndSecretsOnlyWhereItSaysSo(t *testing.T) {
+	t.Parallel()
+	closed := []Action{ManageMembers, DeleteTenant, TransferOwnership, Expunge}
+	secret := []Action{RotateSecrets, ManageKeys}
+	for _, r := range append(Roles(), "") {
+		for a := range grants {
+			for _, allow := range []bool{false, true} {
+				want := r.May(a) && !slices.Contains(closed, a) && (allow || !slices.Contains(secret, a))
+				if got := r.MayByPortal(a, allow); got != want {
+					t.Errorf("%q, %s, secrets %t: %t", r, a, allow, got)
+				}
+			}
+		}
+	}
+}
+
+func TestNobodyRisesByAKey(t *testing.T) {
+	t.Parallel()
+	for _, r := range append(Roles(), "") {
+		for _, s := range PlatformScopes() {
+			want := slices.Contains([]Role{Owner, Admin}, r) || r == Developer && s != MembersWrite
+			if got := r.MayGrantScope(s); got != (want && s != TenantsWrite) {
+				t.Errorf("%q grants %s: %t", r, s, got)
+			}
+		}
+	}
+}
+
+func TestATenantKeepsAnOwner(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		owners   int
+		from, to Role
+		ok       bool
+	}{
+		{1, Owner, Admin, false},
+		{1, Owner, "", false},
+		{1, Owner, Owner, true},
+		{2, Owner, "", true},
+		{2, Owner, Viewer, true},
+		{1, Admin, "", true},
+		{1, Viewer, Owner, true},
+		{0, Owner, "", false},
+	} {
+		if got := KeepsAnOwner(c.owners, c.from, c.to); got != c.ok {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}

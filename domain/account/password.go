@@ -97,8 +97,16 @@ var leet = strings.NewReplacer("0", "o", "1", "i", "!", "i", "3", "e", "4", "a",
 // unleet undoes the usual replacements of letters. l and i become one, since 1 stands for both.
 func unleet(s string) string { return leet.Replace(s) }
 
-// monotonous reports whether a text is one short thing again and again, or a run up or down the alphabet or the digits.
+// monotonous reports whether a text is one short thing again and again, has two different bytes at most, or runs up or down
+// the alphabet or the digits.
 func monotonous(s string) bool {
+	different := map[byte]bool{}
+	for i := range len(s) {
+		different[s[i]] = true
+	}
+	if len(s) >= MinPassword && len(different) <= 2 {
+		return true
+	}
 	for unit := 1; unit <= 3 && unit*2 <= len(s); unit++ {
 		if strings.Repeat(s[:unit], len(s)/unit+1)[:len(s)] == s {
 			return true

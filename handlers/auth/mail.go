@@ -2,7 +2,6 @@ package auth
 
 import (
 	"encoding/hex"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -12,24 +11,28 @@ import (
 	"posthorn/handlers"
 )
 
-// mailTo is a mail with a link that is good once.
-type mailTo struct {
-	to, name   string
-	kind       mail.Kind
-	path       string
-	life       time.Duration
-	tenant     *id.UUID
-	tenantName string
-	by         string // who invites
+// link is the address that a mail leads to.
+func (a *auth) link(path, token string) string { return a.BaseURL + path + "?token=" + url.QueryEscape(token) }
+
+func (a *auth) until(life time.Duration) time.Time { return a.Now().Add(life).UTC().Truncate(time.Second) }
+
+// mail queues a mail whose link carries a token. Its key is made of the token's hash: a link is mailed once.
+func (a *auth) mail(c *handlers.Call, q *db.Queries, kind mail.Kind, to, token string, data any) error {
+	_, err := q.QueueMail(c.Ctx(), db.Mail{Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data})
+	return err
 }
 
-// mail queues a mail whose link carries a token. The key is of the token's hash: a link is mailed once.
-func (a *auth) mail(c *handlers.Call, q *db.Queries, token string, m mailTo) error {
+func mailKey(kind mail.Kind, token string) string {
+	return string(kind) + ":" + hex.EncodeToString(db.HashToken(token)[:16])
+}
+
+// alert tells a person what happened to their account; an empty sentence is a new sign-in.
+func (a *auth) alert(c *handlers.Call, q *db.Queries, p db.Person, what string) error {
 	_, err := q.QueueMail(c.Ctx(), db.Mail{
-		Tenant: m.tenant, Key: fmt.Sprintf("%s:%s", m.kind, hex.EncodeToString(db.HashToken(token)[:16])), To: m.to, Kind: m.kind, Keys: a.Keys,
-		Data: map[string]any{
-			"name": m.name, "link": a.BaseURL + m.path + "?token=" + url.QueryEscape(token), "expires": a.Now().Add(m.life).UTC(),
-			"tenant": m.tenantName, "by": m.by,
+		Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert, Keys: a.Keys,
+		Data: mail.SignInAlertData{
+			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Browser: Browser(c.Request.UserAgent()),
+			Link: a.BaseURL + "/account#sessions",
 		},
 	})
 	return err

@@ -17,8 +17,8 @@ type Deps struct {
 	Keys    *seal.Ring // seals links in mails and seeds of second factors
 	BaseURL string     // the public URL, without a slash at its end
 	Signup  bool       // anybody may create a tenant
-	// MailIsLogged says that mails go to the server's log: who tries Posthorn out is told to look there.
-	MailIsLogged bool
+	// MailIsShown says that mails are not sent but shown at /dev/mail: who tries Posthorn out is told to look there.
+	MailIsShown bool
 	Log          *slog.Logger
 	Now          func() time.Time
 }
@@ -37,14 +37,39 @@ func Routes(d Deps) []handlers.Route {
 		open("GET", "/", a.start),
 		open("GET", "/sign-in", a.showSignIn),
 		open("POST", "/sign-in", a.signIn),
+		open("GET", "/sign-in/code", a.showCode),
+		open("POST", "/sign-in/code", a.signInCode),
 		open("POST", "/sign-out", a.signOut),
 		open("GET", "/sign-up", a.showSignUp),
 		open("POST", "/sign-up", a.signUp),
 		open("GET", "/sign-up/sent", a.showSent),
 		open("GET", "/verify-email", a.showVerify),
 		open("POST", "/verify-email", a.verify),
+		open("GET", "/reset", a.showReset),
+		open("POST", "/reset", a.reset),
+		open("GET", "/reset/sent", a.showSent),
+		open("GET", "/reset/new", a.showNewPassword),
+		open("POST", "/reset/new", a.setNewPassword),
+		open("GET", "/change-email", a.showChangeEmail),
+		open("POST", "/change-email", a.confirmEmail),
+		open("GET", "/invitations/accept", a.showInvitation),
+		open("POST", "/invitations/accept", a.acceptInvitation),
 
 		own("GET", "/tenants", a.listTenants),
+		own("GET", "/account", a.showAccount),
+		own("POST", "/account/name", a.rename),
+		own("GET", "/account/confirm", a.showConfirm),
+		own("POST", "/account/confirm", a.confirm),
+		own("POST", "/account/sessions/:session_id/end", a.endSession),
+		own("POST", "/account/sessions/end-others", a.endOtherSessions),
+		fresh("POST", "/account/email", a.changeEmail),
+		fresh("POST", "/account/password", a.setPassword),
+		fresh("POST", "/account/totp/start", a.startTOTP),
+		fresh("GET", "/account/totp", a.showTOTP),
+		fresh("POST", "/account/totp", a.confirmTOTP),
+		fresh("POST", "/account/totp/off", a.stopTOTP),
+		fresh("POST", "/account/recovery-codes", a.renewRecoveryCodes),
+		fresh("POST", "/account/delete", a.deleteAccount),
 	}
 }
 
@@ -55,23 +80,14 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
 }
 
-// start leads to the tenant that the person looked at last, or to where one signs in.
-func (a *auth) start(c *handlers.Call) error {
-	session, person, err := c.SignedIn()
-	if err != nil {
-		return err
-	}
-	if session == nil || session.Pending {
-		return c.Redirect("/sign-in")
-	}
-	to, err := a.home(c, person.ID)
-	if err != nil {
-		return err
-	}
-	return c.Redirect(to)
-}
-
 // own is a page of the account of whoever is signed in.
 func own(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h}
+}
+
+// fresh is what changes how the account is opened: for who has just signed in.
+func fresh(method, path string, h handlers.Handler) handlers.Route {
+	r := own(method, path, h)
+	r.Access.Fresh = true
+	return r
 }

@@ -1,15 +1,30 @@
 package auth
 
 import (
-	"net/http"
-
 	"posthorn/db"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/views/components"
 	"posthorn/views/pages"
 )
+
+// start leads to the tenant that the person looked at last, or to where one signs in.
+func (a *auth) start(c *handlers.Call) error {
+	session, person, err := c.SignedIn()
+	if err != nil {
+		return err
+	}
+	if session == nil || session.Pending {
+		return c.Redirect("/sign-in")
+	}
+	to, err := a.home(c, person.ID)
+	if err != nil {
+		return err
+	}
+	return c.Redirect(to)
+}
 
 // home is the page of the tenant that a person looked at last, or of their first; without any, the list of none.
 func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
@@ -25,12 +40,25 @@ func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
 		path = "/tenants"
 		for i, t := range tenants {
 			if i == 0 || p.LastTenant != nil && t.TenantID == *p.LastTenant {
-				path = "/t/" + id.Tenant.Format(t.TenantID) + "/"
+				path = "/t/" + id.Tenant.Format(t.TenantID)
 			}
 		}
 		return nil
 	})
 	return path, err
+}
+
+func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
+	f := pages.Form{
+		Shell: c.Shell("Sign in", ""), Title: "Sign in", Action: "/sign-in", Hidden: map[string]string{"next": next}, Submit: "Sign in",
+		Fields: []components.FieldProps{emailField(email), passwordField()},
+		Links:  []pages.Link{{Label: "I forgot the password", Href: "/reset"}},
+	}
+	f.Fields[0].Focus = email == ""
+	if a.Signup {
+		f.Links = append(f.Links, pages.Link{Label: "Create a tenant", Href: "/sign-up"})
+	}
+	return f
 }
 
 func (a *auth) showSignIn(c *handlers.Call) error {
@@ -42,7 +70,7 @@ func (a *auth) showSignIn(c *handlers.Call) error {
 	if session != nil && !session.Pending {
 		return c.Redirect(handlers.Next(next, "/"))
 	}
-	return c.Render(http.StatusOK, pages.SignIn(pages.SignInView{Shell: c.Shell("Sign in", ""), Next: next, Signup: a.Signup}))
+	return show(c, a.signInForm(c, "", next))
 }
 
 // errWrong is the one answer for an address without an account and for a wrong password.
@@ -55,13 +83,20 @@ func (a *auth) signIn(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	typed, password, next := form.Get("email"), form.Get("password"), handlers.Next(form.Get("next"), "")
-	token, pending, err := a.checkPassword(c, typed, password)
+	typed, next := form.Get("email"), handlers.Next(form.Get("next"), "")
+	person, err := a.checkPassword(c, typed, form.Get("password"))
 	if e := fault.As(err); e != nil && (e == errWrong || e.Kind == fault.Limited) {
-		return c.Render(handlers.Status(err), pages.SignIn(pages.SignInView{
-			Shell: c.Shell("Sign in", ""), Email: typed, Next: next, Signup: a.Signup, Wrong: e.Detail,
-		}))
+		return refuseAs(c, a.signInForm(c, typed, next), e)
 	}
+	if err != nil {
+		return err
+	}
+	var token string
+	pending := person.TotpAt != nil
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		token, err = a.startSession(c, q, person, pending)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -74,10 +109,10 @@ func (a *auth) signIn(c *handlers.Call) error {
 	return c.Redirect(handlers.Next(next, "/"))
 }
 
-// checkPassword begins a session where the password is right; pending where a code of the second factor is to come.
-func (a *auth) checkPassword(c *handlers.Call, typed, password string) (token string, pending bool, err error) {
+// checkPassword finds the person whose address and password these are; errWrong where there is none.
+func (a *auth) checkPassword(c *handlers.Call, typed, password string) (db.Person, error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return "", false, err
+		return db.Person{}, err
 	}
 	email, err := account.Email(typed)
 	if err != nil {
@@ -85,21 +120,16 @@ func (a *auth) checkPassword(c *handlers.Call, typed, password string) (token st
 	}
 	person, err := a.findForSignIn(c, email)
 	if err != nil {
-		return "", false, err
+		return person, err
 	}
 	right, err := a.passwords.Verify(c.Ctx(), person.Password, password)
 	if err != nil {
-		return "", false, err
+		return person, err
 	}
 	if !right || person.DisabledAt != nil {
-		return "", false, a.refuseSignIn(c, person.ID)
+		return person, a.refuseSignIn(c, person.ID)
 	}
-	pending = person.TotpAt != nil
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		token, err = a.startSession(c, q, person, pending)
-		return err
-	})
-	return token, pending, err
+	return person, nil
 }
 
 // findForSignIn counts the try, then finds the person; the zero Person where there is none.
@@ -149,7 +179,7 @@ func (a *auth) startSession(c *handlers.Call, q *db.Queries, person db.Person, p
 	life := account.Person.Life()
 	if pending {
 		life = account.SecondFactor
-	} else if err := q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
+	} else if err := a.noteSignIn(c, q, person); err != nil {
 		return "", err
 	}
 	return q.StartSession(c.Ctx(), db.NewSession{
@@ -157,8 +187,32 @@ func (a *auth) startSession(c *handlers.Call, q *db.Queries, person db.Person, p
 	})
 }
 
+// noteSignIn writes a sign-in to the audit log, and tells the person of one from a browser that they have no session in.
+func (a *auth) noteSignIn(c *handlers.Call, q *db.Queries, person db.Person) error {
+	if err := q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
+		return err
+	}
+	known, err := q.KnownBrowser(c.Ctx(), db.KnownBrowserParams{PersonID: &person.ID, Agent: db.Agent(c.Request.UserAgent())})
+	if err != nil || known.Own || known.Others == 0 {
+		return err
+	}
+	return a.alert(c, q, person, "")
+}
+
 // signOut ends every session that this browser has: the person's, and that of a portal link.
 func (a *auth) signOut(c *handlers.Call) error {
+	session, person, err := c.SignedIn()
+	if err != nil {
+		return err
+	}
+	if session != nil && !session.Pending {
+		err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+			return q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_out", nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for _, kind := range []account.Kind{account.Person, account.Portal} {
 		if err := c.EndSession(kind); err != nil {
 			return err

@@ -2,23 +2,15 @@ package auth
 
 import (
 	"encoding/json"
-	"net/http"
-	"net/url"
 
 	"posthorn/db"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
+	"posthorn/views/components"
 	"posthorn/views/pages"
 )
-
-func nextQuery(next string) string {
-	if next == "" {
-		return ""
-	}
-	return "?next=" + url.QueryEscape(next)
-}
 
 // signUpData is what a sign-up link remembers until its address is proven.
 type signUpData struct {
@@ -28,15 +20,31 @@ type signUpData struct {
 
 var errNoSignup = fault.New(fault.Forbidden, "sign_up_closed", "New tenants are not open to everybody on this server. Ask the people who run it for an invitation.")
 
+func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Form {
+	e := emailField(email)
+	e.Hint = "A link goes to this address. Whoever opens it sets the password."
+	return pages.Form{
+		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant", Text: "A tenant is your organisation: its endpoints, its events, its members.",
+		Action: "/sign-up", Submit: "Send me a link",
+		Fields: []components.FieldProps{
+			{Name: "tenant", Label: "Name of your organisation", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
+			{Name: "name", Label: "Your name", Complete: "name", Value: name, Required: true, MaxLength: account.MaxName},
+			e,
+		},
+		Links: []pages.Link{{Label: "Sign in instead", Href: "/sign-in"}},
+	}
+}
+
 func (a *auth) showSignUp(c *handlers.Call) error {
 	if !a.Signup {
 		return errNoSignup
 	}
-	return c.Render(http.StatusOK, pages.SignUp(pages.SignUpView{Shell: c.Shell("Create a tenant", "")}))
+	return show(c, a.signUpForm(c, "", "", ""))
 }
 
 // signUp sends a link to the address, and makes nothing yet: who reads the mail sets the password, so that nobody can take
-// an account for somebody else's address. An address that has an account gets a mail that says so, and the page the same.
+// an account for somebody else's address. An address that has an account gets a link to set a new password instead, and the
+// page says the same.
 func (a *auth) signUp(c *handlers.Call) error {
 	if !a.Signup {
 		return errNoSignup
@@ -45,37 +53,20 @@ func (a *auth) signUp(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	view := pages.SignUpView{Shell: c.Shell("Create a tenant", ""), Email: form.Get("email"), Name: form.Get("name"), Tenant: form.Get("tenant")}
-	email, wrongEmail := account.Email(view.Email)
-	name, wrongName := account.Name("name", view.Name)
-	tenant, wrongTenant := account.Name("tenant", view.Tenant)
-	for _, err := range []error{wrongTenant, wrongName, wrongEmail} {
-		if err != nil {
-			view.Wrong = merge(view.Wrong, err)
-		}
-	}
-	if len(view.Wrong) > 0 {
-		return c.Render(http.StatusBadRequest, pages.SignUp(view))
+	view := a.signUpForm(c, form.Get("tenant"), form.Get("name"), form.Get("email"))
+	tenant, wrongTenant := account.Name("tenant", form.Get("tenant"))
+	name, wrongName := account.Name("name", form.Get("name"))
+	email, wrongEmail := account.Email(form.Get("email"))
+	if err := join(wrongTenant, wrongName, wrongEmail); err != nil {
+		return refuse(c, view, err)
 	}
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return err
+		return refuseAs(c, view, fault.As(err))
 	}
 	if err := a.mailSignUp(c, email, signUpData{Name: name, Tenant: tenant}); err != nil {
 		return err
 	}
 	return c.Redirect("/sign-up/sent")
-}
-
-func merge(wrong map[string]string, err error) map[string]string {
-	if wrong == nil {
-		wrong = map[string]string{}
-	}
-	if e := fault.As(err); e != nil {
-		for _, f := range e.Fields {
-			wrong[f.Name] = f.Detail
-		}
-	}
-	return wrong
 }
 
 func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error {
@@ -85,29 +76,45 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 			return err
 		}
 		person, err := q.FindPerson(c.Ctx(), email)
-		exists := err == nil
-		if err != nil && !db.IsMissing(err) {
+		switch {
+		case err == nil:
+			return a.mailReset(c, q, person, wait > 0)
+		case !db.IsMissing(err):
 			return err
 		}
-		l := db.NewLink{Purpose: db.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife}
-		m := mailTo{to: email, name: data.Name, kind: mail.VerifyAddress, path: "/verify-email", life: account.SignUpLife}
-		if exists {
-			l = db.NewLink{Purpose: db.LinkReset, Person: &person.ID, Email: email, Life: account.ResetLife}
-			m.name, m.kind, m.path, m.life = person.Name, mail.ResetPassword, "/reset/new", account.ResetLife
-		}
-		token, err := q.MakeLink(c.Ctx(), l)
+		token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife})
 		if err != nil || wait > 0 {
 			return err // too many mails already: the answer is the same, and nothing is sent
 		}
-		return a.mail(c, q, token, m)
+		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
+			Name: data.Name, Link: a.link("/verify-email", token), Expires: a.until(account.SignUpLife),
+		})
 	})
 }
 
+// showSent says that a mail is on its way, whether one is or not.
 func (a *auth) showSent(c *handlers.Call) error {
-	return c.Render(http.StatusOK, pages.Sent(pages.SentView{Shell: c.Shell("Look into your mail", ""), MailIsLogged: a.MailIsLogged}))
+	v := pages.Form{
+		Shell: c.Shell("Look into your mail", ""), Title: "Look into your mail",
+		Text:  "If the address is right, a mail with a link is on its way. The link is good once.",
+		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
+	}
+	if a.MailIsShown {
+		v.Note = "This server sends no mail: it shows what it would have sent."
+		v.Links = append([]pages.Link{{Label: "Open the mails", Href: "/dev/mail"}}, v.Links...)
+	}
+	return show(c, v)
 }
 
 var errLink = fault.New(fault.Gone, "link_used", "This link was used already, has expired, or was cut off when copied. Ask for a new one.")
+
+// passwordForm is the form behind a link in a mail.
+func passwordForm(c *handlers.Call, action, token, title, text string) pages.Form {
+	return pages.Form{
+		Shell: c.Shell(title, ""), Title: title, Text: text, Action: action, Hidden: map[string]string{"token": token},
+		Submit: "Set the password", Fields: []components.FieldProps{newPasswordField()},
+	}
+}
 
 // showVerify asks for a password. Opening the link uses nothing up: mail programs open links before people do.
 func (a *auth) showVerify(c *handlers.Call) error {
@@ -115,20 +122,27 @@ func (a *auth) showVerify(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, pages.SetPassword(pages.SetPasswordView{
-		Shell: c.Shell("Set a password", ""), Action: "/verify-email", Token: c.Query("token"), Email: link.Email, Tenant: data.Tenant,
-	}))
+	return show(c, verifyForm(c, c.Query("token"), link, data))
 }
 
-func (a *auth) peekSignUp(c *handlers.Call, token string) (link db.OneTimeLink, data signUpData, err error) {
+func verifyForm(c *handlers.Call, token string, link db.OneTimeLink, data signUpData) pages.Form {
+	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+link.Email+".")
+}
+
+// peek finds what a link is for without using it up.
+func (a *auth) peek(c *handlers.Call, purpose, token string) (link db.OneTimeLink, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err = q.PeekLink(c.Ctx(), db.PeekLinkParams{Hash: db.HashToken(token), Purpose: db.LinkSignUp})
+		link, err = q.PeekLink(c.Ctx(), db.PeekLinkParams{Hash: db.HashToken(token), Purpose: purpose})
 		return err
 	})
 	if db.IsMissing(err) {
 		err = errLink
 	}
-	if err == nil {
+	return link, err
+}
+
+func (a *auth) peekSignUp(c *handlers.Call, token string) (link db.OneTimeLink, data signUpData, err error) {
+	if link, err = a.peek(c, db.LinkSignUp, token); err == nil {
 		err = json.Unmarshal(link.Data, &data)
 	}
 	return link, data, err
@@ -145,9 +159,7 @@ func (a *auth) verify(c *handlers.Call) error {
 		return err
 	}
 	if err := account.CheckPassword("password", form.Get("password"), link.Email, data.Name, data.Tenant); err != nil {
-		return c.Render(http.StatusBadRequest, pages.SetPassword(pages.SetPasswordView{
-			Shell: c.Shell("Set a password", ""), Action: "/verify-email", Token: form.Get("token"), Email: link.Email, Tenant: data.Tenant, Wrong: merge(nil, err),
-		}))
+		return refuse(c, verifyForm(c, form.Get("token"), link, data), err)
 	}
 	hash, err := a.passwords.Hash(c.Ctx(), form.Get("password"))
 	if err != nil {

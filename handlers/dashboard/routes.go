@@ -9,7 +9,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
-	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -35,18 +34,35 @@ const Root = "/t/:" + handlers.TenantParam
 func Routes(d Deps) []handlers.Route {
 	a := &dashboard{d}
 	return []handlers.Route{
-		page("GET", "", access.Read, a.addSlash),
+		page("GET", "", access.Read, a.home),
 		page("GET", "/", access.Read, a.home),
+
+		page("GET", "/members", access.Read, a.listMembers),
+		page("POST", "/members/invite", access.ManageMembers, a.invite),
+		page("POST", "/members/:member_id/role", access.ManageMembers, a.changeRole),
+		page("POST", "/members/:member_id/remove", access.ManageMembers, a.removeMember),
+		page("POST", "/invitations/:invitation_id/revoke", access.ManageMembers, a.revokeInvitation),
+		page("POST", "/leave", access.Read, a.leave),
+
+		page("GET", "/settings", access.ChangeSettings, a.showSettings),
+		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
+		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
 	}
 }
 
+// maxForm bounds the body of a form.
+const maxForm = 64 << 10
+
 // page is a route for the members who may do an action.
 func page(method, path string, action access.Action, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action}, Handler: h}
+	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action}, MaxBody: maxForm, Handler: h}
 }
 
-func (a *dashboard) addSlash(c *handlers.Call) error {
-	return c.Redirect("/t/" + id.Tenant.Format(c.Actor.Tenant) + "/")
+// fresh is a page's action for who has just signed in.
+func fresh(method, path string, action access.Action, h handlers.Handler) handlers.Route {
+	r := page(method, path, action, h)
+	r.Access.Fresh = true
+	return r
 }
 
 func (a *dashboard) home(c *handlers.Call) error {

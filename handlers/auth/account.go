@@ -1,0 +1,301 @@
+package auth
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// listTenants is where people switch between their tenants.
+func (a *auth) listTenants(c *handlers.Call) error {
+	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.Signup}
+	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		tenants, err := q.TenantsOf(c.Ctx(), c.Actor.Person.ID)
+		for _, t := range tenants {
+			v.Tenants = append(v.Tenants, pages.TenantLine{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName, Role: t.Role, Suspended: t.TenantState != "active"})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Tenants(v))
+}
+
+// view is the account's page.
+func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
+	p := c.Actor.Person
+	v = pages.AccountView{
+		Name:  components.FieldProps{Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true, MaxLength: account.MaxName},
+		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
+	}
+	v.Email.Complete = "email"
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
+		if err != nil {
+			return err
+		}
+		v.RecoveryCodes = int(left)
+		rows, err := q.ListSessionsOfPerson(c.Ctx(), db.ListSessionsOfPersonParams{PersonID: &p.ID, Idle: int32(account.Person.Idle().Seconds())})
+		for _, s := range rows {
+			v.Sessions = append(v.Sessions, pages.SessionLine{
+				ID: id.Session.Format(s.ID), Browser: Browser(s.Agent), Address: s.Address, Created: s.CreatedAt, Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
+			})
+		}
+		return err
+	})
+	v.Shell = c.Shell("Account", "")
+	return v, err
+}
+
+func (a *auth) showAccount(c *handlers.Call) error {
+	v, err := a.view(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Account(v))
+}
+
+// refuseAccount shows the account's page again, with what is wrong beside the field.
+func (a *auth) refuseAccount(c *handlers.Call, err error, typed string, of func(*pages.AccountView) *components.FieldProps) error {
+	if err := handlers.NotInput(err); err != nil {
+		return err
+	}
+	v, failed := a.view(c)
+	if failed != nil {
+		return failed
+	}
+	f := of(&v)
+	f.Value, f.Error = typed, fault.As(err).Detail
+	return c.Render(handlers.Status(err), pages.Account(v))
+}
+
+func (a *auth) rename(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	name, err := account.Name("name", form.Get("name"))
+	if err != nil {
+		return a.refuseAccount(c, err, form.Get("name"), func(v *pages.AccountView) *components.FieldProps { return &v.Name })
+	}
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		return q.SetPersonName(c.Ctx(), db.SetPersonNameParams{ID: c.Actor.Person.ID, Name: name})
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Your name is saved.")
+	return c.Redirect("/account")
+}
+
+// changeEmail sends a link to the new address. An address that belongs to another account gets none, and the page says the
+// same.
+func (a *auth) changeEmail(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	email, err := account.Email(form.Get("email"))
+	if err != nil {
+		return a.refuseAccount(c, err, form.Get("email"), func(v *pages.AccountView) *components.FieldProps { return &v.Email })
+	}
+	p := c.Actor.Person
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		wait, err := q.Try(c.Ctx(), account.Mails, "mail", email)
+		if err != nil {
+			return err
+		}
+		if err := q.DeleteLinksOfPerson(c.Ctx(), db.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: db.LinkEmail}); err != nil {
+			return err
+		}
+		_, err = q.FindPerson(c.Ctx(), email)
+		if err == nil || !db.IsMissing(err) {
+			return err
+		}
+		token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkEmail, Person: &p.ID, Email: email, Life: account.EmailLife})
+		if err != nil || wait > 0 {
+			return err
+		}
+		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
+			Name: p.Name, Link: a.link("/change-email", token), Expires: a.until(account.EmailLife),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("A link is on its way to " + email + ". The address changes when it is used.")
+	return c.Redirect("/account")
+}
+
+func (a *auth) showChangeEmail(c *handlers.Call) error {
+	link, err := a.peek(c, db.LinkEmail, c.Query("token"))
+	if err != nil {
+		return err
+	}
+	return show(c, pages.Form{
+		Shell: c.Shell("New address", ""), Title: "Use this address?", Text: "You will sign in with " + link.Email + " from now on.",
+		Action: "/change-email", Hidden: map[string]string{"token": c.Query("token")}, Submit: "Use this address",
+	})
+}
+
+func (a *auth) confirmEmail(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkEmail})
+		if err != nil {
+			return err
+		}
+		p, err := q.LockPerson(c.Ctx(), *link.PersonID)
+		if err != nil {
+			return err
+		}
+		if err := q.SetPersonEmail(c.Ctx(), db.SetPersonEmailParams{ID: p.ID, Email: link.Email}); err != nil {
+			return err
+		}
+		if err := q.DeleteLinksOfPerson(c.Ctx(), db.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: db.LinkReset}); err != nil {
+			return err
+		}
+		if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "email.changed", nil); err != nil {
+			return err
+		}
+		return a.alert(c, q, p, "The e-mail address of your account was changed; this one does not open it any more.")
+	})
+	if db.IsMissing(err) || fault.Is(err, "already_exists") {
+		err = errLink
+	}
+	if err != nil {
+		return err
+	}
+	return c.Redirect("/account")
+}
+
+func (a *auth) setPassword(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	p := c.Actor.Person
+	if err := account.CheckPassword("password", form.Get("password"), p.Email, p.Name); err != nil {
+		return a.refuseAccount(c, err, "", func(v *pages.AccountView) *components.FieldProps { return &v.Password })
+	}
+	hash, err := a.passwords.Hash(c.Ctx(), form.Get("password"))
+	if err != nil {
+		return err
+	}
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Queries) error {
+		return a.changePassword(c, q, p.ID, hash, c.Actor.Session.ID)
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("The password is changed. All other sessions have ended.")
+	if err := c.RenewSession(account.Person, token); err != nil {
+		return err
+	}
+	return c.Redirect("/account")
+}
+
+func (a *auth) endSession(c *handlers.Call) error {
+	u, err := c.ID(id.Session, "session_id")
+	if err != nil {
+		return err
+	}
+	return a.endSessions(c, func(q *db.Queries) (int64, error) {
+		return q.EndSessionOfPerson(c.Ctx(), db.EndSessionOfPersonParams{PersonID: &c.Actor.Person.ID, ID: u})
+	})
+}
+
+func (a *auth) endOtherSessions(c *handlers.Call) error {
+	return a.endSessions(c, func(q *db.Queries) (int64, error) {
+		n, err := q.EndSessionsOfPerson(c.Ctx(), db.EndSessionsOfPersonParams{PersonID: &c.Actor.Person.ID, But: c.Actor.Session.ID})
+		return max(n, 1), err
+	})
+}
+
+func (a *auth) endSessions(c *handlers.Call, end func(*db.Queries) (int64, error)) error {
+	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		n, err := end(q)
+		if err == nil && n == 0 {
+			err = fault.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return q.AuditPerson(c.Ctx(), c.Actor.Person.ID, c.Actor.Address, "sessions.ended", nil)
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Ended.")
+	return c.Redirect("/account#sessions")
+}
+
+func (a *auth) deleteAccount(c *handlers.Call) error {
+	if err := a.DB.DeleteAccount(c.Ctx(), c.Actor.Person.ID, c.Actor.Address); err != nil {
+		return err
+	}
+	if err := c.EndSession(account.Person); err != nil {
+		return err
+	}
+	return c.Redirect("/sign-in")
+}
+
+func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
+	v := pages.Form{
+		Shell: c.Shell("Confirm that it is you", ""), Title: "Confirm that it is you", Text: "What you are about to do changes how your account is opened. Sign in again as " + c.Actor.Person.Email + ".",
+		Action: "/account/confirm", Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email}, Submit: "Go on",
+		Fields: []components.FieldProps{passwordField()}, Links: []pages.Link{{Label: "Not now", Href: "/account"}},
+	}
+	v.Fields[0].Focus = true
+	if c.Actor.Person.TOTP {
+		code := codeField()
+		code.Focus = false
+		v.Fields = append(v.Fields, code)
+	}
+	return v
+}
+
+func (a *auth) showConfirm(c *handlers.Call) error {
+	return show(c, a.confirmForm(c, handlers.Next(c.Query("next"), "/account")))
+}
+
+// confirm proves anew who this is; the session gets another token.
+func (a *auth) confirm(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	p, next := c.Actor.Person, handlers.Next(form.Get("next"), "/account")
+	_, err = a.checkPassword(c, p.Email, form.Get("password"))
+	if err == errWrong {
+		err = fault.InvalidField("password", errWrong.Code, "The password is wrong.")
+	}
+	if err == nil && p.TOTP {
+		err = a.takeCode(c, p.ID, form.Get("code"))
+	}
+	if e := fault.As(err); e != nil && e.Kind == fault.Limited {
+		return refuseAs(c, a.confirmForm(c, next), e)
+	}
+	if err != nil {
+		return refuse(c, a.confirmForm(c, next), err)
+	}
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Queries) error { return q.Succeeded(c.Ctx(), "password", p.Email) })
+	if err != nil {
+		return err
+	}
+	if err := c.RenewSession(account.Person, token); err != nil {
+		return err
+	}
+	return c.Redirect(next)
+}

@@ -1,0 +1,77 @@
+package auth
+
+import (
+	"net/http"
+	"net/url"
+
+	"posthorn/domain/fault"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// The fields that forms share, with what browsers' password keepers need to know of them.
+func emailField(value string) components.FieldProps {
+	return components.FieldProps{Name: "email", Label: "E-mail address", Type: "email", Complete: "username", Value: value, Required: true}
+}
+
+func passwordField() components.FieldProps {
+	return components.FieldProps{Name: "password", Label: "Password", Type: "password", Complete: "current-password", Required: true}
+}
+
+func newPasswordField() components.FieldProps {
+	return components.FieldProps{
+		Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true,
+		Hint: "At least 8 characters. Three or four words that do not belong together are good.",
+	}
+}
+
+func codeField() components.FieldProps {
+	return components.FieldProps{
+		Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Mono: true, Width: "medium", Focus: true,
+		Attrs: map[string]any{"inputmode": "text"},
+	}
+}
+
+// show renders a form.
+func show(c *handlers.Call, v pages.Form) error { return c.Render(http.StatusOK, pages.FormPage(v)) }
+
+// refuse renders a form again, with what was wrong with it. What is not the input's fault is passed on.
+func refuse(c *handlers.Call, v pages.Form, err error) error {
+	wrong, err := handlers.WrongFields(err), handlers.NotInput(err)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusBadRequest, pages.FormPage(v.WithErrors(wrong)))
+}
+
+// refuseAs is refuse with the error's own status.
+func refuseAs(c *handlers.Call, v pages.Form, e *fault.Error) error {
+	if e.RetryAfter > 0 {
+		c.Writer.Header().Set("Retry-After", "60")
+	}
+	return c.Render(handlers.Status(e), pages.FormPage(v.WithErrors(map[string]string{"": e.Detail})))
+}
+
+func nextQuery(next string) string {
+	if next == "" {
+		return ""
+	}
+	return "?next=" + url.QueryEscape(next)
+}
+
+// join makes one error of several wrong fields.
+func join(errs ...error) error {
+	var fields []fault.Field
+	for _, err := range errs {
+		if e := fault.As(err); e != nil {
+			fields = append(fields, e.Fields...)
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fault.InvalidFields(fields)
+}

@@ -1,0 +1,193 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// maxMembers bounds how many members and invitations one page lists; the API pages through more.
+const maxMembers = 500
+
+// members is the members' page as it stands.
+func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
+	var members []db.ListMembersRow
+	var invitations []db.ListInvitationsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if members, err = q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers}); err != nil {
+			return err
+		}
+		invitations, err = q.ListInvitations(c.Ctx(), db.ListInvitationsParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	manage := c.Actor.May(access.ManageMembers)
+	v = pages.MembersView{Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave")}
+	for _, m := range members {
+		line := pages.MemberLine{
+			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp, Disabled: m.Disabled, Own: m.ID == c.Actor.Member,
+		}
+		line.MayChange = manage && c.Actor.Role.MaySetRole(access.Role(m.Role), access.Viewer)
+		v.Members = append(v.Members, line)
+	}
+	for _, i := range invitations {
+		v.Invitations = append(v.Invitations, pages.InvitationLine{ID: id.Invitation.Format(i.ID), Email: i.Email, Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired})
+	}
+	v.Roles = rolesFor(c.Actor.Role)
+	v.Email = components.FieldProps{Name: "email", Label: "E-mail address", Type: "email", Complete: "off", Required: true}
+	v.Role = components.FieldProps{Name: "role", Label: "Role", Value: string(access.Developer)}
+	v.Shell = c.Shell("Members", "members")
+	return v, nil
+}
+
+// rolesFor are the roles that a role may give.
+func rolesFor(r access.Role) []components.Option {
+	what := map[access.Role]string{
+		access.Owner: "Owner: everything, and the tenant itself", access.Admin: "Admin: members and settings too",
+		access.Developer: "Developer: endpoints, deliveries, keys", access.Viewer: "Viewer: looks, and changes nothing",
+	}
+	var options []components.Option
+	for _, one := range access.Roles() {
+		if r.MaySetRole("", one) {
+			options = append(options, components.Option{Value: string(one), Label: what[one]})
+		}
+	}
+	return options
+}
+
+// path is the path of a page of the tenant at hand.
+func path(c *handlers.Call, rest string) string {
+	return "/t/" + id.Tenant.Format(c.Actor.Tenant) + rest
+}
+
+func (a *dashboard) listMembers(c *handlers.Call) error {
+	v, err := a.members(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Members(v))
+}
+
+// refuseMembers shows the page as it stands now, with what was refused.
+func (a *dashboard) refuseMembers(c *handlers.Call, err error, email, role string) error {
+	if not := handlers.NotInput(err); not != nil && !fault.Is(err, "role_beyond_own") {
+		return err
+	}
+	v, failed := a.members(c)
+	if failed != nil {
+		return failed
+	}
+	if email != "" {
+		v.Email.Value = email
+	}
+	if role != "" {
+		v.Role.Value = role
+	}
+	for field, detail := range handlers.WrongFields(err) {
+		switch field {
+		case "email":
+			v.Email.Error = detail
+		case "role":
+			v.Role.Error = detail
+		default:
+			v.Wrong = detail
+		}
+	}
+	return c.Render(handlers.Status(err), pages.Members(v))
+}
+
+func (a *dashboard) invite(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	email, err := account.Email(form.Get("email"))
+	if err != nil {
+		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
+	}
+	role, err := access.ParseRole(form.Get("role"))
+	if err != nil {
+		return a.refuseMembers(c, err, form.Get("email"), "")
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.Invite(c.Ctx(), db.Invite{
+			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name, May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
+		})
+		return err
+	})
+	if err != nil {
+		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
+	}
+	c.Flash("An invitation is on its way to " + email + ".")
+	return c.Redirect(path(c, "/members"))
+}
+
+func (a *dashboard) changeRole(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	role, err := access.ParseRole(form.Get("role"))
+	if err != nil {
+		return a.refuseMembers(c, err, "", "")
+	}
+	return a.change(c, role, "Saved.")
+}
+
+func (a *dashboard) removeMember(c *handlers.Call) error { return a.change(c, "", "Removed.") }
+
+func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error {
+	u, err := c.ID(id.Member, "member_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.ChangeRole(c.Ctx(), db.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
+		return err
+	})
+	if err != nil {
+		return a.refuseMembers(c, err, "", "")
+	}
+	c.Flash(done)
+	return c.Redirect(path(c, "/members"))
+}
+
+// leave removes oneself, whatever one's role.
+func (a *dashboard) leave(c *handlers.Call) error {
+	if c.Actor.Member.IsZero() {
+		return fault.ErrNotFound // nobody came in by a membership
+	}
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.ChangeRole(c.Ctx(), db.RoleChange{
+			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left", May: func(access.Role, access.Role) bool { return true },
+		})
+		return err
+	})
+	if err != nil {
+		return a.refuseMembers(c, err, "", "")
+	}
+	c.Flash("You have left " + c.Actor.TenantName + ".")
+	return c.Redirect("/")
+}
+
+func (a *dashboard) revokeInvitation(c *handlers.Call) error {
+	u, err := c.ID(id.Invitation, "invitation_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error { return q.RevokeInvitation(c.Ctx(), c.Actor.Tenant, u, c.Author()) })
+	if err != nil {
+		return err
+	}
+	c.Flash("The invitation is revoked.")
+	return c.Redirect(path(c, "/members"))
+}

@@ -1,0 +1,123 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// maxRetention is the longest that a tenant may keep what it sent, in days.
+const maxRetention = 90
+
+// settings is the settings' page as it stands.
+func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error) {
+	var row db.Tenant
+	var members []db.ListMembersRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		members, err = q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	v = pages.SettingsView{
+		Root: path(c, "/settings"),
+		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
+		Retention: components.FieldProps{
+			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "short", Value: strconv.Itoa(int(row.RetentionDays)),
+			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "What is older is hidden at once, and deleted soon after.",
+		},
+		StrictTypes: row.StrictTypes, MayTransfer: c.Actor.May(access.TransferOwnership),
+		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Hint: "You become an admin."},
+	}
+	for _, m := range members {
+		if m.ID != c.Actor.Member && !m.Disabled {
+			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
+		}
+	}
+	v.Shell = c.Shell("Settings", "settings")
+	return v, nil
+}
+
+func (a *dashboard) showSettings(c *handlers.Call) error {
+	v, err := a.settings(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Settings(v))
+}
+
+func (a *dashboard) changeSettings(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	v, err := a.settings(c)
+	if err != nil {
+		return err
+	}
+	most, _ := strconv.Atoi(v.Retention.Max)
+	v.Name.Value, v.Retention.Value = form.Get("name"), form.Get("retention_days")
+	strict := form.Get("strict_types") == "true"
+	name, wrong := account.Name("name", form.Get("name"))
+	if e := fault.As(wrong); e != nil {
+		v.Name.Error = e.Detail
+	}
+	days, err := strconv.Atoi(strings.TrimSpace(form.Get("retention_days")))
+	if err != nil || days < 1 || days > most {
+		v.Retention.Error = fmt.Sprintf("Write a number of days from 1 to %d.", most)
+	}
+	if v.Name.Error != "" || v.Retention.Error != "" {
+		v.StrictTypes = strict
+		return c.Render(http.StatusBadRequest, pages.Settings(v))
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Name: &name, StrictTypes: &strict, RetentionDays: &days}, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Saved.")
+	return c.Redirect(path(c, "/settings"))
+}
+
+// transfer makes another member an owner, and the one who was an admin.
+func (a *dashboard) transfer(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	u, err := id.Member.Parse(form.Get("member"))
+	if err != nil || u == c.Actor.Member {
+		return fault.ErrNotFound
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		up := db.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
+		if _, err := q.ChangeRole(c.Ctx(), up); err != nil {
+			return err
+		}
+		down := up
+		down.Member, down.To = c.Actor.Member, access.Admin
+		_, err := q.ChangeRole(c.Ctx(), down)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("The tenant has a new owner. You are an admin now.")
+	return c.Redirect(path(c, "/members"))
+}

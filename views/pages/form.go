@@ -1,0 +1,55 @@
+// Package pages holds the pages, each beside its view model.
+package pages
+
+import (
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// Form is a page of one form: signing in, a link from a mail, a confirmation.
+type Form struct {
+	Shell  layout.Shell
+	Title  string
+	Text   string
+	Note   string // something to know, framed
+	Wrong  string // why the form was refused, where no field is to blame
+	Action string // where the form goes; empty: there is none
+	Hidden map[string]string
+	Fields []components.FieldProps
+	Submit string
+	Danger bool
+	Links  []Link
+}
+
+// Link leads somewhere else.
+type Link struct{ Label, Href string }
+
+func (v Form) kind() components.Kind {
+	if v.Danger {
+		return components.Danger
+	}
+	return components.Primary
+}
+
+// WithErrors puts what is wrong beside the fields; what belongs to none of them stands above the form.
+func (v Form) WithErrors(wrong map[string]string) Form {
+	fields := make([]components.FieldProps, len(v.Fields))
+	copy(fields, v.Fields)
+	rest := ""
+	for name, detail := range wrong {
+		found := false
+		for i := range fields {
+			if fields[i].Name == name {
+				fields[i].Error, found = detail, true
+			}
+		}
+		if !found {
+			rest = detail
+		}
+	}
+	v.Fields = fields
+	if rest != "" {
+		v.Wrong = rest
+	}
+	return v
+}

@@ -1,0 +1,58 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// MembersView is who belongs to a tenant, and who is invited.
+type MembersView struct {
+	Shell           layout.Shell
+	Root            string // the page's own path
+	InvitationsRoot string
+	LeavePath       string
+	Members         []MemberLine
+	Invitations     []InvitationLine
+	MayManage       bool
+	Roles           []components.Option // that may be given
+	Email, Role     components.FieldProps
+	Wrong           string // why the last action was refused
+}
+
+// MemberLine is one member.
+type MemberLine struct {
+	ID, Name, Email, Role string
+	Since                 time.Time
+	TOTP, Disabled, Own   bool
+	MayChange             bool
+}
+
+// InvitationLine is one invitation.
+type InvitationLine struct {
+	ID, Email, Role string
+	Expires         time.Time
+	Expired         bool
+}
+
+// chosen are the roles with a member's own chosen.
+func (v MembersView) chosen(role string) []components.Option {
+	options := make([]components.Option, len(v.Roles))
+	for i, o := range v.Roles {
+		o.Selected = o.Value == role
+		options[i] = o
+	}
+	return options
+}
+
+// SettingsView is a tenant's settings.
+type SettingsView struct {
+	Shell           layout.Shell
+	Root            string
+	Name, Retention components.FieldProps
+	StrictTypes     bool
+	MayTransfer     bool
+	NewOwner        components.FieldProps
+	Candidates      []components.Option
+}
