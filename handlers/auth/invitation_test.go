@@ -65,7 +65,7 @@ func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
 	w.sql("UPDATE invitations SET expires_at = now()")
 	w.browser().get("/invitations/accept?token=" + second).want(410)
 	third := invite("late@example.com", "viewer")
-	inv := regexp.MustCompile(`inv_[0-9a-z]{26}`).FindString(owner.get(path + "/members").want(200, "late@example.com").Body)
+	inv := regexp.MustCompile(`inv_[0-9a-z]{26}`).FindString(owner.get(path+"/members").want(200, "late@example.com").Body)
 	owner.post(path+"/invitations/"+inv+"/revoke", nil).to(path + "/members")
 	owner.post(path+"/invitations/"+inv+"/revoke", nil).want(404)
 	w.browser().post("/invitations/accept", url.Values{"token": {third}, "name": {"L"}, "password": {goodPassword}}).want(410)

@@ -12,9 +12,13 @@ import (
 )
 
 // link is the address that a mail leads to.
-func (a *auth) link(path, token string) string { return a.BaseURL + path + "?token=" + url.QueryEscape(token) }
+func (a *auth) link(path, token string) string {
+	return a.BaseURL + path + "?token=" + url.QueryEscape(token)
+}
 
-func (a *auth) until(life time.Duration) time.Time { return a.Now().Add(life).UTC().Truncate(time.Second) }
+func (a *auth) until(life time.Duration) time.Time {
+	return a.Now().Add(life).UTC().Truncate(time.Second)
+}
 
 // mail queues a mail whose link carries a token. Its key is made of the token's hash: a link is mailed once.
 func (a *auth) mail(c *handlers.Call, q *db.Queries, kind mail.Kind, to, token string, data any) error {

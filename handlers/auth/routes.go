@@ -19,8 +19,8 @@ type Deps struct {
 	Signup  bool       // anybody may create a tenant
 	// MailIsShown says that mails are not sent but shown at /dev/mail: who tries Posthorn out is told to look there.
 	MailIsShown bool
-	Log          *slog.Logger
-	Now          func() time.Time
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // auth holds the handlers.

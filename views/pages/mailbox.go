@@ -1,10 +1,14 @@
 package pages
 
-import "time"
+import (
+	"time"
+
+	"posthorn/views/layout"
+)
 
 // MailboxView is the mails that were not sent, in development.
 type MailboxView struct {
-	Shell Frame
+	Shell layout.Shell
 	Mails []MailLine // newest first
 }
 
@@ -16,7 +20,7 @@ type MailLine struct {
 
 // MailView is one mail as plain text.
 type MailView struct {
-	Shell                       Frame
+	Shell                       layout.Shell
 	ID, From, To, Subject, Text string
 	Unsubscribe                 string // the header
 	At                          time.Time
