@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"net/http"
 
 	"posthorn/db"
@@ -278,7 +279,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 	}
 	p, next := c.Actor.Person, handlers.Next(form.Get("next"), "/account")
 	_, err = a.checkPassword(c, p.Email, form.Get("password"))
-	if err == errWrong {
+	if errors.Is(err, errWrong) {
 		err = fault.InvalidField("password", errWrong.Code, "The password is wrong.")
 	}
 	if err == nil && p.TOTP {
