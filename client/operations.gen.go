@@ -2338,7 +2338,14 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 // would be. To send settled deliveries again, `POST /replays`.
 //
 // POST /deliveries/bulk, scope webhooks:write
-func (c *Client) ActOnDeliveries(ctx context.Context, body BulkActionInput) (BulkEstimate, error) {
+func (c *Client) ActOnDeliveries(ctx context.Context, body BulkActionInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/deliveries/bulk")
+	r.body = body
+	return answer[BulkJob](ctx, c, r)
+}
+
+// ActOnDeliveriesBulkEstimate: do one action to many deliveries; reads the answer BulkEstimate, which the contract gives where ActOnDeliveries has BulkJob.
+func (c *Client) ActOnDeliveriesBulkEstimate(ctx context.Context, body BulkActionInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/deliveries/bulk")
 	r.body = body
 	return answer[BulkEstimate](ctx, c, r)
@@ -2484,7 +2491,14 @@ func (c *Client) PauseEndpoint(ctx context.Context, endpointID EndpointID) (Endp
 // was sent again before is left alone, so that asking twice sends nothing twice.
 //
 // POST /endpoints/{endpoint_id}/recover, scope webhooks:write
-func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
+func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/recover", endpointID)
+	r.body = body
+	return answer[BulkJob](ctx, c, r)
+}
+
+// RecoverEndpointBulkEstimate: send an endpoint everything again that failed since a time; reads the answer BulkEstimate, which the contract gives where RecoverEndpoint has BulkJob.
+func (c *Client) RecoverEndpointBulkEstimate(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/recover", endpointID)
 	r.body = body
 	return answer[BulkEstimate](ctx, c, r)
@@ -2496,7 +2510,14 @@ func (c *Client) RecoverEndpoint(ctx context.Context, endpointID EndpointID, bod
 // filter, and of which it has no delivery in any state. Test events are left out.
 //
 // POST /endpoints/{endpoint_id}/replay-missing, scope webhooks:write
-func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
+func (c *Client) ReplayMissing(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/endpoints/%s/replay-missing", endpointID)
+	r.body = body
+	return answer[BulkJob](ctx, c, r)
+}
+
+// ReplayMissingBulkEstimate: send an endpoint past events that it never got; reads the answer BulkEstimate, which the contract gives where ReplayMissing has BulkJob.
+func (c *Client) ReplayMissingBulkEstimate(ctx context.Context, endpointID EndpointID, body RecoverInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/endpoints/%s/replay-missing", endpointID)
 	r.body = body
 	return answer[BulkEstimate](ctx, c, r)
@@ -2766,7 +2787,14 @@ func (c *Client) GetKey(ctx context.Context, keyID KeyID) (Key, error) {
 // `ids` names it. With `dry_run` nothing is sent and the answer says how many it would be.
 //
 // POST /replays, scope webhooks:write
-func (c *Client) CreateReplays(ctx context.Context, body ReplaysInput) (BulkEstimate, error) {
+func (c *Client) CreateReplays(ctx context.Context, body ReplaysInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/replays")
+	r.body = body
+	return answer[BulkJob](ctx, c, r)
+}
+
+// CreateReplaysBulkEstimate: send settled deliveries again; reads the answer BulkEstimate, which the contract gives where CreateReplays has BulkJob.
+func (c *Client) CreateReplaysBulkEstimate(ctx context.Context, body ReplaysInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/replays")
 	r.body = body
 	return answer[BulkEstimate](ctx, c, r)

@@ -104,3 +104,12 @@ func (c *Client) Tenants(ctx context.Context, params ListTenantsParams) iter.Seq
 		return page.Data, page.NextCursor, err
 	})
 }
+
+// BulkJobs walks through the tenant's bulk jobs, newest first unless the parameters say otherwise.
+func (c *Client) BulkJobs(ctx context.Context, params ListBulkJobsParams) iter.Seq2[BulkJob, error] {
+	return Each(func(cursor *string) ([]BulkJob, Nullable[string], error) {
+		params.Cursor = cursor
+		page, err := c.ListBulkJobs(ctx, params)
+		return page.Data, page.NextCursor, err
+	})
+}

@@ -3,7 +3,7 @@ package docs
 
 import "embed"
 
-// Pages are the Markdown files of this folder and of adr/.
+// Pages are the Markdown files of this folder, of adr/ and of ops/.
 //
-//go:embed *.md adr/*.md
+//go:embed *.md adr/*.md ops/*.md
 var Pages embed.FS

@@ -27,8 +27,8 @@ type guide struct {
 	body  templ.Component
 }
 
-// order is that of the navigation; what it does not name comes behind it, decisions not at all.
-var order = []string{"delivery", "verify", "cli", "migrate", "health", "errors", "design", "performance"}
+// order is that of the navigation; what it does not name comes behind it. Of the folders it names the first pages alone.
+var order = []string{"delivery", "verify", "cli", "migrate", "health", "errors", "ops/README", "design", "performance"}
 
 // markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
 func markdown(folder string) goldmark.Markdown {
@@ -142,7 +142,7 @@ func loadGuides() (map[string]guide, error) {
 func navigation(guides map[string]guide) []views.Link {
 	var names []string
 	for name := range guides {
-		if !strings.Contains(name, "/") {
+		if !strings.Contains(name, "/") || slices.Contains(order, name) {
 			names = append(names, name)
 		}
 	}

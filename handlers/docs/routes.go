@@ -45,7 +45,8 @@ func Routes(d Deps) []handlers.Route {
 		"/docs/api/:group":   s.group,
 		"/docs/errors/:code": s.problem,
 		"/docs/:page":        s.guide,
-		"/docs/adr/:page":    s.decision,
+		"/docs/adr/:page":    s.folder("adr"),
+		"/docs/ops/:page":    s.folder("ops"),
 		"/api/openapi.yaml":  s.yaml,
 		"/api/openapi.json":  s.json,
 	} {
@@ -113,7 +114,9 @@ func (s *site) group(call *handlers.Call) error {
 
 func (s *site) guide(call *handlers.Call) error { return s.page(call, call.Param("page")) }
 
-func (s *site) decision(call *handlers.Call) error { return s.page(call, "adr/"+call.Param("page")) }
+func (s *site) folder(name string) handlers.Handler {
+	return func(call *handlers.Call) error { return s.page(call, name+"/"+call.Param("page")) }
+}
 
 func (s *site) page(call *handlers.Call, name string) error {
 	c, err := s.content()
