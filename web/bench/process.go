@@ -50,12 +50,21 @@ func (p *process) stop(grace time.Duration) {
 		return
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.freeze(false)
 	select {
 	case <-p.done:
 	case <-time.After(grace):
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	}
+}
+
+// freeze stops a process where it stands, or lets it go on.
+func (p *process) freeze(yes bool) error {
+	if yes {
+		return p.cmd.Process.Signal(syscall.SIGSTOP)
+	}
+	return p.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 // running is nil while the process runs, else an error with the end of its log.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -45,13 +46,36 @@ type side struct {
 	suffix string
 }
 
+// turn measures one side while the others stand still: what they carry must cost this one nothing.
+func turn(ctx context.Context, l load, at int, sides []side) (r result, err error) {
+	now := sides[at]
+	for j, other := range sides {
+		if j == at {
+			continue
+		}
+		if err := other.system.server.freeze(true); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, other.system.server.freeze(false)) }()
+	}
+	if len(sides) > 1 {
+		// It stood still until now: what came due meanwhile is done first.
+		if err := now.system.pause(ctx, settling); err != nil {
+			return r, err
+		}
+	}
+	return now.system.measure(ctx, now.group, l)
+}
+
+const settling = 3 * time.Second
+
 // repeat measures the same load several times on each side, in turns, and adds the medians to the table: a machine whose
 // speed moves during the run moves all sides alike.
 func repeat(ctx context.Context, rep *report, name string, l load, sides ...side) error {
 	repeats := make([][]result, len(sides))
 	for i := range sides[0].system.opts.repeats {
 		for j, side := range sides {
-			r, err := side.system.measure(ctx, side.group, l)
+			r, err := turn(ctx, l, j, sides)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name+side.suffix, err)
 			}
@@ -181,16 +205,9 @@ func coldLanes(ctx context.Context, o *options, rep *report) error {
 }
 
 func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
-	return with(ctx, o, "stuck", func(s *system) error {
-		g, err := s.healthy(ctx)
-		if err != nil {
-			return err
-		}
+	return besidePlain(ctx, o, "stuck", func(s *system, g *group, plain side) error {
 		stuck, err := s.setUp(ctx, shape{name: "stuck", tenants: 50, endpoints: 10, address: s.hangingAddr})
 		if err != nil {
-			return err
-		}
-		if err := both(ctx, rep, side{s, g, without}); err != nil {
 			return err
 		}
 		o.say("stuck: building the backlog")
@@ -205,7 +222,7 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		if err := s.pause(ctx, 30*time.Second); err != nil {
 			return err
 		}
-		if err := both(ctx, rep, side{s, g, ", stuck neighbours"}); err != nil {
+		if err := both(ctx, rep, plain, side{s, g, ", stuck neighbours"}); err != nil {
 			return err
 		}
 		left, err := s.db.queued(ctx, stuck.tenants)
@@ -253,8 +270,8 @@ func heldSnapshot(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
-// besidePlain runs a scenario on a system that carries a burden, with a second one beside it that carries none and idles
-// but for its turns.
+// besidePlain runs a scenario on a system that carries a burden, with a second one beside it that carries none. Each stands
+// still while it is the other's turn.
 func besidePlain(ctx context.Context, o *options, stem string, run func(s *system, g *group, plain side) error) error {
 	return with(ctx, o, stem, func(plain *system) error {
 		plainGroup, err := plain.healthy(ctx)
