@@ -125,15 +125,22 @@ VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, @filter, @chan
 -- name: PendingByAge :many
 -- How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
 -- bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing.
-SELECT (CASE WHEN q.age < interval '5 minutes' THEN 0 WHEN q.age < interval '1 hour' THEN 1 WHEN q.age < interval '24 hours' THEN 2 ELSE 3 END)::int AS bucket,
+-- Ages are told by comparing ids, which begin with their time: reading the time out of each takes ten times as long.
+SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
 	count(*) AS n,
 	count(*) FILTER (WHERE q.sendable) AS sendable,
-	coalesce(max(extract(epoch FROM q.ready_for)) FILTER (WHERE q.sendable), 0)::double precision AS lag_seconds
+	coalesce(extract(epoch FROM now() - min(coalesce(q.due_at, posthorn.created_at(q.delivery_id))) FILTER (WHERE q.sendable)), 0)::double precision AS lag_seconds
 FROM (
-	SELECT now() - posthorn.created_at(w.delivery_id) AS age, now() - coalesce(w.due_at, posthorn.created_at(w.delivery_id)) AS ready_for,
-		w.state = 0 AND NOT l.held AND NOT l.deleted AND coalesce(h.breaker_state, 0) = 0 AS sendable
-	FROM queue w JOIN lanes l ON l.endpoint_id = w.endpoint_id LEFT JOIN endpoint_health h ON h.endpoint_id = w.endpoint_id LIMIT 200000
-) q
+	SELECT w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
+	FROM queue w JOIN (
+		SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0 AS sendable
+		FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+	) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+) q, (
+	SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,
+		posthorn.first_id(now() - interval '24 hours') AS day
+	OFFSET 0
+) cut
 GROUP BY 1;
 
 -- name: CountDeadLetters :one
