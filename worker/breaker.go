@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"encoding/binary"
+	"math"
 	"time"
 
 	"posthorn/db"
@@ -49,6 +51,11 @@ func (l *lane) probe(now time.Time) bool {
 	return is
 }
 
+// share is a number from 0 to 1 that is the endpoint's own: the last bytes of its id, which are random.
+func (l *lane) share() float64 {
+	return float64(binary.BigEndian.Uint16(l.id[len(l.id)-2:])) / math.MaxUint16
+}
+
 // count adds an outcome to what is kept of the endpoint; what it returns is to be saved.
 func (l *lane) count(j *job, e end, now time.Time) *db.HealthChange {
 	if l.dropped {
@@ -64,7 +71,9 @@ func (l *lane) count(j *job, e end, now time.Time) *db.HealthChange {
 	if e.decision.Reason == delivery.Exhausted && !j.probe {
 		l.counters = l.counters.AfterExhausted()
 	}
-	r.breaker = was.After(l.counters, class, now)
+	if r.breaker = was.After(l.counters, class, now); was.State != health.Open {
+		r.breaker = r.breaker.Spread(l.share(), now)
+	}
 	goneBefore := r.goneAt
 	if e.decision.Disable == delivery.DisableGone {
 		r.goneAt = now

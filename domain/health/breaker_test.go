@@ -231,3 +231,24 @@ func TestAnOpenBreakerLooksHalfOpenOnceItsProbeIsDue(t *testing.T) {
 		t.Errorf("a closed breaker looks %s", got)
 	}
 }
+
+func TestProbesOfEndpointsThatFailedTogetherAreSpread(t *testing.T) {
+	t.Parallel()
+	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(10 * time.Minute), Probes: 3}
+	for _, tt := range []struct {
+		b     health.Breaker
+		share float64
+		want  time.Time
+	}{
+		{open, 0, after(10 * time.Minute)},
+		{open, 0.5, after(9 * time.Minute)},
+		{open, 1, after(8 * time.Minute)},
+		{halfOpen(1), 1, halfOpen(1).NextProbeAt},
+		{health.Breaker{}, 1, time.Time{}},
+		{health.Breaker{State: health.Open, NextProbeAt: noon}, 1, noon},
+	} {
+		if got := tt.b.Spread(tt.share, noon).NextProbeAt; !got.Equal(tt.want) {
+			t.Errorf("%+v by %g: next probe at %s, want %s", tt.b, tt.share, got, tt.want)
+		}
+	}
+}
