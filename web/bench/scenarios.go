@@ -218,8 +218,8 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		if emitted.Bad > 0 {
 			return fmt.Errorf("stuck: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
 		}
-		// Long enough that every stuck lane is full, and the first time-outs have come and been recorded.
-		if err := s.pause(ctx, 30*time.Second); err != nil {
+		// Two time-outs of 15 s open the breakers; a minute later the first probes go. What is measured is how it stays.
+		if err := s.pause(ctx, 75*time.Second); err != nil {
 			return err
 		}
 		if err := both(ctx, rep, plain, side{s, g, ", stuck neighbours"}); err != nil {
