@@ -14,6 +14,58 @@ import (
 	"posthorn/domain/notice"
 )
 
+const alertedOperators = `-- name: AlertedOperators :many
+SELECT id, email FROM operators WHERE disabled_at IS NULL ORDER BY id
+`
+
+type AlertedOperatorsRow struct {
+	ID    id.UUID
+	Email string
+}
+
+// The operators who get alerts.
+func (q *Queries) AlertedOperators(ctx context.Context) ([]AlertedOperatorsRow, error) {
+	rows, err := q.db.Query(ctx, alertedOperators)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AlertedOperatorsRow{}
+	for rows.Next() {
+		var i AlertedOperatorsRow
+		if err := rows.Scan(&i.ID, &i.Email); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const dropOldNotices = `-- name: DropOldNotices :execrows
+DELETE FROM notices n USING (
+	SELECT o.tenant_id, o.id FROM notices o
+	WHERE o.id < $1 AND o.mailed_at IS NOT NULL AND o.relayed_at IS NOT NULL ORDER BY o.id LIMIT $2::int
+) old
+WHERE n.tenant_id = old.tenant_id AND n.id = old.id
+`
+
+type DropOldNoticesParams struct {
+	Before id.UUID
+	Most   int32
+}
+
+// What was told long ago, save what is still to be told.
+func (q *Queries) DropOldNotices(ctx context.Context, arg DropOldNoticesParams) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldNotices, arg.Before, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const insertNotice = `-- name: InsertNotice :execrows
 
 INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at)
@@ -47,4 +99,315 @@ func (q *Queries) InsertNotice(ctx context.Context, arg InsertNoticeParams) (int
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const listNoticesDown = `-- name: ListNoticesDown :many
+SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND ($4::text = '' OR kind = $4)
+ORDER BY id DESC LIMIT $5
+`
+
+type ListNoticesDownParams struct {
+	TenantID id.UUID
+	Low      id.UUID
+	High     id.UUID
+	Kind     string
+	Most     int32
+}
+
+func (q *Queries) ListNoticesDown(ctx context.Context, arg ListNoticesDownParams) ([]NoticeRow, error) {
+	rows, err := q.db.Query(ctx, listNoticesDown,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Kind,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NoticeRow{}
+	for rows.Next() {
+		var i NoticeRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Kind,
+			&i.Key,
+			&i.EndpointID,
+			&i.Details,
+			&i.CreatedAt,
+			&i.MailedAt,
+			&i.RelayedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listNoticesUp = `-- name: ListNoticesUp :many
+SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
+WHERE tenant_id = $1 AND id > $2 AND id < $3 AND ($4::text = '' OR kind = $4)
+ORDER BY id LIMIT $5
+`
+
+type ListNoticesUpParams struct {
+	TenantID id.UUID
+	Low      id.UUID
+	High     id.UUID
+	Kind     string
+	Most     int32
+}
+
+func (q *Queries) ListNoticesUp(ctx context.Context, arg ListNoticesUpParams) ([]NoticeRow, error) {
+	rows, err := q.db.Query(ctx, listNoticesUp,
+		arg.TenantID,
+		arg.Low,
+		arg.High,
+		arg.Kind,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NoticeRow{}
+	for rows.Next() {
+		var i NoticeRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Kind,
+			&i.Key,
+			&i.EndpointID,
+			&i.Details,
+			&i.CreatedAt,
+			&i.MailedAt,
+			&i.RelayedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const markMailed = `-- name: MarkMailed :exec
+UPDATE notices SET mailed_at = now() WHERE tenant_id = $1 AND id = $2
+`
+
+type MarkMailedParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+func (q *Queries) MarkMailed(ctx context.Context, arg MarkMailedParams) error {
+	_, err := q.db.Exec(ctx, markMailed, arg.TenantID, arg.ID)
+	return err
+}
+
+const noticeMembers = `-- name: NoticeMembers :many
+SELECT m.person_id, m.role, p.email
+FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = $1 AND p.disabled_at IS NULL
+ORDER BY m.person_id
+`
+
+type NoticeMembersRow struct {
+	PersonID id.UUID
+	Role     string
+	Email    string
+}
+
+// Who could be told, with what they are in the tenant.
+func (q *Queries) NoticeMembers(ctx context.Context, tenantID id.UUID) ([]NoticeMembersRow, error) {
+	rows, err := q.db.Query(ctx, noticeMembers, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NoticeMembersRow{}
+	for rows.Next() {
+		var i NoticeMembersRow
+		if err := rows.Scan(&i.PersonID, &i.Role, &i.Email); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const noticePreferences = `-- name: NoticePreferences :many
+SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = $1 AND kind = $2
+`
+
+type NoticePreferencesParams struct {
+	TenantID id.UUID
+	Kind     notice.Kind
+}
+
+type NoticePreferencesRow struct {
+	Recipient string
+	Wanted    bool
+}
+
+// What people chose for one kind.
+func (q *Queries) NoticePreferences(ctx context.Context, arg NoticePreferencesParams) ([]NoticePreferencesRow, error) {
+	rows, err := q.db.Query(ctx, noticePreferences, arg.TenantID, arg.Kind)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NoticePreferencesRow{}
+	for rows.Next() {
+		var i NoticePreferencesRow
+		if err := rows.Scan(&i.Recipient, &i.Wanted); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const preferencesOf = `-- name: PreferencesOf :many
+SELECT kind, wanted FROM notice_preferences WHERE tenant_id = $1 AND recipient = $2
+`
+
+type PreferencesOfParams struct {
+	TenantID  id.UUID
+	Recipient string
+}
+
+type PreferencesOfRow struct {
+	Kind   notice.Kind
+	Wanted bool
+}
+
+// What one recipient chose.
+func (q *Queries) PreferencesOf(ctx context.Context, arg PreferencesOfParams) ([]PreferencesOfRow, error) {
+	rows, err := q.db.Query(ctx, preferencesOf, arg.TenantID, arg.Recipient)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PreferencesOfRow{}
+	for rows.Next() {
+		var i PreferencesOfRow
+		if err := rows.Scan(&i.Kind, &i.Wanted); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const recipientRole = `-- name: RecipientRole :one
+SELECT m.role FROM memberships m WHERE m.tenant_id = $1 AND m.person_id = $2
+`
+
+type RecipientRoleParams struct {
+	TenantID id.UUID
+	PersonID id.UUID
+}
+
+// What a person is in the tenant. No row: nothing any more.
+func (q *Queries) RecipientRole(ctx context.Context, arg RecipientRoleParams) (string, error) {
+	row := q.db.QueryRow(ctx, recipientRole, arg.TenantID, arg.PersonID)
+	var role string
+	err := row.Scan(&role)
+	return role, err
+}
+
+const setPreference = `-- name: SetPreference :execrows
+INSERT INTO notice_preferences AS p (tenant_id, recipient, kind, wanted)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, recipient, kind) DO UPDATE SET wanted = excluded.wanted, changed_at = now()
+WHERE p.wanted <> excluded.wanted
+`
+
+type SetPreferenceParams struct {
+	TenantID  id.UUID
+	Recipient string
+	Kind      notice.Kind
+	Wanted    bool
+}
+
+// No row: it was so already.
+func (q *Queries) SetPreference(ctx context.Context, arg SetPreferenceParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setPreference,
+		arg.TenantID,
+		arg.Recipient,
+		arg.Kind,
+		arg.Wanted,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const takeUnmailed = `-- name: TakeUnmailed :many
+SELECT n.tenant_id, n.id, n.kind, n.key, n.endpoint_id, n.details, n.created_at, n.mailed_at, n.relayed_at, t.name AS tenant_name, t.settings AS tenant_settings
+FROM notices n JOIN tenants t ON t.id = n.tenant_id
+WHERE n.mailed_at IS NULL
+ORDER BY n.id LIMIT $1
+FOR UPDATE OF n SKIP LOCKED
+`
+
+type TakeUnmailedRow struct {
+	NoticeRow      NoticeRow
+	TenantName     string
+	TenantSettings json.RawMessage
+}
+
+// Notices whose mails are not in the outbox yet, with the tenant they belong to. Whoever has them puts the mails in and marks
+// them in the same transaction.
+func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedRow, error) {
+	rows, err := q.db.Query(ctx, takeUnmailed, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TakeUnmailedRow{}
+	for rows.Next() {
+		var i TakeUnmailedRow
+		if err := rows.Scan(
+			&i.NoticeRow.TenantID,
+			&i.NoticeRow.ID,
+			&i.NoticeRow.Kind,
+			&i.NoticeRow.Key,
+			&i.NoticeRow.EndpointID,
+			&i.NoticeRow.Details,
+			&i.NoticeRow.CreatedAt,
+			&i.NoticeRow.MailedAt,
+			&i.NoticeRow.RelayedAt,
+			&i.TenantName,
+			&i.TenantSettings,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

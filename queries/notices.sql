@@ -5,3 +5,63 @@
 INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at)
 VALUES (@tenant_id, @id, @kind, @key, sqlc.narg('endpoint_id'), @details, @created_at)
 ON CONFLICT (tenant_id, key) DO NOTHING;
+
+-- name: TakeUnmailed :many
+-- Notices whose mails are not in the outbox yet, with the tenant they belong to. Whoever has them puts the mails in and marks
+-- them in the same transaction.
+SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings
+FROM notices n JOIN tenants t ON t.id = n.tenant_id
+WHERE n.mailed_at IS NULL
+ORDER BY n.id LIMIT @most
+FOR UPDATE OF n SKIP LOCKED;
+
+-- name: MarkMailed :exec
+UPDATE notices SET mailed_at = now() WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: NoticeMembers :many
+-- Who could be told, with what they are in the tenant.
+SELECT m.person_id, m.role, p.email
+FROM memberships m JOIN people p ON p.id = m.person_id
+WHERE m.tenant_id = @tenant_id AND p.disabled_at IS NULL
+ORDER BY m.person_id;
+
+-- name: NoticePreferences :many
+-- What people chose for one kind.
+SELECT recipient, wanted FROM notice_preferences WHERE tenant_id = @tenant_id AND kind = @kind;
+
+-- name: PreferencesOf :many
+-- What one recipient chose.
+SELECT kind, wanted FROM notice_preferences WHERE tenant_id = @tenant_id AND recipient = @recipient;
+
+-- name: SetPreference :execrows
+-- No row: it was so already.
+INSERT INTO notice_preferences AS p (tenant_id, recipient, kind, wanted)
+VALUES (@tenant_id, @recipient, @kind, @wanted)
+ON CONFLICT (tenant_id, recipient, kind) DO UPDATE SET wanted = excluded.wanted, changed_at = now()
+WHERE p.wanted <> excluded.wanted;
+
+-- name: RecipientRole :one
+-- What a person is in the tenant. No row: nothing any more.
+SELECT m.role FROM memberships m WHERE m.tenant_id = @tenant_id AND m.person_id = @person_id;
+
+-- name: AlertedOperators :many
+-- The operators who get alerts.
+SELECT id, email FROM operators WHERE disabled_at IS NULL ORDER BY id;
+
+-- name: DropOldNotices :execrows
+-- What was told long ago, save what is still to be told.
+DELETE FROM notices n USING (
+	SELECT o.tenant_id, o.id FROM notices o
+	WHERE o.id < @before AND o.mailed_at IS NOT NULL AND o.relayed_at IS NOT NULL ORDER BY o.id LIMIT @most::int
+) old
+WHERE n.tenant_id = old.tenant_id AND n.id = old.id;
+
+-- name: ListNoticesDown :many
+SELECT * FROM notices
+WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' OR kind = @kind)
+ORDER BY id DESC LIMIT @most;
+
+-- name: ListNoticesUp :many
+SELECT * FROM notices
+WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' OR kind = @kind)
+ORDER BY id LIMIT @most;

@@ -40,6 +40,7 @@ type Config struct {
 	ResendAPIKey      Secret        `env:"RESEND_API_KEY" help:"the key of resend"`
 	ResendURL         string        `env:"POSTHORN_RESEND_URL" help:"where the API of resend is"`
 	SMTPURL           Secret        `env:"POSTHORN_SMTP_URL" help:"smtp://user:password@host:587, or smtps://"` // may hold a password
+	CronSecret        Secret        `env:"POSTHORN_CRON_SECRET" help:"lets an outside scheduler trigger the sweeps by POST /internal/sweep, as a bearer token"`
 	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
 	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
@@ -222,6 +223,9 @@ func (c *Config) checkMail(wrong complain) {
 	}
 }
 
+// minCronSecret is the fewest characters of a secret that can be tried from outside.
+const minCronSecret = 16
+
 func (c *Config) checkRest(wrong complain) {
 	policy, err := egress.ParseAllow(c.EgressAllow)
 	if err != nil {
@@ -243,6 +247,9 @@ func (c *Config) checkRest(wrong complain) {
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+u.Host || strings.ContainsAny(origin, "'; ") {
 			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
 		}
+	}
+	if c.CronSecret != "" && len(c.CronSecret) < minCronSecret {
+		wrong("POSTHORN_CRON_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32`.", minCronSecret)
 	}
 	if c.LogFormat != "" && c.LogFormat != "json" && c.LogFormat != "text" {
 		wrong("POSTHORN_LOG_FORMAT", "is %q. Write json or text.", c.LogFormat)

@@ -7,6 +7,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/worker/mail"
+	"posthorn/worker/notify"
 )
 
 // mailConnections are few: a mail's row is written before and after it is sent, not while.
@@ -15,7 +16,7 @@ const mailConnections = 3
 // developmentSender is who mails are from that never leave.
 const developmentSender = "Posthorn <posthorn@localhost>"
 
-// startMail empties the outbox of mails.
+// startMail makes notices known and empties the outbox of mails.
 func (p *Program) startMail(ctx context.Context, ring *seal.Ring) error {
 	pool, err := p.pool(ctx, "mail", mailConnections)
 	if err != nil {
@@ -31,6 +32,8 @@ func (p *Program) startMail(ctx context.Context, ring *seal.Ring) error {
 	}
 	outbox := mail.New(mail.Config{DB: pool, Driver: driver, Keys: ring, From: from, Log: p.Log, Registry: p.registry})
 	p.mails = p.run("outbox of mails", outbox.Run)
+	notifier := notify.New(notify.Config{DB: pool, Links: db.Links{BaseURL: p.publicURL(), Keys: ring}, Log: p.Log})
+	p.notices = p.run("notices", notifier.Run)
 	return nil
 }
 
@@ -52,4 +55,12 @@ func (p *Program) showsMails() bool {
 	}
 	u, err := url.Parse(p.Config.BaseURL)
 	return p.Config.BaseURL == "" || err == nil && isLoopback(u.Hostname()+":0")
+}
+
+// publicURL is what links in mails begin with, also where this process serves no pages itself.
+func (p *Program) publicURL() string {
+	if u := p.URL(); u != "" {
+		return u
+	}
+	return "http://" + p.Config.Addr
 }

@@ -10,6 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/mail"
+	"posthorn/handlers/mailbox"
 )
 
 func TestMailsAreShownWhereTheyDoNotLeaveAndNobodyElseCanAsk(t *testing.T) {
@@ -77,6 +78,15 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNotFound {
 		t.Errorf("under another name: %d", res.StatusCode)
+	}
+}
+
+func TestThereIsNoSweepWithoutASecret(t *testing.T) {
+	t.Parallel()
+	for _, r := range mailbox.Routes(mailbox.Deps{}) {
+		if r.Path == "/internal/sweep" {
+			t.Error("the route is there")
+		}
 	}
 }
 

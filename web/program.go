@@ -60,6 +60,7 @@ type Program struct {
 	committer     *task
 	keys          *task // notices revoked keys
 	worker        *task
+	notices       *task
 	mails         *task
 }
 
@@ -238,7 +239,8 @@ func (p *Program) Close() error {
 	p.keys.end()
 	p.committer.end()
 	p.worker.end()
-	p.mails.end() // after the worker, whose notices become mails
+	p.notices.end() // after the worker, which posts them
+	p.mails.end()
 	for _, d := range p.pools {
 		d.Close()
 	}

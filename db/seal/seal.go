@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -40,6 +41,7 @@ type Ring struct {
 type key struct {
 	id   [idSize]byte
 	aead cipher.AEAD
+	mac  []byte // signs tokens
 }
 
 // NewRing reads POSTHORN_MASTER_KEY: one or more keys of 32 bytes in base64, comma between, newest first. The refusal
@@ -89,7 +91,11 @@ func newKey(raw []byte) (key, error) {
 	if err != nil {
 		return key{}, err
 	}
-	k := key{aead: aead}
+	mac, err := hkdf.Key(sha256.New, raw, nil, "posthorn token v1", sha256.Size)
+	if err != nil {
+		return key{}, err
+	}
+	k := key{aead: aead, mac: mac}
 	sum := sha256.Sum256(raw)
 	copy(k.id[:], sum[:])
 	return k, nil

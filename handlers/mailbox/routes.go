@@ -19,7 +19,8 @@ import (
 type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
-	Development bool // /dev/mail is served
+	Development bool   // /dev/mail is served
+	CronSecret  string // lets an outside scheduler ask for sweeps; empty: there is no such route
 }
 
 // mailbox holds the handlers.
@@ -28,7 +29,13 @@ type mailbox struct{ Deps }
 // Routes is the route table.
 func Routes(d Deps) []handlers.Route {
 	a := &mailbox{d}
-	var routes []handlers.Route
+	routes := []handlers.Route{
+		open("GET", "/unsubscribe/:token", a.showUnsubscribe),
+		open("POST", "/unsubscribe/:token", a.unsubscribe),
+	}
+	if d.CronSecret != "" {
+		routes = append(routes, open("POST", "/internal/sweep", a.sweep))
+	}
 	if d.Development {
 		routes = append(routes,
 			open("GET", "/dev/mail", a.list),

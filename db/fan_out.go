@@ -1,0 +1,155 @@
+package db
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"posthorn/db/seal"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/notice"
+)
+
+// UnsubscribePurpose is that of the tokens in links that stop mails.
+const UnsubscribePurpose = "unsubscribe"
+
+// Links makes the addresses that mails hold.
+type Links struct {
+	BaseURL string // the public URL, without a slash at its end
+	Keys    *seal.Ring
+}
+
+// Tenant is where a tenant's pages are.
+func (l Links) Tenant(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
+
+// Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.
+func (l Links) Unsubscribe(s notice.Subscription) string {
+	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
+}
+
+// MailNotices takes up to most new notices and puts a mail for everybody who wants it into the outbox, in the transaction
+// that marks them: each notice is mailed once, whoever dies when. It returns how many notices it took.
+func (d *DB) MailNotices(ctx context.Context, links Links, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *Queries) error {
+		rows, err := q.TakeUnmailed(ctx, most)
+		if err != nil {
+			return err
+		}
+		n = len(rows)
+		for _, r := range rows {
+			if err := q.mailNotice(ctx, links, r); err != nil {
+				return err
+			}
+			if err := q.MarkMailed(ctx, MarkMailedParams{TenantID: r.NoticeRow.TenantID, ID: r.NoticeRow.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// NoticeRecipient is somebody who wants a notice by mail.
+type NoticeRecipient struct {
+	Name    string // as preferences name them
+	Address string
+}
+
+// NoticeRecipients are those who want a tenant's notices of a kind: members by role and choice, and the tenant's contacts,
+// who see what an owner sees. Nobody is listed twice.
+func (q *Queries) NoticeRecipients(ctx context.Context, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
+	rows, err := q.NoticePreferences(ctx, NoticePreferencesParams{TenantID: tenant, Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]*bool{}
+	for _, r := range rows {
+		chosen[r.Recipient] = &r.Wanted
+	}
+	members, err := q.NoticeMembers(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var all []NoticeRecipient
+	known := map[string]bool{}
+	add := func(r NoticeRecipient, role access.Role) {
+		address := notice.AddressRecipient(r.Address)
+		if !known[address] && kind.Wants(role, chosen[r.Name]) {
+			all = append(all, r)
+		}
+		known[address] = true
+	}
+	for _, m := range members {
+		add(NoticeRecipient{notice.PersonRecipient(m.PersonID), m.Email}, access.Role(m.Role))
+	}
+	for _, address := range contacts {
+		add(NoticeRecipient{notice.AddressRecipient(address), address}, access.Owner)
+	}
+	return all, nil
+}
+
+func (q *Queries) mailNotice(ctx context.Context, links Links, r TakeUnmailedRow) error {
+	n := r.NoticeRow
+	settings := notice.ReadSettings(r.TenantSettings)
+	recipients, err := q.NoticeRecipients(ctx, n.TenantID, n.Kind, settings.Contacts)
+	if err != nil {
+		return err
+	}
+	kind := mail.Notice
+	if n.Kind == notice.Digest {
+		kind = mail.Digest
+	}
+	for _, to := range recipients {
+		subscription := links.Unsubscribe(notice.Subscription{Tenant: n.TenantID, Recipient: to.Name, Kind: n.Kind})
+		if _, err := q.QueueMail(ctx, Mail{
+			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind, Keys: links.Keys,
+			Data: mail.NoticeData{
+				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt, Details: n.Details,
+				Dashboard: links.Tenant(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	if !n.Kind.AlertsOperators() {
+		return nil
+	}
+	return q.AlertOperators(ctx, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// alertOf is what operators are told of a notice.
+func alertOf(links Links, r TakeUnmailedRow) mail.OperatorAlertData {
+	n := r.NoticeRow
+	var e notice.EndpointDetails
+	_ = json.Unmarshal(n.Details, &e) // what can't be read is left out
+	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
+	for _, f := range []mail.Fact{{Name: "Endpoint", Value: e.Endpoint}, {Name: "URL", Value: e.URL}, {Name: "Reason", Value: e.Reason}} {
+		if f.Value != "" {
+			facts = append(facts, f)
+		}
+	}
+	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.BaseURL + "/console", At: n.CreatedAt}
+}
+
+// AlertOperators puts a mail to every operator into the outbox; key is what it is about, and each of them gets it once.
+func (q *Queries) AlertOperators(ctx context.Context, key string, data mail.OperatorAlertData) error {
+	operators, err := q.AlertedOperators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range operators {
+		if _, err := q.QueueMail(ctx, Mail{Key: "alert:" + key + ":" + id.Operator.Format(o.ID), To: o.Email, Kind: mail.OperatorAlert, Data: data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shortHash names a recipient in a key that leaves the house.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:10])
+}

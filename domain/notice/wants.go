@@ -1,0 +1,91 @@
+package notice
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+// Wants reports whether somebody in a role gets a kind by mail: what they chose, else the kind's own default. Nobody gets what
+// the role does not see.
+func (k Kind) Wants(role access.Role, chosen *bool) bool {
+	switch {
+	case !k.SeenBy(role):
+		return false
+	case chosen != nil:
+		return *chosen
+	}
+	return k.MailedByDefault()
+}
+
+// Subscription is one recipient's mails of one kind in one tenant: what a link to unsubscribe is about.
+type Subscription struct {
+	Tenant    id.UUID
+	Recipient string // see PersonRecipient and AddressRecipient
+	Kind      Kind
+}
+
+// PersonRecipient is how preferences name a person, who may change their address.
+func PersonRecipient(person id.UUID) string { return person.String() }
+
+// AddressRecipient is how preferences name an address behind which no person stands.
+func AddressRecipient(address string) string { return strings.ToLower(strings.TrimSpace(address)) }
+
+type subscriptionText struct {
+	Tenant    string `json:"t"`
+	Recipient string `json:"r"`
+	Kind      Kind   `json:"k"`
+}
+
+// Encode writes a subscription; the same one makes the same text.
+func (s Subscription) Encode() []byte {
+	text, _ := json.Marshal(subscriptionText{id.Tenant.Format(s.Tenant), s.Recipient, s.Kind}) // never fails: texts alone
+	return text
+}
+
+// ParseSubscription reads what Encode wrote; false for anything else.
+func ParseSubscription(text []byte) (Subscription, bool) {
+	var t subscriptionText
+	if err := json.Unmarshal(text, &t); err != nil {
+		return Subscription{}, false
+	}
+	tenant, err := id.Tenant.Parse(t.Tenant)
+	if err != nil || t.Recipient == "" || !t.Kind.Known() {
+		return Subscription{}, false
+	}
+	return Subscription{tenant, t.Recipient, t.Kind}, true
+}
+
+// Settings are a tenant's own, in its settings.
+type Settings struct {
+	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of a
+	// provider whose people do not sign in here.
+	Contacts []string `json:"contacts"`
+	NoDigest bool     `json:"no_digest"` // nobody gets a daily summary
+}
+
+// maxContacts bounds how many of them are written to.
+const maxContacts = 20
+
+// ReadSettings decodes what concerns notices in a tenant's settings. What can't be read counts as not set: it was checked when
+// it was saved.
+func ReadSettings(settings []byte) Settings {
+	var s Settings
+	if json.Unmarshal(settings, &s) != nil {
+		return Settings{}
+	}
+	s.Contacts = s.Contacts[:min(len(s.Contacts), maxContacts)]
+	return s
+}
+
+// RecipientPerson is the person that a recipient's name stands for; false where it is an address.
+func RecipientPerson(recipient string) (id.UUID, bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(recipient, "-", ""))
+	if err != nil || len(raw) != len(id.UUID{}) {
+		return id.UUID{}, false
+	}
+	return id.UUID(raw), true
+}

@@ -1,0 +1,222 @@
+package mailbox_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
+	"posthorn/db/seal"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/handlers"
+	"posthorn/handlers/mailbox"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+type world struct {
+	t      *testing.T
+	db     *db.DB
+	links  db.Links
+	engine http.Handler
+	tenant id.UUID
+}
+
+const cronSecret = "canary-cron-secret-0123456789"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	d, err := db.Open(t.Context(), dbtest.Clone(t, dbtest.Fingerprint(migrations.FS), db.MigrateUp), db.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	ring, err := seal.NewRing("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	const base = "http://posthorn.example"
+	kit := handlers.New(handlers.Config{
+		Authenticator: handlers.NewAuthenticator(d, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+	})
+	engine := kit.NewEngine()
+	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
+	tenant, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, db: d, links: db.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
+}
+
+// ask sends a form, or nothing where there is none.
+func (w *world) ask(method, target string, form url.Values, header ...string) (int, string) {
+	w.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r := httptest.NewRequestWithContext(w.t.Context(), method, target, body)
+	r.Header.Set("Accept", "text/html")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.engine.ServeHTTP(rec, r)
+	return rec.Code, rec.Body.String()
+}
+
+// wanted is what a contact of the tenant gets of a kind.
+func (w *world) wanted(kind notice.Kind, contact string) bool {
+	w.t.Helper()
+	found := false
+	if err := w.db.Worker(w.t.Context(), func(q *db.Queries) error {
+		to, err := q.NoticeRecipients(w.t.Context(), w.tenant, kind, []string{contact})
+		found = len(to) == 1
+		return err
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+const contact = "Ops@Acme.example"
+
+func (w *world) link(kind notice.Kind) string {
+	return w.links.Unsubscribe(notice.Subscription{Tenant: w.tenant, Recipient: notice.AddressRecipient(contact), Kind: kind})
+}
+
+func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link := w.link(notice.Digest)
+	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "No more mails of this kind") || !strings.Contains(body, "Acme") {
+		t.Fatalf("%d %s", status, body)
+	}
+	if !w.wanted(notice.Digest, contact) {
+		t.Fatal("a program that opened the link has stopped the mails")
+	}
+	// As a mail provider sends it: no cookie, no origin, nobody watches.
+	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if w.wanted(notice.Digest, contact) || !w.wanted(notice.EndpointDisabled, contact) {
+		t.Error("this kind stops, and no other")
+	}
+	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK || strings.Contains(body, "No more mails of this kind") {
+		t.Errorf("again: %d %s", status, body)
+	}
+	var entries []db.ScanAuditDownRow
+	if err := w.db.Tenant(t.Context(), w.tenant, func(q *db.Queries) (err error) {
+		entries, err = q.ScanAuditDown(t.Context(), db.ScanAuditDownParams{
+			TenantID: &w.tenant, High: db.FirstID(time.Now().Add(time.Hour)), Action: "notice_preferences.changed", Scan: 100, Most: 100,
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range entries {
+		if e.Matches {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d entries in the audit log for one change", n)
+	}
+}
+
+func TestAOneClickMayComeAsMultipart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link := w.link(notice.Digest)
+	r := httptest.NewRequestWithContext(t.Context(), "POST", link, strings.NewReader("--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\"\r\n\r\nOne-Click\r\n--b--\r\n"))
+	r.Header.Set("Content-Type", `multipart/form-data; boundary=b`)
+	rec := httptest.NewRecorder()
+	w.engine.ServeHTTP(rec, r)
+	if rec.Code != http.StatusOK || w.wanted(notice.Digest, contact) {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestWhoeverHasAMailChoosesAmongAllKinds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link := w.link(notice.Digest)
+	if status, body := w.ask("POST", link, url.Values{"save": {"1"}, "kind": {"delivery.failed", "endpoint.disabled", "junk"}}); status != http.StatusOK || !strings.Contains(body, "Saved.") {
+		t.Fatalf("%d %s", status, body)
+	}
+	for kind, want := range map[notice.Kind]bool{
+		notice.DeliveryFailed: true, notice.EndpointDisabled: true, notice.Digest: false, notice.EndpointWarning: false, notice.KeyCreated: false,
+	} {
+		if got := w.wanted(kind, contact); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
+
+func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	link := w.link(notice.Digest)
+	other := w.links.Keys.Token("another purpose", notice.Subscription{Tenant: w.tenant, Recipient: "a@acme.example", Kind: notice.Digest}.Encode())
+	for name, forged := range map[string]string{
+		"cut short": link[:len(link)-3], "junk": "/unsubscribe/junk", "for another purpose": "/unsubscribe/" + other,
+		"signed junk": "/unsubscribe/" + w.links.Keys.Token(db.UnsubscribePurpose, []byte("junk")),
+	} {
+		for _, method := range []string{"GET", "POST"} {
+			if status, body := w.ask(method, forged, url.Values{}); status != http.StatusNotFound || !strings.Contains(body, "link_unknown") {
+				t.Errorf("%s, %s: %d %s", name, method, status, body)
+			}
+		}
+	}
+	// A person who left, and a tenant that is gone: the page says so and changes nothing.
+	for name, s := range map[string]notice.Subscription{
+		"a person who left": {Tenant: w.tenant, Recipient: notice.PersonRecipient(db.NewID()), Kind: notice.Digest},
+		"a tenant no more":  {Tenant: db.NewID(), Recipient: "a@acme.example", Kind: notice.Digest},
+	} {
+		if status, body := w.ask("GET", w.links.Unsubscribe(s), nil); status != http.StatusOK || !strings.Contains(body, "not told of this tenant any more") {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+	}
+}
+
+func TestAnOutsideSchedulerAsksForSweepsWithTheSecretAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, header := range []string{"", "Bearer", "Bearer wrong", "Basic " + cronSecret, "Bearer " + cronSecret[:len(cronSecret)-1], "Bearer " + cronSecret + "x"} {
+		status, body := w.ask("POST", "/internal/sweep", nil, "Authorization", header, "Accept", "*/*")
+		if status != http.StatusUnauthorized || !strings.Contains(body, "cron_secret_wrong") || strings.Contains(body, "canary") {
+			t.Errorf("%q: %d %s", header, status, body)
+		}
+	}
+	sweep := func() bool {
+		did, err := w.db.Sweep(t.Context(), db.SweepDigests, time.Hour, func(id.UUID, string) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return did
+	}
+	sweep()
+	if sweep() {
+		t.Fatal("a sweep is due at once again")
+	}
+	if status, body := w.ask("POST", "/internal/sweep", nil, "Authorization", "Bearer "+cronSecret); status != http.StatusAccepted || !strings.Contains(body, "digests") {
+		t.Errorf("%d %s", status, body)
+	}
+	if !sweep() {
+		t.Error("the sweep that was asked for is not due")
+	}
+}

@@ -1,0 +1,37 @@
+-- The daily digest and the operators' alerts: what sweeps over all tenants ask. They run as the worker role.
+
+-- name: SweptTenants :many
+-- The tenants that have endpoints, a page at a time.
+SELECT t.id, t.name FROM tenants t
+WHERE t.id > @after AND t.state = 'active' AND EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = t.id)
+ORDER BY t.id LIMIT @most;
+
+-- name: LastDigest :one
+-- The day of a tenant's last digest; no row: it had none.
+SELECT day FROM digests WHERE tenant_id = @tenant_id ORDER BY day DESC LIMIT 1;
+
+-- name: InsertDigest :execrows
+-- No row: the tenant has its digest of this day.
+INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES (@tenant_id, @day, @notice_id, @created_at)
+ON CONFLICT (tenant_id, day) DO NOTHING;
+
+-- name: DropOldDigests :execrows
+-- The last one of a tenant stays: it is what a clock that was put back is held against.
+DELETE FROM digests d WHERE d.day < @before::date
+AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day);
+
+-- name: DigestEndpoints :many
+SELECT id, url, status FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+
+-- name: RecallChores :execrows
+-- Somebody from outside asks for a sweep: it is due now, whenever it was done.
+UPDATE chores SET done_at = '-infinity' WHERE name = ANY(@names::text[]);
+
+-- name: ClaimSweep :one
+-- As ClaimChore, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done by the
+-- next sweep, and nothing is done twice, since every step has a row that says so.
+UPDATE chores SET done_at = now()
+WHERE name = (SELECT c.name FROM chores c
+	WHERE c.name = @name AND c.done_at <= now() - make_interval(secs => @seconds)
+	FOR UPDATE SKIP LOCKED)
+RETURNING name;
