@@ -1,8 +1,13 @@
 package pages
 
+import (
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
 // UnsubscribeView is where whoever has a mail stops mails like it, and chooses others.
 type UnsubscribeView struct {
-	Shell   Frame
+	Shell   layout.Shell
 	Path    string // of this page, with its token
 	Tenant  string
 	Kind    string
@@ -16,4 +21,12 @@ type UnsubscribeView struct {
 type NoticeChoice struct {
 	Kind, Label string
 	Wanted      bool
+}
+
+func (v UnsubscribeView) options() []components.Option {
+	all := make([]components.Option, len(v.Choices))
+	for i, one := range v.Choices {
+		all[i] = components.Option{Value: one.Kind, Label: one.Label, Selected: one.Wanted}
+	}
+	return all
 }
