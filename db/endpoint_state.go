@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// SetEndpointState pauses or resumes an endpoint as the rule says; changed is false where it was so already.
+// SetEndpointState pauses or resumes an endpoint as the rule says; changed is false where it was so already, or is on its way.
 func (q *Queries) SetEndpointState(ctx context.Context, ring *seal.Ring, tenant, u id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) (e FullEndpoint, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return e, false, err
@@ -34,9 +34,15 @@ func (q *Queries) SetEndpointState(ctx context.Context, ring *seal.Ring, tenant,
 		if err := q.holdLane(ctx, row); err != nil {
 			return e, false, err
 		}
+		if change.To == endpoint.Active {
+			if err := q.clearHealth(ctx, tenant, u); err != nil {
+				return e, false, err
+			}
+		}
 	}
+	asked := false
 	if change.Verify {
-		if _, err := q.requestVerification(ctx, tenant, u); err != nil {
+		if asked, err = q.askOnce(ctx, row); err != nil {
 			return e, false, err
 		}
 	}
@@ -44,7 +50,7 @@ func (q *Queries) SetEndpointState(ctx context.Context, ring *seal.Ring, tenant,
 	if err != nil {
 		return e, false, err
 	}
-	return full[0], changed || change.Verify, nil
+	return full[0], changed || asked, nil
 }
 
 // VerifyEndpoint asks for a verification of an endpoint in any state; it changes no state by itself.
@@ -53,6 +59,20 @@ func (q *Queries) VerifyEndpoint(ctx context.Context, tenant, u id.UUID) (Verifi
 		return Verification{}, err
 	}
 	return q.requestVerification(ctx, tenant, u)
+}
+
+// askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes once. The tenant
+// is locked.
+func (q *Queries) askOnce(ctx context.Context, e Endpoint) (bool, error) {
+	n, err := q.HastenVerification(ctx, HastenVerificationParams{TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt})
+	if err != nil {
+		return false, err
+	}
+	if n > 0 {
+		return false, q.NotifyJobs(ctx)
+	}
+	_, err = q.requestVerification(ctx, e.TenantID, e.ID)
+	return err == nil, err
 }
 
 // requestVerification asks the jobs to verify an endpoint; a request that is still pending is superseded.
@@ -80,7 +100,7 @@ func (q *Queries) reroute(ctx context.Context, e Endpoint, deleted bool) error {
 func (q *Queries) keepRevision(ctx context.Context, e Endpoint, version int64, deleted bool) error {
 	return q.InsertEndpointRevision(ctx, InsertEndpointRevisionParams{
 		TenantID: e.TenantID, EndpointID: e.ID, RoutingVersion: version, EventTypes: e.EventTypes, Filter: e.Filter,
-		Channels: e.Channels, Status: e.Status, Deleted: deleted,
+		Channels: e.Channels, Status: e.Status, WhenHeld: e.WhenHeld, Deleted: deleted,
 	})
 }
 

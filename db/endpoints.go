@@ -17,6 +17,7 @@ type FullEndpoint struct {
 	Endpoint
 	Settings     endpoint.Settings
 	Verification *Verification
+	Record       EndpointRecord
 }
 
 // EndpointDefaults are the limits and defaults of a tenant's endpoints; most is how many it may have unless its settings or
@@ -67,7 +68,7 @@ func (q *Queries) CreateEndpoint(ctx context.Context, ring *seal.Ring, tenant id
 		return FullEndpoint{}, err
 	}
 	v, err := q.requestVerification(ctx, tenant, u)
-	return FullEndpoint{Endpoint: e, Settings: s, Verification: &v}, err
+	return FullEndpoint{Endpoint: e, Settings: s, Verification: &v, Record: EndpointRecord{HeldExact: true}}, err
 }
 
 // ReadEndpoint is one endpoint that is not deleted.
@@ -105,7 +106,7 @@ func (q *Queries) complete(ctx context.Context, ring *seal.Ring, tenant id.UUID,
 	for i := range full {
 		full[i].Verification = newest[full[i].ID]
 	}
-	return full, nil
+	return full, q.addRecords(ctx, tenant, full)
 }
 
 // EndpointList asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the list's beginning.
@@ -176,7 +177,7 @@ func (q *Queries) storeChange(ctx context.Context, ring *seal.Ring, before FullE
 	if err != nil {
 		return FullEndpoint{}, err
 	}
-	after := FullEndpoint{Endpoint: e, Settings: to, Verification: before.Verification}
+	after := FullEndpoint{Endpoint: e, Settings: to, Verification: before.Verification, Record: before.Record}
 	moved := to.URL != before.Settings.URL
 	if moved {
 		if after.Endpoint, err = q.UnverifyEndpoint(ctx, UnverifyEndpointParams{TenantID: tenant, ID: u}); err != nil {

@@ -92,11 +92,11 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 const insertEndpoint = `-- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
+	verification, when_held, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
 	$11, $12, $13, $14, $15, $16,
-	$17, $18, $19, $20, $21, $22,
-	$23, $24, $25)
+	$17, $18, $19, $20, $21, $22, $23,
+	$24, $25, $26)
 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
 `
 
@@ -121,6 +121,7 @@ type InsertEndpointParams struct {
 	PayloadVersion    *string
 	AcceptConflict    bool
 	Verification      string
+	WhenHeld          string
 	Metadata          json.RawMessage
 	CustomHeaders     []byte
 	SensitiveHeaders  []string
@@ -150,6 +151,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.PayloadVersion,
 		arg.AcceptConflict,
 		arg.Verification,
+		arg.WhenHeld,
 		arg.Metadata,
 		arg.CustomHeaders,
 		arg.SensitiveHeaders,
@@ -195,8 +197,8 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 }
 
 const insertEndpointRevision = `-- name: InsertEndpointRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, deleted)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, when_held, deleted)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 `
 
 type InsertEndpointRevisionParams struct {
@@ -207,6 +209,7 @@ type InsertEndpointRevisionParams struct {
 	Filter         *string
 	Channels       []string
 	Status         string
+	WhenHeld       string
 	Deleted        bool
 }
 
@@ -219,6 +222,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 		arg.Filter,
 		arg.Channels,
 		arg.Status,
+		arg.WhenHeld,
 		arg.Deleted,
 	)
 	return err
@@ -579,9 +583,9 @@ UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
 	retry_client_errors = $10, timeout_seconds = $11, max_in_flight = $12,
 	rate_limit = $13, burst = $14, ordering = $15,
 	payload_version = $16, accept_conflict = $17, verification = $18,
-	metadata = $19, custom_headers = $20,
-	sensitive_headers = $21, updated_at = now()
-WHERE tenant_id = $22 AND id = $23 AND deleted_at IS NULL
+	when_held = $19, metadata = $20, custom_headers = $21,
+	sensitive_headers = $22, updated_at = now()
+WHERE tenant_id = $23 AND id = $24 AND deleted_at IS NULL
 RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
 `
 
@@ -604,6 +608,7 @@ type UpdateEndpointParams struct {
 	PayloadVersion    *string
 	AcceptConflict    bool
 	Verification      string
+	WhenHeld          string
 	Metadata          json.RawMessage
 	CustomHeaders     []byte
 	SensitiveHeaders  []string
@@ -632,6 +637,7 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		arg.PayloadVersion,
 		arg.AcceptConflict,
 		arg.Verification,
+		arg.WhenHeld,
 		arg.Metadata,
 		arg.CustomHeaders,
 		arg.SensitiveHeaders,

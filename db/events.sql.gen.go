@@ -161,10 +161,10 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 const routesOfEvent = `-- name: RoutesOfEvent :many
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
-	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter
+	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter, coalesce(r.when_held, 'hold')::text AS when_held
 FROM endpoints e
 LEFT JOIN LATERAL (
-	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter FROM endpoint_revisions x
+	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.when_held FROM endpoint_revisions x
 	WHERE x.tenant_id = $1 AND x.endpoint_id = e.id AND x.routing_version <= $2
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
@@ -190,6 +190,7 @@ type RoutesOfEventRow struct {
 	EventTypes  []string
 	Channels    []string
 	Filter      string
+	WhenHeld    string
 }
 
 // The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
@@ -214,6 +215,7 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 			&i.EventTypes,
 			&i.Channels,
 			&i.Filter,
+			&i.WhenHeld,
 		); err != nil {
 			return nil, err
 		}

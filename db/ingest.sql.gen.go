@@ -302,7 +302,7 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) error 
 }
 
 const routingEndpoints = `-- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status
+SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held
 FROM endpoints
 WHERE tenant_id = ANY($1::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id
@@ -316,6 +316,7 @@ type RoutingEndpointsRow struct {
 	Channels   []string
 	Ordering   string
 	Status     string
+	WhenHeld   string
 }
 
 func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]RoutingEndpointsRow, error) {
@@ -335,6 +336,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 			&i.Channels,
 			&i.Ordering,
 			&i.Status,
+			&i.WhenHeld,
 		); err != nil {
 			return nil, err
 		}

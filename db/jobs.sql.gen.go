@@ -16,7 +16,7 @@ import (
 const activateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING event_types, filter, channels
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
 `
 
 type ActivateEndpointParams struct {
@@ -24,17 +24,44 @@ type ActivateEndpointParams struct {
 	ID       id.UUID
 }
 
-type ActivateEndpointRow struct {
-	EventTypes []string
-	Filter     *string
-	Channels   []string
-}
-
 // No row: the endpoint was changed, paused or deleted while it was being verified.
-func (q *Queries) ActivateEndpoint(ctx context.Context, arg ActivateEndpointParams) (ActivateEndpointRow, error) {
+func (q *Queries) ActivateEndpoint(ctx context.Context, arg ActivateEndpointParams) (Endpoint, error) {
 	row := q.db.QueryRow(ctx, activateEndpoint, arg.TenantID, arg.ID)
-	var i ActivateEndpointRow
-	err := row.Scan(&i.EventTypes, &i.Filter, &i.Channels)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+	)
 	return i, err
 }
 
@@ -286,32 +313,6 @@ func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	var count int64
 	err := row.Scan(&count)
 	return count, err
-}
-
-const insertActiveRevision = `-- name: InsertActiveRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
-VALUES ($1, $2, $3, $4, $5, $6, 'active')
-`
-
-type InsertActiveRevisionParams struct {
-	TenantID       id.UUID
-	EndpointID     id.UUID
-	RoutingVersion int64
-	EventTypes     []string
-	Filter         *string
-	Channels       []string
-}
-
-func (q *Queries) InsertActiveRevision(ctx context.Context, arg InsertActiveRevisionParams) error {
-	_, err := q.db.Exec(ctx, insertActiveRevision,
-		arg.TenantID,
-		arg.EndpointID,
-		arg.RoutingVersion,
-		arg.EventTypes,
-		arg.Filter,
-		arg.Channels,
-	)
-	return err
 }
 
 const insertChore = `-- name: InsertChore :exec

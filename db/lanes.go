@@ -8,6 +8,7 @@ import (
 
 	"posthorn/db/seal"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -118,6 +119,7 @@ type Leased struct {
 	Endpoint Endpoint
 	Secrets  []LaneSecretsRow // live, newest first
 	Health   EndpointHealth
+	Policy   health.Policy
 	Asked    int64 // the oldest row that somebody wants to be tried although the endpoint's breaker is open; 0: none
 }
 
@@ -140,7 +142,7 @@ func (d *DB) Lease(ctx context.Context, worker id.UUID, endpoints []id.UUID) ([]
 	for _, l := range lanes {
 		leased = append(leased, Leased{
 			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID], Health: about.health[l.EndpointID],
-			Asked: about.asked[l.EndpointID],
+			Asked: about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
 		})
 	}
 	return leased, nil
@@ -154,7 +156,7 @@ func (d *DB) LaneDetails(ctx context.Context, endpoints []id.UUID) (map[id.UUID]
 	}
 	out := make(map[id.UUID]Leased, len(about.endpoints))
 	for ep, e := range about.endpoints {
-		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep]}
+		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep], Policy: about.policies[ep]}
 	}
 	return out, nil
 }
@@ -164,11 +166,12 @@ type laneDetails struct {
 	secrets   map[id.UUID][]LaneSecretsRow
 	health    map[id.UUID]EndpointHealth
 	asked     map[id.UUID]int64
+	policies  map[id.UUID]health.Policy
 }
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]Endpoint{}, map[id.UUID][]LaneSecretsRow{}, map[id.UUID]EndpointHealth{}
-	a.asked = map[id.UUID]int64{}
+	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
 	b.Queue(laneEndpoints, endpoints).Query(func(rows pgx.Rows) error {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
 		for _, e := range list {
@@ -194,6 +197,13 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LaneAskedRow])
 		for _, r := range list {
 			a.asked[r.EndpointID] = r.Seq
+		}
+		return err
+	})
+	b.Queue(lanePolicies, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[LanePoliciesRow])
+		for _, r := range list {
+			a.policies[r.ID] = health.ReadPolicy(r.PlatformSettings, r.Settings)
 		}
 		return err
 	})

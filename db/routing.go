@@ -71,7 +71,7 @@ func (r *RoutedEvent) Explain() routing.Explanation {
 	candidates := make([]routing.Candidate, len(r.Endpoints))
 	for i, e := range r.Endpoints {
 		candidates[i] = routing.Candidate{
-			Rule:  routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter, Status: endpoint.Status(e.Status)},
+			Rule:  routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop},
 			Later: e.Later, Deleted: e.Deleted, Sent: e.Delivery != nil,
 		}
 	}

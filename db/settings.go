@@ -42,7 +42,7 @@ func (e Endpoint) BareSettings() endpoint.Settings {
 		URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
 		Format: signature.Format(e.Format), Prefix: e.Prefix, RetryPolicy: e.RetryPolicy, RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
-		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification,
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification, WhenHeld: e.WhenHeld,
 		Headers: endpoint.Headers{}, Metadata: map[string]string{},
 	}
 	for _, seconds := range e.RetryDelays {
@@ -65,7 +65,7 @@ func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) Insert
 		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
 		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: textOrNull(s.PayloadVersion),
-		AcceptConflict: s.AcceptConflict, Verification: s.Verification, Metadata: encodeMetadata(s.Metadata),
+		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
 		SensitiveHeaders: s.Headers.Marked(),
 	}
 	if p.Channels == nil {
@@ -85,7 +85,7 @@ func updateRow(p InsertEndpointParams) UpdateEndpointParams {
 		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
 		Prefix: p.Prefix, RetryPolicy: p.RetryPolicy, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
 		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
-		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, Metadata: p.Metadata,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
 		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, TenantID: p.TenantID, ID: p.ID,
 	}
 }

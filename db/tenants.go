@@ -1,9 +1,12 @@
 package db
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"posthorn/domain/access"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -83,6 +86,7 @@ type TenantChange struct {
 	Name          *string
 	StrictTypes   *bool
 	RetentionDays *int
+	Health        map[string]any // parts of the health policy by name; a nil part is again what holds otherwise
 }
 
 // ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
@@ -91,7 +95,7 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 	if err != nil {
 		return row, err
 	}
-	to := UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays}
+	to := UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings}
 	changed := map[string]any{}
 	if change.Name != nil && *change.Name != to.Name {
 		to.Name = *change.Name
@@ -105,11 +109,71 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 		to.RetentionDays = int32(*change.RetentionDays)
 		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
 	}
+	if len(change.Health) > 0 {
+		if to.Settings, err = amend(row.Settings, change.Health, changed); err != nil {
+			return row, err
+		}
+	}
 	if len(changed) == 0 {
 		return row, nil
 	}
 	if row, err = q.UpdateTenant(ctx, to); err != nil {
 		return row, err
 	}
+	if changed["health_policy"] != nil {
+		if err := q.BumpLanesOf(ctx, tenant); err != nil {
+			return row, err
+		}
+	}
 	return row, q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+}
+
+// amend changes the health policy within settings and notes what it was and is.
+func amend(settings []byte, parts, changed map[string]any) ([]byte, error) {
+	to, err := health.Amend(settings, "health_policy", parts)
+	if err != nil {
+		return nil, err
+	}
+	if was, is := ownPolicy(settings), ownPolicy(to); !bytes.Equal(was, is) {
+		changed["health_policy"] = []json.RawMessage{was, is}
+	}
+	return to, nil
+}
+
+// ownPolicy is the part of settings that is a health policy, in one form.
+func ownPolicy(settings []byte) json.RawMessage {
+	var s struct {
+		Health map[string]any `json:"health"`
+	}
+	_ = json.Unmarshal(settings, &s) // what does not read is no policy
+	if s.Health == nil {
+		s.Health = map[string]any{}
+	}
+	out, err := json.Marshal(s.Health)
+	if err != nil {
+		panic(err) // it was just read
+	}
+	return out
+}
+
+// ChangePlatformPolicy changes the health policy that holds for tenants that say nothing else, and returns the platform's settings.
+func (d *DB) ChangePlatformPolicy(ctx context.Context, parts map[string]any, by Author) (settings []byte, err error) {
+	err = d.Console(ctx, func(q *Queries) error {
+		was, err := q.LockPlatform(ctx)
+		if err != nil {
+			return err
+		}
+		changed := map[string]any{}
+		if settings, err = amend(was, parts, changed); err != nil || len(changed) == 0 {
+			return err
+		}
+		if err := q.SetPlatformSettings(ctx, settings); err != nil {
+			return err
+		}
+		if err := q.BumpAllLanes(ctx); err != nil {
+			return err
+		}
+		return q.Audit(ctx, by, Audited{Action: "platform.updated", Kind: "platform", Details: changed})
+	})
+	return settings, err
 }

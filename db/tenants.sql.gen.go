@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"posthorn/domain/id"
@@ -144,6 +145,18 @@ func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([
 	return items, nil
 }
 
+const lockPlatform = `-- name: LockPlatform :one
+SELECT settings FROM platform FOR NO KEY UPDATE
+`
+
+// Changes of the platform's settings happen one after the other.
+func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
+	row := q.db.QueryRow(ctx, lockPlatform)
+	var settings json.RawMessage
+	err := row.Scan(&settings)
+	return settings, err
+}
+
 const lockTenant = `-- name: LockTenant :one
 SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at FROM tenants WHERE id = $1 FOR NO KEY UPDATE
 `
@@ -163,6 +176,15 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 		&i.CreatedAt,
 	)
 	return i, err
+}
+
+const setPlatformSettings = `-- name: SetPlatformSettings :exec
+UPDATE platform SET settings = $1
+`
+
+func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMessage) error {
+	_, err := q.db.Exec(ctx, setPlatformSettings, settings)
+	return err
 }
 
 const setTenantState = `-- name: SetTenantState :one
@@ -207,9 +229,9 @@ func (q *Queries) TenantState(ctx context.Context, tenantID id.UUID) (string, er
 }
 
 const updateTenant = `-- name: UpdateTenant :one
-UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3,
+UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4,
 	routing_version = routing_version + CASE WHEN strict_types <> $2 THEN 1 ELSE 0 END
-WHERE id = $4
+WHERE id = $5
 RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at
 `
 
@@ -217,6 +239,7 @@ type UpdateTenantParams struct {
 	Name          string
 	StrictTypes   bool
 	RetentionDays int32
+	Settings      json.RawMessage
 	TenantID      id.UUID
 }
 
@@ -226,6 +249,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		arg.Name,
 		arg.StrictTypes,
 		arg.RetentionDays,
+		arg.Settings,
 		arg.TenantID,
 	)
 	var i Tenant

@@ -34,17 +34,6 @@ func (q *Queries) Beat(ctx context.Context, argID id.UUID) (int64, error) {
 	return result.RowsAffected(), nil
 }
 
-const bumpRoutingVersion = `-- name: BumpRoutingVersion :one
-UPDATE tenants SET routing_version = routing_version + 1 WHERE id = $1 RETURNING routing_version
-`
-
-func (q *Queries) BumpRoutingVersion(ctx context.Context, argID id.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, bumpRoutingVersion, argID)
-	var routing_version int64
-	err := row.Scan(&routing_version)
-	return routing_version, err
-}
-
 const delayLanes = `-- name: DelayLanes :exec
 UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[])) AS u(endpoint_id, wait_us)
@@ -65,7 +54,7 @@ func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
 const disableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING event_types, filter, channels
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
 `
 
 type DisableEndpointParams struct {
@@ -74,17 +63,44 @@ type DisableEndpointParams struct {
 	ID       id.UUID
 }
 
-type DisableEndpointRow struct {
-	EventTypes []string
-	Filter     *string
-	Channels   []string
-}
-
 // By Posthorn, not by a person. No row: it was not active any more.
-func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams) (DisableEndpointRow, error) {
+func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams) (Endpoint, error) {
 	row := q.db.QueryRow(ctx, disableEndpoint, arg.Reason, arg.TenantID, arg.ID)
-	var i DisableEndpointRow
-	err := row.Scan(&i.EventTypes, &i.Filter, &i.Channels)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+	)
 	return i, err
 }
 
@@ -268,32 +284,6 @@ func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersPa
 		arg.Endpoints,
 		arg.Types,
 		arg.Reasons,
-	)
-	return err
-}
-
-const insertDisabledRevision = `-- name: InsertDisabledRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
-VALUES ($1, $2, $3, $4, $5, $6, 'disabled')
-`
-
-type InsertDisabledRevisionParams struct {
-	TenantID       id.UUID
-	EndpointID     id.UUID
-	RoutingVersion int64
-	EventTypes     []string
-	Filter         *string
-	Channels       []string
-}
-
-func (q *Queries) InsertDisabledRevision(ctx context.Context, arg InsertDisabledRevisionParams) error {
-	_, err := q.db.Exec(ctx, insertDisabledRevision,
-		arg.TenantID,
-		arg.EndpointID,
-		arg.RoutingVersion,
-		arg.EventTypes,
-		arg.Filter,
-		arg.Channels,
 	)
 	return err
 }

@@ -11,16 +11,16 @@ SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NU
 -- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
+	verification, when_held, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
 VALUES (@tenant_id, @id, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @retry_policy,
 	sqlc.narg('retry_delays'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
-	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @metadata, sqlc.narg('custom_headers'),
+	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
 	@sensitive_headers, sqlc.narg('slot_secret_id'), @created_at)
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, deleted)
-VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('filter'), @channels, @status, @deleted);
+INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status, when_held, deleted)
+VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('filter'), @channels, @status, @when_held, @deleted);
 
 -- name: GetEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
@@ -49,7 +49,7 @@ UPDATE endpoints SET url = @url, description = @description, event_types = @even
 	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
 	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
 	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, verification = @verification,
-	metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
+	when_held = @when_held, metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
 	sensitive_headers = @sensitive_headers, updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
 RETURNING *;

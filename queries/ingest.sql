@@ -6,7 +6,7 @@
 SELECT id, routing_version, state, strict_types FROM tenants WHERE id = ANY(@tenants::uuid[]);
 
 -- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status
+SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held
 FROM endpoints
 WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id;

@@ -116,11 +116,7 @@ WHERE tenant_id = @tenant_id AND id = @id AND state = 'pending';
 -- No row: the endpoint was changed, paused or deleted while it was being verified.
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING event_types, filter, channels;
-
--- name: InsertActiveRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
-VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, @filter, @channels, 'active');
+RETURNING *;
 
 -- name: PendingByAge :many
 -- How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a

@@ -17,7 +17,7 @@ SELECT * FROM tenants WHERE id = @tenant_id FOR NO KEY UPDATE;
 
 -- name: UpdateTenant :one
 -- Strictness decides what the router accepts, so it makes a new version of the routes.
-UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days,
+UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days, settings = @settings,
 	routing_version = routing_version + CASE WHEN strict_types <> @strict_types THEN 1 ELSE 0 END
 WHERE id = @tenant_id
 RETURNING *;
@@ -36,3 +36,10 @@ SELECT * FROM tenants WHERE id < @after ORDER BY id DESC LIMIT @most;
 
 -- name: ListTenantsUp :many
 SELECT * FROM tenants WHERE id > @after ORDER BY id LIMIT @most;
+
+-- name: LockPlatform :one
+-- Changes of the platform's settings happen one after the other.
+SELECT settings FROM platform FOR NO KEY UPDATE;
+
+-- name: SetPlatformSettings :exec
+UPDATE platform SET settings = @settings;

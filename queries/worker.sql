@@ -296,7 +296,7 @@ SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);
 -- By Posthorn, not by a person. No row: it was not active any more.
 UPDATE endpoints SET status = 'disabled', status_reason = @reason, status_at = now(), updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND status = 'active' AND deleted_at IS NULL
-RETURNING event_types, filter, channels;
+RETURNING *;
 
 -- name: LaneRevsOf :many
 -- The same for lanes that somebody has just notified of.
@@ -311,13 +311,6 @@ SELECT w.id, count(l.endpoint_id) AS lanes FROM workers w LEFT JOIN lanes l ON l
 SELECT extract(epoch FROM min(due_at) - now())::double precision AS seconds
 FROM (SELECT due_at FROM queue WHERE state IN (1, 3) AND due_at > @since::timestamptz ORDER BY due_at LIMIT 1) q;
 
--- name: BumpRoutingVersion :one
-UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @id RETURNING routing_version;
-
 -- name: InsertSystemAudit :exec
 INSERT INTO audit_log (id, tenant_id, actor_kind, action, object_kind, object_id, reason)
 VALUES (@id, @tenant_id, 'system', @action, @object_kind, @object_id, @reason);
-
--- name: InsertDisabledRevision :exec
-INSERT INTO endpoint_revisions (tenant_id, endpoint_id, routing_version, event_types, filter, channels, status)
-VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, @filter, @channels, 'disabled');

@@ -21,8 +21,9 @@ func (b *bench) open(t *testing.T, at time.Time) (*lane, *db.HealthChange) {
 	b.d.kick()
 	var change *db.HealthChange
 	for done := 0; done < len(b.started); done++ {
-		var next *job
-		next, _, change = b.d.finished(b.started[done], failed, at)
+		then := b.d.finished(b.started[done], failed, at)
+		next := then.next
+		change = then.change
 		b.d.settled([]*job{b.started[done]})
 		if next != nil {
 			b.started = append(b.started, next)
@@ -81,7 +82,8 @@ func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
 	b := newBench()
 	l := b.probing(t)
 	now := time.Now()
-	next, decision, change := b.d.finished(b.started[0], failed, now)
+	then := b.d.finished(b.started[0], failed, now)
+	next, decision, change := then.next, then.decision, then.change
 	if next != nil || decision.Status != delivery.Retrying || !about(decision.RetryIn-afterProbe, 2*time.Minute) || b.started[0].probes != 1 {
 		t.Errorf("then %v, %+v, %d probes", next, decision, b.started[0].probes)
 	}
@@ -101,7 +103,8 @@ func TestAProbeThatSucceedsOpensTheLane(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	l := b.probing(t)
-	next, decision, change := b.d.finished(b.started[0], success, time.Now())
+	then := b.d.finished(b.started[0], success, time.Now())
+	next, decision, change := then.next, then.decision, then.change
 	if next == nil || decision.Status != delivery.Delivered || change == nil || change.Breaker != (health.Breaker{}) || change.OutageFrom.IsZero() {
 		t.Errorf("%+v, %+v", decision, change)
 	}
@@ -122,7 +125,8 @@ func TestAProbeThatThisWorkerBreaksOffIsGivenBack(t *testing.T) {
 	broken := failed
 	broken.result, broken.broken = delivery.Result{Failure: delivery.FailReset}, true
 	before := l.counters
-	_, decision, change := b.d.finished(b.started[0], broken, time.Now())
+	then := b.d.finished(b.started[0], broken, time.Now())
+	decision, change := then.decision, then.change
 	if decision.Status != delivery.Retrying || b.started[0].probes != 1 || change != nil || l.counters != before {
 		t.Errorf("%+v, %+v, %+v", decision, change, l.counters)
 	}

@@ -44,6 +44,8 @@ func (w *Worker) keepOrder(ctx context.Context) {
 		{"expire idempotency keys", expireEvery, w.expireKeys},
 		{"partitions", partitionsEvery, w.partitions},
 		{"gauges", gaugeEvery, w.gauges},
+		{"assess health", assessEvery, w.assessAll},
+		{"expire held deliveries", heldEvery, w.expireHeld},
 		{"forget dead workers", time.Hour, func(ctx context.Context) error {
 			return w.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
 		}},

@@ -228,32 +228,37 @@ type end struct {
 	broken   bool         // this worker broke it off: it says nothing about the endpoint
 }
 
-// finished gives back the slots of a request that has ended, with what it says about the endpoint. It returns the job that may
-// start in its stead, what becomes of the delivery (of a probe not what its schedule says), and what is to be saved.
-func (d *dispatcher) finished(j *job, e end, now time.Time) (then *job, decision delivery.Decision, change *db.HealthChange) {
+// ended is what follows from the end of a request.
+type ended struct {
+	next     *job              // may start in its stead; nil: none
+	decision delivery.Decision // what becomes of the delivery: of a probe not what its schedule says
+	change   *db.HealthChange  // to be saved; nil: nothing
+	assess   bool              // something is to be decided about the endpoint, once that is saved
+}
+
+// finished gives back the slots of a request that has ended, with what it says about the endpoint.
+func (d *dispatcher) finished(j *job, e end, now time.Time) (then ended) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := j.lane
 	l.inFlight--
 	d.inFlight--
 	d.tenants[l.tenant].inFlight--
-	wait := e.decision.LaneWait
-	if e.decision.Disable != "" {
-		wait = max(wait, disableWithin)
-	}
-	if until := now.Add(wait); wait > 0 && until.After(l.notBefore) {
+	if until := now.Add(e.decision.LaneWait); e.decision.LaneWait > 0 && until.After(l.notBefore) {
 		l.notBefore = until
 	}
-	was := l.record.breaker.State
-	change = l.count(j, e, now)
-	decision = e.decision
+	before, was := l.counters, l.record.breaker
+	then.change = l.count(j, e, now)
+	then.assess = l.judge(e, before, was, now)
+	then.decision = e.decision
 	if j.probe {
-		decision = l.spare(j, decision, now)
+		then.decision = l.spare(j, then.decision, now)
 	}
-	d.follow(l, was, now)
+	d.follow(l, was.State, now)
 	d.trim(l)
 	d.runnable(l)
-	return d.next(now), decision, change
+	then.next = d.next(now)
+	return then
 }
 
 // disableWithin is how long a lane waits for its endpoint to be disabled; by then it is held, or goes on where that failed.

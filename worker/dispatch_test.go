@@ -51,7 +51,7 @@ func (b *bench) refill(l *lane, ready int) {
 
 // finish ends a request; what starts in its stead is among the started.
 func (b *bench) finish(j *job) {
-	next, _, _ := b.d.finished(j, end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}, time.Now())
+	next := b.d.finished(j, end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}, time.Now()).next
 	b.d.settled([]*job{j})
 	if next != nil {
 		b.started = append(b.started, next)

@@ -133,7 +133,7 @@ func (m *queueModel) finish(i int, again bool) {
 	if again {
 		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
 	}
-	if next, _, _ := m.d.finished(j, end{decision: decision, result: delivery.Result{Status: 200}}, time.Now()); next != nil {
+	if next := m.d.finished(j, end{decision: decision, result: delivery.Result{Status: 200}}, time.Now()).next; next != nil {
 		m.start(next)
 	}
 }

@@ -16,6 +16,7 @@ type result struct {
 	job     *job
 	outcome db.Outcome
 	health  *db.HealthChange
+	assess  bool // what is recorded with it calls for a decision about the endpoint
 }
 
 const (
@@ -171,8 +172,8 @@ func (w *Worker) recorded(batch []*result, matched db.Recorded) {
 		if !late && r.outcome.Decision.Status == delivery.Retrying && (next < 0 || r.outcome.Decision.RetryIn < next) {
 			next = r.outcome.Decision.RetryIn
 		}
-		if !late && r.outcome.Decision.Disable != "" {
-			w.disable(r)
+		if r.assess {
+			w.assessor.ask(r.outcome.EndpointID)
 		}
 	}
 	w.dispatch.settled(jobs)
@@ -203,26 +204,6 @@ func (w *Worker) logLate(ctx context.Context, batch []*result) {
 			return
 		}
 	}
-}
-
-// disable switches off an endpoint whose answer asked for it, in the background: the recorder does not wait.
-func (w *Worker) disable(r *result) {
-	tenant, endpoint, reason := r.outcome.TenantID, r.outcome.EndpointID, r.outcome.Decision.Disable
-	w.background.Add(1)
-	go func() {
-		defer w.background.Done()
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-		defer cancel()
-		done, err := w.db.DisableByPosthorn(ctx, tenant, endpoint, reason)
-		if err != nil {
-			w.log.Error("endpoint could not be disabled", "endpoint", endpointID(endpoint), "reason", reason, "error", err)
-		}
-		if done {
-			w.metrics.disabled.WithLabelValues(reason).Inc()
-			w.log.Warn("endpoint disabled", "endpoint", endpointID(endpoint), "reason", reason)
-			w.revisions.ask(endpoint)
-		}
-	}()
 }
 
 // logAttempt writes the one wide line of an attempt.

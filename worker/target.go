@@ -10,6 +10,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
+	"posthorn/domain/health"
 	"posthorn/domain/signature"
 )
 
@@ -26,6 +27,7 @@ type target struct {
 	maxInFlight int
 	rate, burst int // requests a second; 0: unlimited
 	ordered     bool
+	health      health.Policy
 	endpoint    string       // the id as receivers see it
 	log         *slog.Logger // knows the endpoint already
 }
@@ -47,6 +49,7 @@ func newTarget(l db.Leased, ring *seal.Ring, policy egress.Policy) (*target, err
 	t := &target{
 		url: u, masked: egress.Mask(e.URL), plain: u.Scheme == "http", endpoint: endpointID(e.ID),
 		timeout: time.Duration(e.TimeoutSeconds) * time.Second, maxInFlight: int(e.MaxInFlight), ordered: e.Ordering != "none",
+		health: l.Policy,
 		policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors},
 	}
 	if settings.RateLimit != nil {

@@ -64,6 +64,7 @@ type Worker struct {
 	horizon    horizon
 	promoter   *promoter
 	revisions  *revisions
+	assessor   *assessor
 	metrics    *metrics
 	signals    chan struct{}
 	outbox     chan struct{} // something was emitted in SQL
@@ -77,7 +78,7 @@ type Worker struct {
 func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, egress: c.Egress, keys: c.Keys, name: c.Name, grace: c.Grace,
-		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(),
+		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(), assessor: newAssessor(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
@@ -127,7 +128,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	recorder.Go(func() { w.record(work) })
-	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.relay, w.verifications, jobs.New(w.db, w.listen, w.log).Run} {
+	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.relay, w.verifications, w.assess, jobs.New(w.db, w.listen, w.log).Run} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var beating sync.WaitGroup
@@ -214,10 +215,10 @@ func (w *Worker) perform(j *job) (next *job) {
 	if decision.Class != delivery.Success {
 		e.error = lastError(answer, attempt)
 	}
-	next, r.outcome.Decision, r.health = w.dispatch.finished(j, e, time.Now())
-	r.outcome.Probes = j.probes
+	then := w.dispatch.finished(j, e, time.Now())
+	r.outcome.Decision, r.outcome.Probes, r.health, r.assess = then.decision, j.probes, then.change, then.assess
 	w.results <- r
-	return next
+	return then.next
 }
 
 // maxLastExcerpt is how much of an answer's body an endpoint's owner is shown with a notice, in bytes.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"posthorn/db"
 	"posthorn/domain/endpoint"
@@ -56,7 +57,9 @@ func (x *explained) change() {
 			return err
 		})
 	case 2:
-		_, err = x.db.DisableByPosthorn(x.t.Context(), x.tenant, u, "gone")
+		x.exec(`INSERT INTO endpoint_health (endpoint_id, tenant_id, gone_at) VALUES ($1, $2, now())
+			ON CONFLICT (endpoint_id) DO UPDATE SET gone_at = now()`, u, x.tenant)
+		_, err = x.db.AssessEndpoint(x.t.Context(), x.tenant, u, time.Now())
 	case 3:
 		x.verify(u)
 	case 4:

@@ -88,7 +88,7 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, er
 		return nil, err
 	}
 	for _, e := range endpoints {
-		rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status)}
+		rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop}
 		if e.Filter != nil {
 			rule.Filter = *e.Filter
 		}

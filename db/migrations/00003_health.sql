@@ -57,14 +57,8 @@ END $$;
 REVOKE ALL ON FUNCTION posthorn.reschedule(uuid[], uuid[], int[], bigint[], smallint[], smallint[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION posthorn.reschedule(uuid[], uuid[], int[], bigint[], smallint[], smallint[]) TO posthorn_worker;
 
--- Workers keep the policies of tenants in memory while this number stands.
-INSERT INTO revisions (name) VALUES ('settings');
-GRANT SELECT ON revisions TO posthorn_worker;
-
 -- +goose Down
 
-REVOKE SELECT ON revisions FROM posthorn_worker;
-DELETE FROM revisions WHERE name = 'settings';
 DROP FUNCTION posthorn.reschedule(uuid[], uuid[], int[], bigint[], smallint[], smallint[]);
 -- +goose StatementBegin
 CREATE FUNCTION posthorn.reschedule(tenants uuid[], deliveries uuid[], gens int[], delays_us bigint[], made smallint[]) RETURNS SETOF uuid LANGUAGE plpgsql AS $$

@@ -39,6 +39,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	c.limits(s)
 	c.oneOf("ordering", s.Ordering, Orderings())
 	c.oneOf("verification", s.Verification, Verifications())
+	c.oneOf("when_held", s.WhenHeld, WhensHeld())
 	if !validVersion(s.PayloadVersion) {
 		c.refuse("payload_version", "payload_version_malformed", fmt.Sprintf(
 			"A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion))

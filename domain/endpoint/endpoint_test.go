@@ -390,6 +390,7 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },
 		"ordering": func(s *endpoint.Settings) { s.Ordering = "key" }, "payload_version": func(s *endpoint.Settings) { s.PayloadVersion = "1" },
 		"accept_conflict": func(s *endpoint.Settings) { s.AcceptConflict = true }, "verification": func(s *endpoint.Settings) { s.Verification = "simple" },
+		"when_held":      func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
 		"custom_headers": func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
 	// Two fields make one name: a policy and its delays.

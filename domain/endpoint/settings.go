@@ -33,6 +33,15 @@ func Orderings() []string { return []string{"none", "key", "strict"} }
 // Verifications are the ways in which an endpoint may prove itself, the default first.
 func Verifications() []string { return []string{"challenge", "challenge_get", "simple"} }
 
+// What becomes of events while an endpoint is not active.
+const (
+	Hold = "hold" // their deliveries wait until it is
+	Drop = "drop" // they make no delivery, and the event's routing says so
+)
+
+// WhensHeld are the ways, the default first.
+func WhensHeld() []string { return []string{Hold, Drop} }
+
 // Custom names a retry policy of the endpoint's own delays.
 const Custom = "custom"
 
@@ -59,6 +68,7 @@ type Settings struct {
 	PayloadVersion    string // empty is any
 	AcceptConflict    bool
 	Verification      string
+	WhenHeld          string
 	Headers           Headers
 	Metadata          map[string]string
 }
@@ -115,7 +125,7 @@ func (s Settings) EffectiveBurst() int {
 // Routes reports whether two settings route events alike.
 func (s Settings) Routes(other Settings) bool {
 	return slices.Equal(s.EventTypes, other.EventTypes) && slices.Equal(s.Channels, other.Channels) &&
-		s.Filter == other.Filter && s.Ordering == other.Ordering
+		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld
 }
 
 // Defaults are the limits and defaults of one tenant's endpoints.
@@ -137,6 +147,7 @@ type defaultsJSON struct {
 		// A number, or null for unlimited; absent leaves it.
 		RateLimit    json.RawMessage `json:"rate_limit"`
 		Verification string          `json:"verification"`
+		WhenHeld     string          `json:"when_held"`
 	} `json:"endpoints"`
 }
 
@@ -148,7 +159,7 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
 		EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
 		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
-		Verification: "challenge", Headers: Headers{}, Metadata: map[string]string{},
+		Verification: "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
 	}}
 	for _, raw := range [][]byte{platform, tenant} {
 		var over defaultsJSON
@@ -175,6 +186,9 @@ func (d *Defaults) lay(over defaultsJSON) {
 	}
 	if e.Verification != "" {
 		s.Verification = e.Verification
+	}
+	if slices.Contains(WhensHeld(), e.WhenHeld) {
+		s.WhenHeld = e.WhenHeld
 	}
 	if len(e.RateLimit) > 0 {
 		var rate *int
@@ -214,6 +228,7 @@ func (s Settings) Diff(other Settings) []string {
 		{"payload_version", s.PayloadVersion == other.PayloadVersion},
 		{"accept_conflict", s.AcceptConflict == other.AcceptConflict},
 		{"verification", s.Verification == other.Verification},
+		{"when_held", s.WhenHeld == other.WhenHeld},
 		{"custom_headers", maps.Equal(s.Headers, other.Headers)},
 		{"metadata", maps.Equal(s.Metadata, other.Metadata)},
 	}

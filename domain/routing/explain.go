@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 )
 
@@ -133,9 +132,7 @@ func taken(r *Route) Verdict {
 	if !r.Held() {
 		return Verdict{Matched: true, Detail: "The endpoint took the event and was active."}
 	}
-	state := map[endpoint.Status]string{
-		endpoint.Unverified: "not verified yet", endpoint.Paused: "paused", endpoint.Disabled: "disabled",
-	}[r.Status]
+	state := inWords[r.Status]
 	return Verdict{
 		Matched: true, Clause: filter.ClauseState, Held: true,
 		Detail: fmt.Sprintf("The endpoint took the event and was %s: its delivery was held until the endpoint receives again.", state),
@@ -172,6 +169,7 @@ func summary(x Explanation) string {
 		{filter.ClauseType, "by its event types"},
 		{filter.ClauseChannel, "by its channels"},
 		{filter.ClauseFilter, "by its filter"},
+		{filter.ClauseState, "by its state"},
 	} {
 		if n := refused[r.clause]; n > 0 {
 			why = append(why, fmt.Sprintf("%d %s", n, r.words))

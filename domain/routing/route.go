@@ -13,19 +13,21 @@ type Rule struct {
 	Channels   []string
 	Filter     string // JSON as saved; empty: none
 	Status     endpoint.Status
+	Drops      bool // what it takes while it receives nothing is dropped instead of held
 }
 
 // Route is a rule made ready to be asked. It is read-only and safe for concurrent use.
 type Route struct {
 	filter.Subscription
 	Status   endpoint.Status
+	drops    bool
 	unusable error // the filter can't be compiled: the route takes nothing
 }
 
 // Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language reads
 // otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
 func Compile(r Rule) Route {
-	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status}
+	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status, drops: r.Drops}
 	if r.Filter != "" {
 		route.Filter, route.unusable = filter.Compile([]byte(r.Filter))
 	}
@@ -33,13 +35,29 @@ func Compile(r Rule) Route {
 }
 
 // Takes reports whether an event goes to the endpoint, and if not, which clause refused first and why. It does not allocate
-// unless a filter is evaluated. The endpoint's state refuses nothing: what it takes while it receives nothing is held.
+// unless a filter is evaluated. The endpoint's state refuses nothing, what it takes while it receives nothing is held, unless
+// the endpoint wants it dropped.
 func (r *Route) Takes(in *filter.Input) (bool, filter.Clause, string) {
 	if r.unusable != nil {
 		return false, filter.ClauseFilter, "The endpoint's filter can't be read any more. Save it again."
 	}
-	return r.Decide(in)
+	if taken, clause, why := r.Decide(in); !taken {
+		return false, clause, why
+	}
+	if r.drops && r.Held() {
+		return false, filter.ClauseState, dropped(r.Status)
+	}
+	return true, filter.ClauseNone, ""
 }
 
 // Held reports whether the endpoint receives nothing now, so that what it takes waits.
 func (r *Route) Held() bool { return r.Status != endpoint.Active }
+
+// inWords says why an endpoint receives nothing.
+var inWords = map[endpoint.Status]string{
+	endpoint.Unverified: "not verified yet", endpoint.Paused: "paused", endpoint.Disabled: "disabled",
+}
+
+func dropped(s endpoint.Status) string {
+	return "The endpoint's subscription takes the event, but the endpoint was " + inWords[s] + " and is set to drop what comes meanwhile."
+}

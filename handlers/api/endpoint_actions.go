@@ -39,7 +39,7 @@ func (a *api) pauseEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, endpointView(e))
+	return c.Answer(http.StatusOK, endpointView(e, a.Now()))
 }
 
 // resumeEndpoint answers 202 where a verification has to succeed first. What was held is delivered, or dropped by a job that
@@ -79,7 +79,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	if change.Verify {
 		status = http.StatusAccepted
 	}
-	return c.Answer(status, endpointView(e))
+	return c.Answer(status, endpointView(e, a.Now()))
 }
 
 // setState does what a rule says about an endpoint's state, and audits what it changed; also is what else belongs to the

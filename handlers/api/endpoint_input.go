@@ -14,7 +14,7 @@ func (in EndpointInput) patch() EndpointPatch {
 		Format: in.Format, Prefix: in.Prefix, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
 		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
-		AcceptConflict: in.AcceptConflict, Verification: in.Verification, Metadata: in.Metadata,
+		AcceptConflict: in.AcceptConflict, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
 	}
 	if in.CustomHeaders != nil {
 		headers := make(map[string]*string, len(*in.CustomHeaders))
@@ -49,6 +49,9 @@ func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoin
 	}
 	if p.Verification != nil {
 		s.Verification = string(*p.Verification)
+	}
+	if p.WhenHeld != nil {
+		s.WhenHeld = string(*p.WhenHeld)
 	}
 	if p.Filter.IsSpecified() {
 		filter, _ := p.Filter.Get() // null: none

@@ -8,6 +8,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -21,21 +23,21 @@ type endpointCreated struct {
 }
 
 // maskedView is an endpoint in a list: the values of its URL's query are masked.
-func maskedView(e db.FullEndpoint) Endpoint {
-	v := endpointView(e)
+func maskedView(e db.FullEndpoint, now time.Time) Endpoint {
+	v := endpointView(e, now)
 	v.URL = egress.Mask(v.URL)
 	return v
 }
 
 // endpointView is an endpoint alone. Write-only headers show as null.
-func endpointView(e db.FullEndpoint) Endpoint {
+func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
 		ID: id.Endpoint.Format(e.ID), URL: s.URL, Description: s.Description, EventTypes: orEmpty(s.EventTypes),
 		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, RetryClientErrors: s.RetryClientErrors,
 		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNull(s.Burst),
 		Ordering: Ordering(s.Ordering), PayloadVersion: orNullText(s.PayloadVersion), AcceptConflict: s.AcceptConflict,
-		Verification: VerificationMode(s.Verification), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
+		Verification: VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
 		StatusReason: e.StatusReason, StatusAt: e.StatusAt, VerifiedAt: orNull(e.VerifiedAt), CreatedAt: e.CreatedAt,
 		UpdatedAt: e.UpdatedAt, CustomHeaders: make(map[string]*string, len(s.Headers)), SensitiveHeaders: s.Headers.Marked(),
 		Filter: nullable.NewNullNullable[Filter](), LastVerification: nullable.NewNullNullable[Verification](),
@@ -58,6 +60,37 @@ func endpointView(e db.FullEndpoint) Endpoint {
 	}
 	if e.Verification != nil {
 		v.LastVerification = nullable.NewNullableWithValue(verificationView(*e.Verification))
+	}
+	v.Health = recordView(e, now)
+	return v
+}
+
+// recordView is how an endpoint fares, and the countdown where it is going to be disabled.
+func recordView(e db.FullEndpoint, now time.Time) EndpointHealth {
+	r := e.Record
+	v := EndpointHealth{
+		ConsecutiveFailures: int(r.ConsecutiveFailures), AuthStreak: int(r.AuthStreak), Exhausted: int(r.Exhausted),
+		FirstFailureAt: orNull(r.FirstFailureAt), LastFailureAt: orNull(r.LastFailureAt), LastSuccessAt: orNull(r.LastSuccessAt),
+		DisableAt: nullable.NewNullNullable[time.Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
+		Warnings: []EndpointWarning{}, Held: int(r.Held), HeldExact: r.HeldExact,
+		Breaker: Breaker{State: BreakerState(r.Breaker().At(now).String()), OpenedAt: orNull(r.OpenedAt), NextProbeAt: orNull(r.NextProbeAt)},
+	}
+	if health.Holds(endpoint.Status(e.Status)) {
+		return v
+	}
+	verdict := r.Verdict(r.Policy, now)
+	if !verdict.DisableAt.IsZero() {
+		v.DisableAt, v.DisableReason = nullable.NewNullableWithValue(verdict.DisableAt), nullable.NewNullableWithValue(DisableReason(verdict.Reason))
+	}
+	for _, w := range verdict.Warn {
+		warning := EndpointWarning{
+			Reason: DisableReason(w.Reason), Stage: EndpointWarningStage(w.Stage), FailuresLeft: w.Left, Detail: r.Policy.Sentence(w.Reason),
+			DisableAt: nullable.NewNullNullable[time.Time](),
+		}
+		if !w.DisableAt.IsZero() {
+			warning.DisableAt = nullable.NewNullableWithValue(w.DisableAt)
+		}
+		v.Warnings = append(v.Warnings, warning)
 	}
 	return v
 }

@@ -43,7 +43,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusCreated, endpointCreated{
-		Endpoint: endpointView(e), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
 	})
 }
 
@@ -65,8 +65,9 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	now := a.Now()
 	rows, next := cut(rows, p, func(e db.FullEndpoint) []byte { return e.ID[:] })
-	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, maskedView), NextCursor: cursorOrNull(next)})
+	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e db.FullEndpoint) Endpoint { return maskedView(e, now) }), NextCursor: cursorOrNull(next)})
 }
 
 func endpointStatuses() []string {
@@ -90,7 +91,7 @@ func (a *api) getEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, endpointView(e))
+	return c.Answer(http.StatusOK, endpointView(e, a.Now()))
 }
 
 // updateEndpoint changes the fields that are given. What changes nothing is not audited.
@@ -125,7 +126,7 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, endpointView(after))
+	return c.Answer(http.StatusOK, endpointView(after, a.Now()))
 }
 
 func (a *api) deleteEndpoint(c *handlers.Call) error {

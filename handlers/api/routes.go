@@ -177,6 +177,8 @@ func (a *api) ownRoutes() []handlers.Route {
 // platformRoutes act on tenants, not within one.
 func (a *api) platformRoutes() []handlers.Route {
 	return []handlers.Route{
+		route("GET", "/platform", access.TenantsWrite, a.getPlatform),
+		route("PATCH", "/platform", access.TenantsWrite, a.updatePlatform),
 		route("POST", "/tenants", access.TenantsWrite, a.createTenant),
 		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),

@@ -30,10 +30,13 @@ func (a *api) createTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := tenantView(row)
+	v, err := a.showRows(c, row)
+	if err != nil {
+		return err
+	}
 	return c.Answer(http.StatusCreated, TenantCreated{
-		ID: v.ID, Name: v.Name, State: v.State, StrictTypes: v.StrictTypes, RetentionDays: v.RetentionDays,
-		CreatedAt: v.CreatedAt, APIKey: text,
+		ID: v[0].ID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
+		HealthPolicy: v[0].HealthPolicy, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
@@ -66,7 +69,11 @@ func (a *api) listTenants(c *handlers.Call) error {
 		return err
 	}
 	rows, next := cut(rows, p, func(t db.Tenant) []byte { return t.ID[:] })
-	return c.Answer(http.StatusOK, TenantPage{Data: views(rows, tenantView), NextCursor: cursorOrNull(next)})
+	data, err := a.showRows(c, rows...)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, TenantPage{Data: data, NextCursor: cursorOrNull(next)})
 }
 
 func (a *api) getTenant(c *handlers.Call) error {
@@ -81,15 +88,19 @@ func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Ac
 
 // showTenant reads as the tenant itself, also for platform keys: row-level security then stands behind the query.
 func (a *api) showTenant(c *handlers.Call, u id.UUID) error {
-	var row db.Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) (err error) {
-		row, err = q.GetTenant(c.Ctx(), u)
+	var shown []Tenant
+	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
+		row, err := q.GetTenant(c.Ctx(), u)
+		if err != nil {
+			return err
+		}
+		shown, err = viewTenants(c, q, row)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, tenantView(row))
+	return c.Answer(http.StatusOK, shown[0])
 }
 
 func (a *api) updateTenant(c *handlers.Call) error {
@@ -117,15 +128,20 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var row db.Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) (err error) {
-		row, err = q.ChangeTenant(c.Ctx(), u, db.TenantChange{Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays}, c.Author())
+	change := db.TenantChange{Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Health: in.HealthPolicy.parts()}
+	var shown []Tenant
+	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
+		row, err := q.ChangeTenant(c.Ctx(), u, change, c.Author())
+		if err != nil {
+			return err
+		}
+		shown, err = viewTenants(c, q, row)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, tenantView(row))
+	return c.Answer(http.StatusOK, shown[0])
 }
 
 func (a *api) suspendTenant(c *handlers.Call) error {
@@ -154,7 +170,11 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, tenantView(row))
+	shown, err := a.showRows(c, row)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, shown[0])
 }
 
 // maxReason is in characters.

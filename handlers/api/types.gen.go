@@ -61,6 +61,27 @@ func (e AuditEntryActorKind) Valid() bool {
 	}
 }
 
+// Defines values for BreakerState.
+const (
+	Closed   BreakerState = "closed"
+	HalfOpen BreakerState = "half_open"
+	Open     BreakerState = "open"
+)
+
+// Valid indicates whether the value is a known member of the BreakerState enum.
+func (e BreakerState) Valid() bool {
+	switch e {
+	case Closed:
+		return true
+	case HalfOpen:
+		return true
+	case Open:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BulkActionInputAction.
 const (
 	BulkActionInputActionArchive   BulkActionInputAction = "archive"
@@ -178,6 +199,36 @@ func (e DeliveryStatus) Valid() bool {
 	}
 }
 
+// Defines values for DisableReason.
+const (
+	Auth      DisableReason = "auth"
+	Exhausted DisableReason = "exhausted"
+	Failures  DisableReason = "failures"
+	Gone      DisableReason = "gone"
+	TLS       DisableReason = "tls"
+	Unhealthy DisableReason = "unhealthy"
+)
+
+// Valid indicates whether the value is a known member of the DisableReason enum.
+func (e DisableReason) Valid() bool {
+	switch e {
+	case Auth:
+		return true
+	case Exhausted:
+		return true
+	case Failures:
+		return true
+	case Gone:
+		return true
+	case TLS:
+		return true
+	case Unhealthy:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DryRunVerdictClause.
 const (
 	DryRunVerdictClauseChannel     DryRunVerdictClause = "channel"
@@ -220,6 +271,27 @@ func (e EndpointStatus) Valid() bool {
 	case EndpointStatusPaused:
 		return true
 	case EndpointStatusUnverified:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EndpointWarningStage.
+const (
+	Approaching EndpointWarningStage = "approaching"
+	HalfWay     EndpointWarningStage = "half_way"
+	LastDay     EndpointWarningStage = "last_day"
+)
+
+// Valid indicates whether the value is a known member of the EndpointWarningStage enum.
+func (e EndpointWarningStage) Valid() bool {
+	switch e {
+	case Approaching:
+		return true
+	case HalfWay:
+		return true
+	case LastDay:
 		return true
 	default:
 		return false
@@ -520,6 +592,24 @@ func (e VerificationMode) Valid() bool {
 	case ChallengeGet:
 		return true
 	case Simple:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WhenHeld.
+const (
+	WhenHeldDrop WhenHeld = "drop"
+	WhenHeldHold WhenHeld = "hold"
+)
+
+// Valid indicates whether the value is a known member of the WhenHeld enum.
+func (e WhenHeld) Valid() bool {
+	switch e {
+	case WhenHeldDrop:
+		return true
+	case WhenHeldHold:
 		return true
 	default:
 		return false
@@ -911,6 +1001,18 @@ type BatchResult struct {
 	Results  []ItemResult `json:"results"`
 }
 
+// Breaker defines model for Breaker.
+type Breaker struct {
+	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
+	OpenedAt    nullable.Nullable[time.Time] `json:"opened_at"`
+
+	// State `open`: nothing is sent until the next probe; `half_open`: the probe is on its way
+	State BreakerState `json:"state"`
+}
+
+// BreakerState `open`: nothing is sent until the next probe; `half_open`: the probe is on its way
+type BreakerState string
+
 // BulkActionInput defines model for BulkActionInput.
 type BulkActionInput struct {
 	Action BulkActionInputAction `json:"action"`
@@ -1096,6 +1198,9 @@ type DeliveryWithAttempts struct {
 	Status    DeliveryStatus               `json:"status"`
 }
 
+// DisableReason defines model for DisableReason.
+type DisableReason string
+
 // DryRun defines model for DryRun.
 type DryRun struct {
 	// Complete False where fewer events were looked at than were asked for, since they are large or the filter slow
@@ -1183,7 +1288,10 @@ type Endpoint struct {
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
 	// Format The wire format of body, headers and signature.
-	Format            Format                          `json:"format"`
+	Format Format `json:"format"`
+
+	// Health How the endpoint fares. Counters are of what happened since the last success.
+	Health            EndpointHealth                  `json:"health"`
 	ID                string                          `json:"id"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
@@ -1207,6 +1315,10 @@ type Endpoint struct {
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification VerificationMode             `json:"verification"`
 	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
+
+	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// no delivery, and the event's routing says so.
+	WhenHeld WhenHeld `json:"when_held"`
 }
 
 // EndpointCreated defines model for EndpointCreated.
@@ -1226,7 +1338,10 @@ type EndpointCreated struct {
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
 	// Format The wire format of body, headers and signature.
-	Format           Format                          `json:"format"`
+	Format Format `json:"format"`
+
+	// Health How the endpoint fares. Counters are of what happened since the last success.
+	Health           EndpointHealth                  `json:"health"`
 	ID               string                          `json:"id"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
@@ -1256,6 +1371,37 @@ type EndpointCreated struct {
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification VerificationMode             `json:"verification"`
 	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
+
+	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// no delivery, and the event's routing says so.
+	WhenHeld WhenHeld `json:"when_held"`
+}
+
+// EndpointHealth How the endpoint fares. Counters are of what happened since the last success.
+type EndpointHealth struct {
+	// AuthStreak Answers 401, 403 and 404
+	AuthStreak int     `json:"auth_streak"`
+	Breaker    Breaker `json:"breaker"`
+
+	// ConsecutiveFailures Unhealthy answers: none at all, 3xx, 408 and 5xx
+	ConsecutiveFailures int `json:"consecutive_failures"`
+
+	// DisableAt When it will be disabled if nothing succeeds until then
+	DisableAt     nullable.Nullable[time.Time]     `json:"disable_at"`
+	DisableReason nullable.Nullable[DisableReason] `json:"disable_reason"`
+
+	// Exhausted Deliveries that ran out of attempts
+	Exhausted      int                          `json:"exhausted"`
+	FirstFailureAt nullable.Nullable[time.Time] `json:"first_failure_at"`
+
+	// Held Deliveries that wait because the endpoint is not active
+	Held int `json:"held"`
+
+	// HeldExact False where there are more: not all were counted
+	HeldExact     bool                         `json:"held_exact"`
+	LastFailureAt nullable.Nullable[time.Time] `json:"last_failure_at"`
+	LastSuccessAt nullable.Nullable[time.Time] `json:"last_success_at"`
+	Warnings      []EndpointWarning            `json:"warnings"`
 }
 
 // EndpointInput defines model for EndpointInput.
@@ -1315,6 +1461,10 @@ type EndpointInput struct {
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
+
+	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// no delivery, and the event's routing says so.
+	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
 
 // EndpointPage defines model for EndpointPage.
@@ -1358,10 +1508,29 @@ type EndpointPatch struct {
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
+
+	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// no delivery, and the event's routing says so.
+	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
 
 // EndpointStatus defines model for EndpointStatus.
 type EndpointStatus string
+
+// EndpointWarning Why the endpoint is going to be disabled unless a delivery succeeds.
+type EndpointWarning struct {
+	// Detail The policy in a sentence
+	Detail       string                       `json:"detail"`
+	DisableAt    nullable.Nullable[time.Time] `json:"disable_at"`
+	FailuresLeft int                          `json:"failures_left"`
+	Reason       DisableReason                `json:"reason"`
+
+	// Stage `approaching` lacks failures and has no date; `half_way` and `last_day` count down to one
+	Stage EndpointWarningStage `json:"stage"`
+}
+
+// EndpointWarningStage `approaching` lacks failures and has no date; `half_way` and `last_day` count down to one
+type EndpointWarningStage string
 
 // Event defines model for Event.
 type Event struct {
@@ -1539,6 +1708,45 @@ type HealthFinding struct {
 	Severity HealthSeverity `json:"severity"`
 }
 
+// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+type HealthPolicy struct {
+	// AuthFailures So many consecutive 401, 403 and 404
+	AuthFailures int `json:"auth_failures"`
+
+	// Exhausted So many deliveries ran out of attempts since the last success
+	Exhausted int `json:"exhausted"`
+
+	// FailuresHours over at least so long
+	FailuresHours int `json:"failures_hours"`
+
+	// FailuresOver More consecutive failures than this
+	FailuresOver int `json:"failures_over"`
+
+	// Gone A 410 disables at once
+	Gone bool `json:"gone"`
+
+	// TLSHours Only TLS errors for so long
+	TLSHours int `json:"tls_hours"`
+
+	// UnhealthyFailures and at least so many of them
+	UnhealthyFailures int `json:"unhealthy_failures"`
+
+	// UnhealthyHours Nothing but failures for so long
+	UnhealthyHours int `json:"unhealthy_hours"`
+}
+
+// HealthPolicyPatch The parts to change. Null has a part be again what holds otherwise.
+type HealthPolicyPatch struct {
+	AuthFailures      nullable.Nullable[int]  `json:"auth_failures,omitempty"`
+	Exhausted         nullable.Nullable[int]  `json:"exhausted,omitempty"`
+	FailuresHours     nullable.Nullable[int]  `json:"failures_hours,omitempty"`
+	FailuresOver      nullable.Nullable[int]  `json:"failures_over,omitempty"`
+	Gone              nullable.Nullable[bool] `json:"gone,omitempty"`
+	TLSHours          nullable.Nullable[int]  `json:"tls_hours,omitempty"`
+	UnhealthyFailures nullable.Nullable[int]  `json:"unhealthy_failures,omitempty"`
+	UnhealthyHours    nullable.Nullable[int]  `json:"unhealthy_hours,omitempty"`
+}
+
 // HealthSeverity defines model for HealthSeverity.
 type HealthSeverity string
 
@@ -1621,6 +1829,18 @@ type Phases struct {
 	TLSUs     int `json:"tls_us"`
 	TotalUs   int `json:"total_us"`
 	WaitUs    int `json:"wait_us"`
+}
+
+// Platform defines model for Platform.
+type Platform struct {
+	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	HealthPolicy HealthPolicy `json:"health_policy"`
+}
+
+// PlatformPatch defines model for PlatformPatch.
+type PlatformPatch struct {
+	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
+	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
 }
 
 // Problem RFC 9457, with a stable code.
@@ -1730,7 +1950,7 @@ type RotateInput struct {
 }
 
 // RoutingClause What decided. `type`, `channel` and `filter` are clauses of the subscription; `state` says that the event was taken
-// and held, since the endpoint received nothing then; `deleted` and `later` that the endpoint did not exist any more, or
+// and held, or dropped where the endpoint wants that, since the endpoint received nothing then; `deleted` and `later` that the endpoint did not exist any more, or
 // yet; `direct` that the event was for one endpoint alone.
 type RoutingClause string
 
@@ -1838,8 +2058,11 @@ type SuccessRate struct {
 // Tenant defines model for Tenant.
 type Tenant struct {
 	CreatedAt time.Time `json:"created_at"`
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
+
+	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	HealthPolicy HealthPolicy `json:"health_policy"`
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
 
 	// RetentionDays Events, deliveries and attempts older than this are gone
 	RetentionDays int         `json:"retention_days"`
@@ -1854,8 +2077,11 @@ type TenantCreated struct {
 	// APIKey Shown this once
 	APIKey    string    `json:"api_key"`
 	CreatedAt time.Time `json:"created_at"`
-	ID        string    `json:"id"`
-	Name      string    `json:"name"`
+
+	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	HealthPolicy HealthPolicy `json:"health_policy"`
+	ID           string       `json:"id"`
+	Name         string       `json:"name"`
 
 	// RetentionDays Events, deliveries and attempts older than this are gone
 	RetentionDays int         `json:"retention_days"`
@@ -1880,9 +2106,11 @@ type TenantPage struct {
 
 // TenantPatch defines model for TenantPatch.
 type TenantPatch struct {
-	Name          *string `json:"name,omitempty"`
-	RetentionDays *int    `json:"retention_days,omitempty"`
-	StrictTypes   *bool   `json:"strict_types,omitempty"`
+	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
+	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
+	Name          *string            `json:"name,omitempty"`
+	RetentionDays *int               `json:"retention_days,omitempty"`
+	StrictTypes   *bool              `json:"strict_types,omitempty"`
 }
 
 // TenantState defines model for TenantState.
@@ -1926,6 +2154,10 @@ type VerificationState string
 
 // VerificationMode `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 type VerificationMode string
+
+// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+// no delivery, and the event's routing says so.
+type WhenHeld string
 
 // Channel defines model for channel.
 type Channel = string
@@ -2227,6 +2459,9 @@ type ReplayEventJSONRequestBody = EventReplayInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
+
+// UpdatePlatformJSONRequestBody defines body for UpdatePlatform for application/json ContentType.
+type UpdatePlatformJSONRequestBody = PlatformPatch
 
 // CreateReplaysJSONRequestBody defines body for CreateReplays for application/json ContentType.
 type CreateReplaysJSONRequestBody = ReplaysInput

@@ -1,0 +1,243 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// Assessment is what was decided about an endpoint.
+type Assessment struct {
+	Disabled  health.Reason // empty: it was not
+	Warned    []health.Warning
+	Recovered bool
+}
+
+// None reports whether nothing was decided.
+func (a Assessment) None() bool { return a.Disabled == "" && len(a.Warned) == 0 && !a.Recovered }
+
+// AssessEndpoint decides by what is on record what becomes of an endpoint at now, and does all that follows in one transaction: it is
+// disabled, its lane held, the audit log written and the notice posted; or its owner is warned and that is remembered; or
+// is told that it is well again. Run twice it finds nothing left to do.
+func (d *DB) AssessEndpoint(ctx context.Context, tenant, u id.UUID, now time.Time) (done Assessment, err error) {
+	err = d.Worker(ctx, func(q *Queries) error {
+		t, err := q.LockTenant(ctx, tenant) // as everybody who changes an endpoint's state
+		if err != nil {
+			return err
+		}
+		platform, err := q.PlatformSettings(ctx)
+		if err != nil {
+			return err
+		}
+		e, err := q.LockEndpoint(ctx, LockEndpointParams{TenantID: tenant, ID: u})
+		if err != nil {
+			return err
+		}
+		rows, err := q.EndpointHealthOf(ctx, EndpointHealthOfParams{TenantID: tenant, Endpoints: []id.UUID{u}})
+		if err != nil || len(rows) == 0 || e.Status != string(endpoint.Active) {
+			return err
+		}
+		sent, err := q.WarningsOf(ctx, WarningsOfParams{TenantID: tenant, Endpoints: []id.UUID{u}})
+		if err != nil {
+			return err
+		}
+		done = rows[0].Assess(health.ReadPolicy(platform, t.Settings), SentWarnings(sent), now)
+		switch {
+		case done.Disabled != "":
+			return q.disable(ctx, e, rows[0], done.Disabled)
+		case done.Recovered:
+			return q.recovered(ctx, e, rows[0], sent)
+		}
+		for _, w := range done.Warned {
+			if err := q.warn(ctx, e, rows[0], w, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if isNotFound(err) {
+		return Assessment{}, nil
+	}
+	return done, err
+}
+
+// Verdict is what a policy says of what is on record.
+func (h EndpointHealth) Verdict(p health.Policy, now time.Time) health.Verdict {
+	if h.GoneAt != nil {
+		if v := p.JudgeAnswer(delivery.Decision{Disable: delivery.DisableGone}, now); v.Disable {
+			return v
+		}
+	}
+	return p.Judge(h.Counters(), now)
+}
+
+// Assess is what is to be done about an active endpoint, by what is on record and the warnings that were sent.
+func (h EndpointHealth) Assess(p health.Policy, sent []health.SentWarning, now time.Time) Assessment {
+	v := h.Verdict(p, now)
+	switch {
+	case v.Disable:
+		return Assessment{Disabled: v.Reason}
+	case h.Counters().Clean() && (len(sent) > 0 || h.OutageFrom != nil):
+		return Assessment{Recovered: true}
+	}
+	return Assessment{Warned: health.Warnings(v, sent, now)}
+}
+
+// SentWarnings reads the warnings of one endpoint that went out.
+func SentWarnings(rows []EndpointWarning) []health.SentWarning {
+	sent := make([]health.SentWarning, len(rows))
+	for i, r := range rows {
+		sent[i] = health.SentWarning{Reason: health.Reason(r.Reason), Stage: health.Stage(r.Stage), Since: orZero(r.Since), At: r.At}
+	}
+	return sent
+}
+
+// disable switches an active endpoint off; what follows is held, not lost.
+func (q *Queries) disable(ctx context.Context, e Endpoint, h EndpointHealth, reason health.Reason) error {
+	off, err := q.DisableEndpoint(ctx, DisableEndpointParams{TenantID: e.TenantID, ID: e.ID, Reason: string(reason)})
+	if err != nil {
+		return err
+	}
+	if err := q.reroute(ctx, off, false); err != nil {
+		return err
+	}
+	if err := q.holdLane(ctx, off); err != nil {
+		return err
+	}
+	details := endpointDetails(e, h)
+	details.Reason = string(reason)
+	if details.Held, details.HeldMore, err = q.held(ctx, e.TenantID, e.ID, heldCounted); err != nil {
+		return err
+	}
+	if err := q.tell(ctx, e, notice.EndpointDisabled, key(e.ID, off.StatusAt), details); err != nil {
+		return err
+	}
+	tenant := e.TenantID
+	return q.Audit(ctx, Author{Kind: "system"}, Audited{
+		Tenant: &tenant, Action: "endpoint.disabled", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Reason: string(reason),
+		Details: map[string]any{"held": details.Held, "last_status": details.LastStatus, "last_failure": details.LastFailure},
+	})
+}
+
+func (q *Queries) warn(ctx context.Context, e Endpoint, h EndpointHealth, w health.Warning, now time.Time) error {
+	if err := q.RememberWarning(ctx, RememberWarningParams{
+		TenantID: e.TenantID, EndpointID: e.ID, Reason: string(w.Reason), Stage: string(w.Stage), Since: orNull(w.Since), At: now,
+	}); err != nil {
+		return err
+	}
+	details := endpointDetails(e, h)
+	details.Reason, details.Stage, details.DisableAt, details.FailuresLeft = string(w.Reason), string(w.Stage), orNull(w.DisableAt), w.Left
+	since := w.Since
+	if since.IsZero() {
+		since = e.CreatedAt
+	}
+	return q.tell(ctx, e, notice.EndpointWarning, fmt.Sprintf("%s:%s:%s:%d", key(e.ID, since), w.Reason, w.Stage, h.Epoch), details)
+}
+
+// recovered tells that an endpoint is well which its owner was warned about, or which was out for long.
+func (q *Queries) recovered(ctx context.Context, e Endpoint, h EndpointHealth, sent []EndpointWarning) error {
+	since, details := orZero(h.OutageFrom), endpointDetails(e, h)
+	for _, w := range sent {
+		since, details.Reason = w.At, w.Reason
+	}
+	if err := q.ForgetWarnings(ctx, ForgetWarningsParams{TenantID: e.TenantID, EndpointID: e.ID}); err != nil {
+		return err
+	}
+	if err := q.ForgetOutage(ctx, ForgetOutageParams{TenantID: e.TenantID, EndpointID: e.ID}); err != nil {
+		return err
+	}
+	return q.tell(ctx, e, notice.EndpointRecovered, key(e.ID, since), details)
+}
+
+// key makes a notice one: what is told of an endpoint since a moment.
+func key(u id.UUID, since time.Time) string {
+	return fmt.Sprintf("%s:%d", id.Endpoint.Format(u), since.UnixMicro())
+}
+
+func (q *Queries) tell(ctx context.Context, e Endpoint, kind notice.Kind, key string, details notice.EndpointDetails) error {
+	u := e.ID
+	_, err := q.PostNotice(ctx, Notice{Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key, Endpoint: &u, Details: details})
+	return err
+}
+
+// endpointDetails is what every notice about an endpoint's health holds.
+func endpointDetails(e Endpoint, h EndpointHealth) notice.EndpointDetails {
+	return notice.EndpointDetails{
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
+		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak),
+		LastStatus: int(h.LastStatus), LastFailure: h.LastFailure.String(), LastExcerpt: h.LastExcerpt,
+		FirstFailureAt: h.FirstFailureAt, LastFailureAt: h.LastFailureAt, LastSuccessAt: h.LastSuccessAt,
+	}
+}
+
+// heldCounted is how far held deliveries are counted.
+const heldCounted = 10_000
+
+// held is how many deliveries wait for an endpoint, at most most; more says that there are more.
+func (q *Queries) held(ctx context.Context, tenant, u id.UUID, most int) (n int64, more bool, err error) {
+	rows, err := q.CountHeld(ctx, CountHeldParams{TenantID: tenant, Endpoints: []id.UUID{u}, Most: int32(most) + 1})
+	if err != nil || len(rows) == 0 {
+		return 0, false, err
+	}
+	n = rows[0].Held
+	return min(n, int64(most)), n > int64(most), nil
+}
+
+// clearHealth has an endpoint that is active again begin anew. After the lane's row was written, as the recorder does: the two
+// never wait for each other.
+func (q *Queries) clearHealth(ctx context.Context, tenant, u id.UUID) error {
+	if err := q.ClearHealth(ctx, ClearHealthParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return err
+	}
+	return q.ForgetWarnings(ctx, ForgetWarningsParams{TenantID: tenant, EndpointID: u})
+}
+
+// AssessPage is a page of endpoints that something is to be decided about.
+type AssessPage struct {
+	Due  []EndpointHealth
+	Next id.UUID // where the next page begins; zero: this was the last
+}
+
+// Assessable looks at active endpoints that fail, were warned of or recover, by id beyond after, and finds those that AssessEndpoint
+// would decide something about at now. named are the only ones looked at; empty: all.
+func (d *DB) Assessable(ctx context.Context, named []id.UUID, after id.UUID, most int, now time.Time) (page AssessPage, err error) {
+	if named == nil {
+		named = []id.UUID{}
+	}
+	err = d.Worker(ctx, func(q *Queries) error {
+		rows, err := q.HealthToAssess(ctx, HealthToAssessParams{After: after, Endpoints: named, Most: int32(most)})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		var ask WarningsToAssessParams
+		for _, r := range rows {
+			ask.Tenants, ask.Endpoints = append(ask.Tenants, r.EndpointHealth.TenantID), append(ask.Endpoints, r.EndpointHealth.EndpointID)
+		}
+		warnings, err := q.WarningsToAssess(ctx, ask)
+		if err != nil {
+			return err
+		}
+		sent := map[id.UUID][]EndpointWarning{}
+		for _, w := range warnings {
+			sent[w.EndpointID] = append(sent[w.EndpointID], w)
+		}
+		for _, r := range rows {
+			h := r.EndpointHealth
+			if !h.Assess(health.ReadPolicy(r.PlatformSettings, r.Settings), SentWarnings(sent[h.EndpointID]), now).None() {
+				page.Due = append(page.Due, h)
+			}
+		}
+		if len(rows) == most {
+			page.Next = rows[len(rows)-1].EndpointHealth.EndpointID
+		}
+		return nil
+	})
+	return page, err
+}

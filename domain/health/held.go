@@ -1,0 +1,26 @@
+package health
+
+import (
+	"time"
+
+	"posthorn/domain/endpoint"
+)
+
+// UnverifiedHold is how long an endpoint that has never proven itself holds a delivery (DESIGN section 7). Others hold them as
+// long as the tenant keeps its events.
+const UnverifiedHold = 7 * day
+
+// HeldNotice is how long before the first held delivery expires its owner is told of it, where it is held that long.
+const HeldNotice = 2 * day
+
+// HoldFor is how long a delivery to an endpoint that receives nothing now is held before it fails as expired.
+func HoldFor(s endpoint.Status, retentionDays int) time.Duration {
+	retention := time.Duration(retentionDays) * day
+	if s == endpoint.Unverified {
+		return min(UnverifiedHold, retention)
+	}
+	return retention
+}
+
+// NoticeAfter is how old the oldest held delivery is when its owner is told that it is going to expire.
+func NoticeAfter(hold time.Duration) time.Duration { return hold - min(HeldNotice, hold/2) }

@@ -1,0 +1,92 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/oapi-codegen/nullable"
+
+	"posthorn/db"
+	"posthorn/domain/health"
+	"posthorn/handlers"
+)
+
+// parts are those parts of a policy that are there; null is nil.
+func (p *HealthPolicyPatch) parts() map[string]any {
+	if p == nil {
+		return nil
+	}
+	out := map[string]any{}
+	part(out, "gone", p.Gone)
+	part(out, "auth_failures", p.AuthFailures)
+	part(out, "unhealthy_hours", p.UnhealthyHours)
+	part(out, "unhealthy_failures", p.UnhealthyFailures)
+	part(out, "failures_over", p.FailuresOver)
+	part(out, "failures_hours", p.FailuresHours)
+	part(out, "tls_hours", p.TLSHours)
+	part(out, "exhausted", p.Exhausted)
+	return out
+}
+
+func part[T any](into map[string]any, name string, given nullable.Nullable[T]) {
+	if !given.IsSpecified() {
+		return
+	}
+	into[name] = nil
+	if value, err := given.Get(); err == nil {
+		into[name] = value
+	}
+}
+
+func policyView(p health.Policy) HealthPolicy {
+	return HealthPolicy{
+		Gone: p.Gone, AuthFailures: p.AuthFailures, UnhealthyHours: p.UnhealthyHours, UnhealthyFailures: p.UnhealthyFailures,
+		FailuresOver: p.FailuresOver, FailuresHours: p.FailuresHours, TLSHours: p.TLSHours, Exhausted: p.Exhausted,
+	}
+}
+
+func (a *api) getPlatform(c *handlers.Call) error {
+	var settings []byte
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		settings, err = q.PlatformSettings(c.Ctx())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, Platform{HealthPolicy: policyView(health.ReadPolicy(settings, nil))})
+}
+
+func (a *api) updatePlatform(c *handlers.Call) error {
+	var in PlatformPatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	settings, err := a.DB.ChangePlatformPolicy(c.Ctx(), in.HealthPolicy.parts(), c.Author())
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, Platform{HealthPolicy: policyView(health.ReadPolicy(settings, nil))})
+}
+
+// showRows shows tenants to who may see all of them.
+func (a *api) showRows(c *handlers.Call, rows ...db.Tenant) (shown []Tenant, err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		shown, err = viewTenants(c, q, rows...)
+		return err
+	})
+	return shown, err
+}
+
+// viewTenants shows tenants with what holds for each of them. q may be of any role.
+func viewTenants(c *handlers.Call, q *db.Queries, rows ...db.Tenant) ([]Tenant, error) {
+	platform, err := q.PlatformSettings(c.Ctx())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Tenant, len(rows))
+	for i, t := range rows {
+		out[i] = tenantView(t)
+		out[i].HealthPolicy = policyView(health.ReadPolicy(platform, t.Settings))
+	}
+	return out, nil
+}

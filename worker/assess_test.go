@@ -1,0 +1,437 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// counted writes what is on record of an endpoint.
+func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Time) {
+	h.t.Helper()
+	null := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	h.exec(`INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, exhausted, unhealthy_since,
+			tls_only_since, first_failure_at, last_failure_at, gone_at, last_status, last_error, last_excerpt)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 503, 'the endpoint answered 503 Service Unavailable', 'out of order')
+		ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = $3, auth_streak = $4, exhausted = $5, unhealthy_since = $6,
+			tls_only_since = $7, first_failure_at = $8, last_failure_at = $9, gone_at = $10`,
+		ep, tenant, c.ConsecutiveFailures, c.AuthStreak, c.Exhausted, null(c.UnhealthySince), null(c.TLSOnlySince), null(c.FirstFailureAt),
+		null(c.LastFailureAt), null(goneAt))
+}
+
+// assess decides about an endpoint several times at once: whatever is decided is to be decided once.
+func (h *house) assess(tenant, ep id.UUID, now time.Time) (done db.Assessment) {
+	h.t.Helper()
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	decided := 0
+	for range 3 {
+		group.Go(func() {
+			a, err := h.db.AssessEndpoint(h.t.Context(), tenant, ep, now)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				h.t.Error(err)
+			}
+			if !a.None() {
+				done = a
+				decided++
+			}
+		})
+	}
+	group.Wait()
+	if decided > 1 {
+		h.t.Errorf("%d of three that looked at once decided something", decided)
+	}
+	return done
+}
+
+func (h *house) notices(ep id.UUID, kind notice.Kind) int {
+	h.t.Helper()
+	return h.count("SELECT count(*) FROM notices WHERE endpoint_id = $1 AND kind = $2", ep, string(kind))
+}
+
+// settings gives a tenant settings.
+func (h *house) settings(tenant id.UUID, settings string) {
+	h.t.Helper()
+	h.exec("UPDATE tenants SET settings = $2::text::jsonb WHERE id = $1", tenant, settings)
+}
+
+func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	plain, own := h.tenant(), h.tenant()
+	h.settings(own, `{"health":{"unhealthy_hours":10,"exhausted":3,"gone":false}}`)
+	t0 := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	failing := func(n int) delivery.Counters {
+		return delivery.Counters{ConsecutiveFailures: n, UnhealthySince: t0, FirstFailureAt: t0, LastFailureAt: t0}
+	}
+	refused := func(n int) delivery.Counters {
+		return delivery.Counters{AuthStreak: n, FirstFailureAt: t0, LastFailureAt: t0}
+	}
+	tls := failing(2)
+	tls.TLSOnlySince = t0
+	type step struct {
+		after time.Duration
+		want  string // a reason, or a reason and a stage, or nothing
+	}
+	tests := []struct {
+		name   string
+		tenant id.UUID
+		c      delivery.Counters
+		gone   bool
+		steps  []step
+	}{
+		{"nothing but failures for 5 days", plain, failing(10), false, []step{
+			{60*time.Hour - 1, ""},
+			{60 * time.Hour, "unhealthy half_way"},
+			{96*time.Hour - 1, ""},
+			{96 * time.Hour, "unhealthy last_day"},
+			{120*time.Hour - 1, ""},
+			{120 * time.Hour, "unhealthy"},
+		}},
+		{"too few failures", plain, failing(9), false, []step{{60 * time.Hour, "unhealthy approaching"}, {1000 * time.Hour, ""}}},
+		{"more than 100 failures over 12 h", plain, failing(101), false, []step{
+			{6*time.Hour - 1, ""},
+			{6 * time.Hour, "failures half_way"},
+			{12*time.Hour - 1, ""},
+			{12 * time.Hour, "failures"},
+		}},
+		{"100 failures", plain, failing(100), false, []step{{6 * time.Hour, "failures approaching"}, {12 * time.Hour, ""}}},
+		{"TLS errors alone for 24 h", plain, tls, false, []step{{12*time.Hour - 1, ""}, {12 * time.Hour, "tls half_way"}, {24*time.Hour - 1, ""}, {24 * time.Hour, "tls"}}},
+		{"4 refusals", plain, refused(4), false, []step{{time.Hour, ""}}},
+		{"5 refusals", plain, refused(5), false, []step{{time.Hour, "auth approaching"}, {1000 * time.Hour, ""}}},
+		{"10 refusals", plain, refused(10), false, []step{{0, "auth"}}},
+		{"410", plain, delivery.Counters{}, true, []step{{0, "gone"}}},
+		{"410 where the tenant wants none of it", own, delivery.Counters{}, true, []step{{0, ""}}},
+		{"exhausted without the policy", plain, delivery.Counters{Exhausted: 1000}, false, []step{{0, ""}}},
+		{"one exhausted", own, delivery.Counters{Exhausted: 1}, false, []step{{0, ""}}},
+		{"two exhausted", own, delivery.Counters{Exhausted: 2}, false, []step{{0, "exhausted approaching"}}},
+		{"three exhausted", own, delivery.Counters{Exhausted: 3}, false, []step{{0, "exhausted"}}},
+		{"a tenant's own hours", own, failing(10), false, []step{{5*time.Hour - 1, ""}, {5 * time.Hour, "unhealthy half_way"}, {10*time.Hour - 1, ""}, {10 * time.Hour, "unhealthy"}}},
+	}
+	for _, tt := range tests {
+		ep := h.endpoint(tt.tenant, "https://hooks.example.com/in?token=abc", nil)
+		var goneAt time.Time
+		if tt.gone {
+			goneAt = t0
+		}
+		h.counted(tt.tenant, ep, tt.c, goneAt)
+		warnings := 0
+		for _, s := range tt.steps {
+			done := h.assess(tt.tenant, ep, t0.Add(s.after))
+			got := string(done.Disabled)
+			for _, w := range done.Warned {
+				got = fmt.Sprintf("%s %s", w.Reason, w.Stage)
+				warnings++
+			}
+			if got != s.want {
+				t.Errorf("%s: after %v: %q, want %q", tt.name, s.after, got, s.want)
+			}
+			// Whatever was decided is told once, and looking again changes nothing.
+			if again := h.assess(tt.tenant, ep, t0.Add(s.after)); !again.None() {
+				t.Errorf("%s: after %v it is decided twice: %+v", tt.name, s.after, again)
+			}
+		}
+		last := tt.steps[len(tt.steps)-1].want
+		disabled := 0
+		if last != "" && !strings.Contains(last, " ") {
+			disabled = 1
+		}
+		if n := h.notices(ep, notice.EndpointWarning); n != warnings {
+			t.Errorf("%s: %d notices of %d warnings", tt.name, n, warnings)
+		}
+		if n := h.notices(ep, notice.EndpointDisabled); n != disabled {
+			t.Errorf("%s: %d notices say that it is disabled, want %d", tt.name, n, disabled)
+		}
+		if n := h.count("SELECT count(*) FROM endpoints e JOIN lanes l ON l.endpoint_id = e.id WHERE e.id = $1 AND (e.status = 'disabled') = $2 AND l.held = $2", ep, disabled == 1); n != 1 {
+			t.Errorf("%s: endpoint and lane do not say so", tt.name)
+		}
+	}
+}
+
+func TestTheNoticeOfADisabledEndpointSaysWhatHappened(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "https://hooks.example.com/in?token=abc", nil)
+	h.emitN(tenant, 7)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: at, LastFailureAt: at.Add(time.Hour)}, time.Time{})
+	h.assess(tenant, ep, at.Add(2*time.Hour))
+	var raw []byte
+	h.query("SELECT details FROM notices WHERE endpoint_id = $1", []any{&raw}, ep)
+	var d notice.EndpointDetails
+	if err := json.Unmarshal(raw, &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Reason != "auth" || d.LastStatus != 503 || d.LastExcerpt != "out of order" || d.Held != 7 || d.HeldMore || d.AuthStreak != 10 ||
+		!d.FirstFailureAt.Equal(at) || !d.LastFailureAt.Equal(at.Add(time.Hour)) {
+		t.Errorf("%s", raw)
+	}
+	if strings.Contains(string(raw), "abc") {
+		t.Errorf("the notice shows a query's value: %s", raw)
+	}
+	if n := h.count("SELECT count(*) FROM audit_log WHERE action = 'endpoint.disabled' AND actor_kind = 'system' AND reason = 'auth' AND tenant_id = $1", tenant); n != 1 {
+		t.Error("the audit log does not tell of it")
+	}
+	if n := h.count("SELECT count(*) FROM endpoint_revisions WHERE endpoint_id = $1 AND status = 'disabled'", ep); n != 1 {
+		t.Error("no revision says how it routes now")
+	}
+}
+
+// failing has every write to a table fail, as if the worker had been killed there.
+func (h *house) failing(table string) (mend func()) {
+	h.t.Helper()
+	conn, err := pgx.Connect(context.Background(), h.url)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	run := func(sql string) {
+		if _, err := conn.Exec(context.Background(), sql); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	run(`CREATE OR REPLACE FUNCTION posthorn.killed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'killed'; END $$`)
+	run("GRANT EXECUTE ON FUNCTION posthorn.killed() TO PUBLIC")
+	run("CREATE TRIGGER killed BEFORE INSERT OR UPDATE OR DELETE ON posthorn." + table + " FOR EACH ROW EXECUTE FUNCTION posthorn.killed()")
+	return func() {
+		run("DROP TRIGGER killed ON posthorn." + table)
+		_ = conn.Close(context.Background())
+	}
+}
+
+func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	t0 := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	off := h.endpoint(tenant, "https://hooks.example.com/off", nil)
+	h.counted(tenant, off, delivery.Counters{AuthStreak: 10, FirstFailureAt: t0, LastFailureAt: t0}, time.Time{})
+	warned := h.endpoint(tenant, "https://hooks.example.com/warned", nil)
+	h.counted(tenant, warned, delivery.Counters{ConsecutiveFailures: 20, UnhealthySince: t0, FirstFailureAt: t0, LastFailureAt: t0}, time.Time{})
+	well := h.endpoint(tenant, "https://hooks.example.com/well", nil)
+	h.counted(tenant, well, delivery.Counters{}, time.Time{})
+	h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, since, at) VALUES ($1, $2, 'unhealthy', 'half_way', $3, $3)", tenant, well, t0)
+	now := t0.Add(61 * time.Hour)
+	state := func() string {
+		var text string
+		h.query(`SELECT concat_ws(' ', (SELECT string_agg(status, ',' ORDER BY id) FROM endpoints), (SELECT count(*) FROM lanes WHERE held),
+			(SELECT count(*) FROM notices), (SELECT count(*) FROM endpoint_warnings), (SELECT count(*) FROM endpoint_revisions),
+			(SELECT count(*) FROM audit_log WHERE actor_kind = 'system'), (SELECT routing_version FROM tenants WHERE id = $1))`, []any{&text}, tenant)
+		return text
+	}
+	before := state()
+	for _, tt := range []struct {
+		ep     id.UUID
+		tables []string
+	}{
+		{off, []string{"tenants", "endpoints", "endpoint_revisions", "lanes", "notices", "audit_log"}},
+		{warned, []string{"endpoint_warnings", "notices"}},
+		{well, []string{"endpoint_warnings", "notices"}},
+	} {
+		for _, table := range tt.tables {
+			mend := h.failing(table)
+			if _, err := h.db.AssessEndpoint(t.Context(), tenant, tt.ep, now); err == nil {
+				t.Errorf("%s: decided although %s could not be written", endpointID(tt.ep), table)
+			}
+			mend()
+			if after := state(); after != before {
+				t.Errorf("killed at %s it leaves %s, was %s", table, after, before)
+			}
+		}
+	}
+	// Whoever comes next does all of it, once.
+	for range 2 {
+		page, err := h.db.Assessable(t.Context(), nil, id.UUID{}, 2, now)
+		for err == nil {
+			for _, a := range page.Due {
+				h.assess(a.TenantID, a.EndpointID, now)
+			}
+			if page.Next.IsZero() {
+				break
+			}
+			page, err = h.db.Assessable(t.Context(), nil, page.Next, 2, now)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for ep, kind := range map[id.UUID]notice.Kind{off: notice.EndpointDisabled, warned: notice.EndpointWarning, well: notice.EndpointRecovered} {
+		if n := h.notices(ep, kind); n != 1 {
+			t.Errorf("%d notices %s, want 1", n, kind)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM notices"); n != 3 {
+		t.Errorf("%d notices, want 3", n)
+	}
+	if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", warned); n != 1 {
+		t.Errorf("%d warnings are remembered, want 1", n)
+	}
+}
+
+func TestAnEndpointWalksEveryArrowOfItsLifecycle(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	now := time.Now()
+	for _, arrow := range health.Arrows() {
+		name := fmt.Sprintf("%s by %s", arrow.From, arrow.By)
+		ep := h.endpoint(tenant, "https://hooks.example.com/in", nil)
+		h.exec("UPDATE endpoints SET status = $2 WHERE id = $1", ep, string(arrow.From))
+		h.exec("UPDATE lanes SET held = $2 WHERE endpoint_id = $1", ep, health.Holds(arrow.From))
+		h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: now, LastFailureAt: now}, time.Time{})
+		h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, at) VALUES ($1, $2, 'auth', 'approaching', now())", tenant, ep)
+		h.walk(t, tenant, ep, arrow)
+		if n := h.count("SELECT count(*) FROM endpoints e JOIN lanes l ON l.endpoint_id = e.id WHERE e.id = $1 AND e.status = $2 AND l.held = $3",
+			ep, string(arrow.To), health.Holds(arrow.To)); n != 1 {
+			t.Errorf("%s: endpoint or lane is not %s", name, arrow.To)
+		}
+		if n := h.count("SELECT count(*) FROM verifications WHERE endpoint_id = $1 AND state = 'pending'", ep); (n == 1) != arrow.Verify {
+			t.Errorf("%s: %d verifications are pending", name, n)
+		}
+		begun := arrow.To == endpoint.Active && arrow.From != endpoint.Active
+		if n := h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND auth_streak = 0 AND epoch = 1", ep); (n == 1) != begun {
+			t.Errorf("%s: the counters are cleared: %v, want %v", name, n == 1, begun)
+		}
+		if n := h.count("SELECT count(*) FROM endpoint_warnings WHERE endpoint_id = $1", ep); (n == 0) != begun {
+			t.Errorf("%s: %d warnings are remembered", name, n)
+		}
+		recovered := arrow.From == endpoint.Disabled && arrow.To == endpoint.Active
+		if n := h.notices(ep, notice.EndpointRecovered); (n == 1) != recovered {
+			t.Errorf("%s: %d notices say that it is well again", name, n)
+		}
+	}
+}
+
+// walk goes one arrow through the database as the product does.
+func (h *house) walk(t *testing.T, tenant, ep id.UUID, arrow health.Arrow) {
+	t.Helper()
+	switch arrow.By {
+	case health.Pause:
+		h.pause(tenant, ep)
+	case health.Resume:
+		h.resume(tenant, ep)
+		h.resume(tenant, ep) // twice is once
+	case health.Disable:
+		h.assess(tenant, ep, time.Now())
+	case health.Verify:
+		h.as(tenant, func(q *db.Queries) error {
+			_, err := q.VerifyEndpoint(t.Context(), tenant, ep)
+			return err
+		})
+	case health.URLChanged:
+		h.change(tenant, ep, func(s *endpoint.Settings) { s.URL = "https://hooks.example.com/new" })
+	case health.Verified:
+		var v db.Verification
+		h.as(tenant, func(q *db.Queries) (err error) {
+			v, err = q.VerifyEndpoint(t.Context(), tenant, ep)
+			return err
+		})
+		for i, want := range []bool{true, false} { // two workers heard the answer
+			if opened, err := h.db.OpenVerified(t.Context(), tenant, ep, v.ID, 200); err != nil || opened != want {
+				t.Errorf("%s by %s: try %d opened it: %v, %v", arrow.From, arrow.By, i, opened, err)
+			}
+		}
+	default:
+		t.Fatalf("nobody walks %s", arrow.By)
+	}
+}
+
+func TestAnEndpointThatRefusesIsDisabledAndDeliversWhatWasHeldOnceItIsResumed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(a arrival) int {
+		if well.Load() {
+			return http.StatusOK
+		}
+		return http.StatusUnauthorized
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 1 })
+	h.worker(true)
+	h.emitN(tenant, 100)
+	eventually(t, 10*time.Second, "the endpoint is disabled", func() bool {
+		return h.count("SELECT count(*) FROM endpoints WHERE id = $1 AND status = 'disabled' AND status_reason = 'auth'", ep) == 1
+	})
+	if n := len(r.seen()); n != 10 {
+		t.Errorf("%d requests to an endpoint that is disabled at the tenth refusal", n)
+	}
+	if n := h.waiting(ep); n != 90 {
+		t.Errorf("%d deliveries are held, want 90", n)
+	}
+	eventually(t, 10*time.Second, "its lane is given back", func() bool {
+		return h.count("SELECT count(*) FROM lanes WHERE endpoint_id = $1 AND owner IS NULL", ep) == 1
+	})
+	well.Store(true)
+	var changes []bool
+	for range 2 {
+		h.as(tenant, func(q *db.Queries) error {
+			_, changed, err := q.SetEndpointState(t.Context(), h.ring, tenant, ep, endpoint.Resume)
+			changes = append(changes, changed)
+			return err
+		})
+	}
+	if !slices.Equal(changes, []bool{true, false}) {
+		t.Errorf("resumed twice: %v", changes)
+	}
+	h.settled(15*time.Second, delivery.Delivered, 90)
+	if n := h.count("SELECT count(*) FROM verifications WHERE endpoint_id = $1 AND state = 'succeeded'", ep); n != 1 {
+		t.Errorf("%d verifications, want 1", n)
+	}
+	if n := h.count("SELECT count(*) FROM audit_log WHERE action = 'endpoint.verified'"); n != 1 {
+		t.Errorf("it became active %d times", n)
+	}
+	if h.notices(ep, notice.EndpointDisabled) != 1 || h.notices(ep, notice.EndpointRecovered) != 1 {
+		t.Error("its owner was not told of both, once")
+	}
+	h.balanced()
+}
+
+func TestCountersThatWereClearedStayClearedWhateverItsOwnerStillKnows(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var status atomic.Int32
+	status.Store(500)
+	r := newReceiver(t, func(arrival) int { return int(status.Load()) })
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy = "five" })
+	w, _ := h.worker(true)
+	h.emitN(tenant, 6)
+	eventually(t, 10*time.Second, "six failures are on record", func() bool {
+		return h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND consecutive_failures = 6", ep) == 1
+	})
+	// Paused and resumed before the lane's owner looks: it never gives the lane back.
+	h.pause(tenant, ep)
+	h.resume(tenant, ep)
+	h.followed(w, ep)
+	h.emitN(tenant, 1)
+	eventually(t, 10*time.Second, "the next failure is the first", func() bool {
+		return h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND consecutive_failures = 1", ep) == 1
+	})
+	if l := laneOf(w, ep); l != nil && l.counters.ConsecutiveFailures != 1 {
+		t.Errorf("the lane's owner counts %d", l.counters.ConsecutiveFailures)
+	}
+}
