@@ -1147,7 +1147,7 @@ type Delivery struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal
+	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -1190,7 +1190,10 @@ type DeliveryWithAttempts struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal
+	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
+	PayloadExpunged bool `json:"payload_expunged"`
+
+	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -1545,6 +1548,19 @@ type Event struct {
 	Version    nullable.Nullable[string]    `json:"version"`
 }
 
+// EventExpunged defines model for EventExpunged.
+type EventExpunged struct {
+	// Answers Attempts whose answers were destroyed
+	Answers int `json:"answers"`
+
+	// Canceled Deliveries that waited, and were canceled
+	Canceled int `json:"canceled"`
+
+	// Expunged False where there was nothing left to destroy
+	Expunged bool   `json:"expunged"`
+	ID       string `json:"id"`
+}
+
 // EventPage defines model for EventPage.
 type EventPage struct {
 	Data       []Event                   `json:"data"`
@@ -1629,6 +1645,37 @@ type EventWithData struct {
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
 	Type       string                       `json:"type"`
 	Version    nullable.Nullable[string]    `json:"version"`
+}
+
+// ExpungeEventInput defines model for ExpungeEventInput.
+type ExpungeEventInput struct {
+	// Reason Kept in the audit log
+	Reason string `json:"reason"`
+}
+
+// ExpungeInput defines model for ExpungeInput.
+type ExpungeInput struct {
+	Channel *string `json:"channel,omitempty"`
+	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// Match Whose data is meant, written as the filter of an endpoint: an object of paths into the event's data with the values that
+	// must stand there, as `{"user.id": "42"}`, or an expression. An event on which an expression can't be evaluated does not match.
+	Match json.RawMessage `json:"match"`
+
+	// Pace Events a second that are looked at, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason string `json:"reason"`
+
+	// Since Created at or after
+	Since *time.Time `json:"since,omitempty"`
+
+	// Type An event type, whole
+	Type *string `json:"type,omitempty"`
+
+	// Until Created before
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -2455,8 +2502,14 @@ type EmitEventJSONRequestBody = Emission
 // EmitEventsJSONRequestBody defines body for EmitEvents for application/json ContentType.
 type EmitEventsJSONRequestBody = Batch
 
+// ExpungeEventJSONRequestBody defines body for ExpungeEvent for application/json ContentType.
+type ExpungeEventJSONRequestBody = ExpungeEventInput
+
 // ReplayEventJSONRequestBody defines body for ReplayEvent for application/json ContentType.
 type ReplayEventJSONRequestBody = EventReplayInput
+
+// CreateExpungeJSONRequestBody defines body for CreateExpunge for application/json ContentType.
+type CreateExpungeJSONRequestBody = ExpungeInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
@@ -2937,6 +2990,18 @@ func (c *Client) ListEventDeliveries(ctx context.Context, eventID EventID, param
 	return answer[DeliveryPage](ctx, c, r)
 }
 
+// ExpungeEvent: destroy the data of an event.
+//
+// For good, at once, with what receivers answered to it. The event, its deliveries and attempts stay in the lists without it;
+// what still waits is canceled with the reason `expunged`. Expunging twice changes nothing.
+//
+// POST /events/{event_id}/expunge, scope members:write
+func (c *Client) ExpungeEvent(ctx context.Context, eventID EventID, body ExpungeEventInput) (EventExpunged, error) {
+	r := newRequest(http.MethodPost, "/events/%s/expunge", eventID)
+	r.body = body
+	return answer[EventExpunged](ctx, c, r)
+}
+
 // ReplayEvent: send one event again.
 //
 // To every endpoint that it once went to; one of which a delivery still waits is left alone. Or to `endpoint_id`, which need
@@ -2959,6 +3024,18 @@ func (c *Client) ReplayEvent(ctx context.Context, eventID EventID, body EventRep
 func (c *Client) ExplainEvent(ctx context.Context, eventID EventID) (EventRouting, error) {
 	r := newRequest(http.MethodGet, "/events/%s/routing", eventID)
 	return answer[EventRouting](ctx, c, r)
+}
+
+// CreateExpunge: destroy the data of all events that match.
+//
+// For a person who asks to be forgotten: every event whose data matches, whatever its age, as `POST /events/{event_id}/expunge`
+// does. With `dry_run` nothing is destroyed and the answer says how many it would be.
+//
+// POST /expunges, scope members:write
+func (c *Client) CreateExpunge(ctx context.Context, body ExpungeInput) (BulkEstimate, error) {
+	r := newRequest(http.MethodPost, "/expunges")
+	r.body = body
+	return answer[BulkEstimate](ctx, c, r)
 }
 
 // GetHealth: how the tenant's endpoints are.

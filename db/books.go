@@ -8,7 +8,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Entry is what one transaction changes in the books of one tenant and day: counts of deliveries.
+// Entry is what one transaction changes in the books of one tenant and day: counts of deliveries, but for Expunged, which
+// counts events whose data was destroyed and is no part of the sum.
 type Entry struct{ Accepted, Delivered, Failed, Canceled, Expunged int32 }
 
 type page struct {

@@ -300,6 +300,88 @@ func (q *Queries) DeliveriesOfEvent(ctx context.Context, arg DeliveriesOfEventPa
 	return items, nil
 }
 
+const deliveriesOfEvents = `-- name: DeliveriesOfEvents :many
+SELECT id, endpoint_id, status FROM deliveries
+WHERE tenant_id = $1 AND event_id = ANY($2::uuid[]) AND created_at >= $3::timestamptz
+ORDER BY id
+`
+
+type DeliveriesOfEventsParams struct {
+	TenantID id.UUID
+	Events   []id.UUID
+	Since    time.Time
+}
+
+type DeliveriesOfEventsRow struct {
+	ID         id.UUID
+	EndpointID id.UUID
+	Status     delivery.Status
+}
+
+// In whatever state. None is older than its event.
+func (q *Queries) DeliveriesOfEvents(ctx context.Context, arg DeliveriesOfEventsParams) ([]DeliveriesOfEventsRow, error) {
+	rows, err := q.db.Query(ctx, deliveriesOfEvents, arg.TenantID, arg.Events, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []DeliveriesOfEventsRow{}
+	for rows.Next() {
+		var i DeliveriesOfEventsRow
+		if err := rows.Scan(&i.ID, &i.EndpointID, &i.Status); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const destroyData = `-- name: DestroyData :many
+UPDATE events e SET data = NULL
+FROM ROWS FROM (unnest($4::uuid[]), unnest($5::timestamptz[])) AS u(id, created_at)
+WHERE e.tenant_id = $1 AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz AND e.data IS NOT NULL
+RETURNING e.id
+`
+
+type DestroyDataParams struct {
+	TenantID id.UUID
+	First    time.Time
+	Last     time.Time
+	Ids      []id.UUID
+	Created  []time.Time
+}
+
+// Of one day. The rows stay, and tell that there was an event.
+func (q *Queries) DestroyData(ctx context.Context, arg DestroyDataParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, destroyData,
+		arg.TenantID,
+		arg.First,
+		arg.Last,
+		arg.Ids,
+		arg.Created,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const dropManyQueued = `-- name: DropManyQueued :exec
 DELETE FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[])
 `
@@ -396,6 +478,24 @@ func (q *Queries) EndpointOrders(ctx context.Context, arg EndpointOrdersParams) 
 	return items, nil
 }
 
+const eventExpunged = `-- name: EventExpunged :one
+SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3 AND data IS NULL)
+`
+
+type EventExpungedParams struct {
+	TenantID  id.UUID
+	CreatedAt time.Time
+	ID        id.UUID
+}
+
+// False for an event that is gone.
+func (q *Queries) EventExpunged(ctx context.Context, arg EventExpungedParams) (bool, error) {
+	row := q.db.QueryRow(ctx, eventExpunged, arg.TenantID, arg.CreatedAt, arg.ID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const eventsData = `-- name: EventsData :many
 SELECT s.id, s.key, (s.data IS NULL)::boolean AS expunged, (s.total > $1::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= $1::bigint OR s.total = s.size THEN s.data END)::bytea AS data
@@ -459,6 +559,37 @@ func (q *Queries) EventsData(ctx context.Context, arg EventsDataParams) ([]Event
 		return nil, err
 	}
 	return items, nil
+}
+
+const expungeAttempts = `-- name: ExpungeAttempts :execrows
+UPDATE attempts SET response_headers = NULL, response_excerpt = NULL
+WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) AND created_at >= $3::timestamptz
+	AND (response_headers IS NOT NULL OR response_excerpt IS NOT NULL)
+`
+
+type ExpungeAttemptsParams struct {
+	TenantID   id.UUID
+	Deliveries []id.UUID
+	Since      time.Time
+}
+
+// What receivers answered may repeat what they were sent.
+func (q *Queries) ExpungeAttempts(ctx context.Context, arg ExpungeAttemptsParams) (int64, error) {
+	result, err := q.db.Exec(ctx, expungeAttempts, arg.TenantID, arg.Deliveries, arg.Since)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const forgetBodies = `-- name: ForgetBodies :exec
+SELECT posthorn.forget_bodies($1::uuid[])
+`
+
+// The digests of these events' requests, kept for a day under their idempotency keys.
+func (q *Queries) ForgetBodies(ctx context.Context, events []id.UUID) error {
+	_, err := q.db.Exec(ctx, forgetBodies, events)
+	return err
 }
 
 const forgetOldBulkJobs = `-- name: ForgetOldBulkJobs :execrows
@@ -905,6 +1036,49 @@ func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]Loc
 	for rows.Next() {
 		var i LockLettersRow
 		if err := rows.Scan(&i.DeliveryID, &i.Replayed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const lockManyQueued = `-- name: LockManyQueued :many
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+`
+
+type LockManyQueuedParams struct {
+	TenantID id.UUID
+	Ids      []id.UUID
+}
+
+func (q *Queries) LockManyQueued(ctx context.Context, arg LockManyQueuedParams) ([]Queue, error) {
+	rows, err := q.db.Query(ctx, lockManyQueued, arg.TenantID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Queue{}
+	for rows.Next() {
+		var i Queue
+		if err := rows.Scan(
+			&i.Seq,
+			&i.TenantID,
+			&i.DeliveryID,
+			&i.EventID,
+			&i.EndpointID,
+			&i.DueAt,
+			&i.Gen,
+			&i.Attempts,
+			&i.State,
+			&i.Replay,
+			&i.OrderKey,
+			&i.Probes,
+			&i.Asked,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

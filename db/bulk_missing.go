@@ -69,9 +69,9 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 	if wanted, err = w.never(ctx, m.endpoint, wanted); err != nil {
 		return part, err
 	}
-	return part, w.judge(ctx, &part, wanted, func(e ScanEventsUpRow, data EventsDataRow) {
+	return part, w.judge(ctx, &part, wanted, func(e ScanEventsUpRow, data EventsDataRow) bool {
 		if takes, _, _ := m.sub.Decide(filter.NewInput(e.Type, data.Data, e.Channels)); !takes {
-			return
+			return true
 		}
 		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type}
 		if key := orderKey(m.ordering, data.Key); key != nil {
@@ -81,6 +81,7 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 			again.due = *e.DeliverAt
 		}
 		part.again = append(part.again, again)
+		return true
 	})
 }
 
@@ -115,9 +116,9 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []ScanEventsUpR
 // dataBudget bounds the payloads that one chunk looks at, in bytes.
 const dataBudget = 8 << 20
 
-// judge reads the data of events, in order, and hands each to take. Expunged ones are counted as left alone. Where the data is
-// more than a chunk looks at, the chunk ends there.
-func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []ScanEventsUpRow, take func(ScanEventsUpRow, EventsDataRow)) error {
+// judge reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are counted as left
+// alone. Where the data is more than a chunk looks at, the chunk ends there.
+func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []ScanEventsUpRow, take func(ScanEventsUpRow, EventsDataRow) bool) error {
 	ids := make([]id.UUID, len(events))
 	of := make(map[id.UUID]ScanEventsUpRow, len(events))
 	for i, e := range events {
@@ -137,10 +138,11 @@ func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []ScanEvent
 			case r.Cut, budget < 0 && !last.IsZero():
 				part.position, part.end = last, false
 				return nil
-			case r.Expunged:
+			case r.Expunged && w.kind != bulk.Expunge:
 				part.skip(bulk.SkipExpunged)
-			default:
-				take(of[r.ID], r)
+			case !r.Expunged && !take(of[r.ID], r):
+				part.position, part.end = last, false
+				return nil
 			}
 			last = r.ID
 		}

@@ -28,6 +28,7 @@ type bulkWork struct {
 type bulkPart struct {
 	rows     []DeliveryState
 	again    []againDelivery
+	events   []id.UUID         // to be expunged
 	ids      []id.UUID         // of deliveries, where no more of them is known
 	queued   map[id.UUID]Queue // the rows' queue rows, locked
 	orders   map[id.UUID]string
@@ -42,7 +43,9 @@ func newPart(after id.UUID) bulkPart {
 	return bulkPart{skipped: map[bulk.Skip]int64{}, position: after}
 }
 
-func (p *bulkPart) count() int64 { return int64(len(p.rows) + len(p.again) + len(p.ids)) }
+func (p *bulkPart) count() int64 {
+	return int64(len(p.rows) + len(p.again) + len(p.events) + len(p.ids))
+}
 
 func (p *bulkPart) skip(why bulk.Skip) { p.skipped[why]++ }
 
@@ -65,6 +68,8 @@ func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool)
 		return w.planMissing(ctx, after, most, lock)
 	case bulk.Drop:
 		return w.planDrop(ctx, most)
+	case bulk.Expunge:
+		return w.planExpunge(ctx, after, most)
 	}
 	part, err := w.pick(ctx, after, most)
 	if err != nil {
@@ -185,6 +190,8 @@ func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
 			return err
 		}
 		return w.q.wakeLanes(ctx, w.tenant, []id.UUID{w.endpoint})
+	case bulk.Expunge:
+		return w.applyExpunge(ctx, part)
 	case bulk.Archive, bulk.Unarchive:
 		return w.applyArchive(ctx, part)
 	}

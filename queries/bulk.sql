@@ -195,3 +195,34 @@ SELECT count(*) FROM (
 SELECT * FROM queue
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state IN (0, 1, 2) AND seq <= @below::bigint
 LIMIT @most::int FOR UPDATE SKIP LOCKED;
+
+-- name: DestroyData :many
+-- Of one day. The rows stay, and tell that there was an event.
+UPDATE events e SET data = NULL
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+WHERE e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz AND e.data IS NOT NULL
+RETURNING e.id;
+
+-- name: DeliveriesOfEvents :many
+-- In whatever state. None is older than its event.
+SELECT id, endpoint_id, status FROM deliveries
+WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]) AND created_at >= @since::timestamptz
+ORDER BY id;
+
+-- name: LockManyQueued :many
+SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE;
+
+-- name: ExpungeAttempts :execrows
+-- What receivers answered may repeat what they were sent.
+UPDATE attempts SET response_headers = NULL, response_excerpt = NULL
+WHERE tenant_id = @tenant_id AND delivery_id = ANY(@deliveries::uuid[]) AND created_at >= @since::timestamptz
+	AND (response_headers IS NOT NULL OR response_excerpt IS NOT NULL);
+
+-- name: ForgetBodies :exec
+-- The digests of these events' requests, kept for a day under their idempotency keys.
+SELECT posthorn.forget_bodies(@events::uuid[]);
+
+-- name: EventExpunged :one
+-- False for an event that is gone.
+SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id AND data IS NULL);

@@ -124,7 +124,7 @@ SELECT count(*), coalesce(string_agg(format('books %s, tables %s, queue %s', b, 
 FROM b FULL JOIN t USING (tenant_id, day) FULL JOIN q USING (tenant_id, day)
 WHERE b.accepted IS DISTINCT FROM t.accepted OR b.delivered IS DISTINCT FROM t.delivered OR b.failed IS DISTINCT FROM t.failed
 	OR b.canceled IS DISTINCT FROM t.canceled OR t.waiting IS DISTINCT FROM coalesce(q.waiting, 0)
-	OR b.accepted IS DISTINCT FROM b.delivered + coalesce(q.waiting, 0) + b.failed + b.canceled + b.expunged`
+	OR b.accepted IS DISTINCT FROM b.delivered + coalesce(q.waiting, 0) + b.failed + b.canceled`
 
 // balanced checks the books against the tables. One statement sees one moment, so it may be asked at any time.
 func (h *house) balanced() {

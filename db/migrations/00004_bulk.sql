@@ -44,7 +44,24 @@ ALTER TABLE lanes ADD COLUMN drop_below bigint NOT NULL DEFAULT 0;
 GRANT UPDATE (data) ON events TO posthorn_tenant;
 GRANT UPDATE (response_headers, response_excerpt) ON attempts TO posthorn_tenant;
 
+-- A digest of a body that can be guessed tells the body: the digests of expunged events go as well, and a repeat under their
+-- idempotency keys is refused from then on. The tenant is the transaction's, not an argument.
+-- +goose StatementBegin
+CREATE FUNCTION posthorn.forget_bodies(events uuid[]) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = posthorn, pg_temp AS $$
+	UPDATE idempotency_keys SET body_hash = '' WHERE tenant_id = posthorn.tenant() AND event_id = ANY(events)
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION posthorn.forget_bodies(uuid[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION posthorn.forget_bodies(uuid[]) TO posthorn_tenant;
+GRANT SELECT, UPDATE ON idempotency_keys TO posthorn_lookup;
+GRANT CREATE ON SCHEMA posthorn TO posthorn_lookup;
+ALTER FUNCTION posthorn.forget_bodies(uuid[]) OWNER TO posthorn_lookup;
+REVOKE CREATE ON SCHEMA posthorn FROM posthorn_lookup;
+
 -- +goose Down
+
+DROP FUNCTION posthorn.forget_bodies(uuid[]);
+REVOKE SELECT, UPDATE ON idempotency_keys FROM posthorn_lookup;
 
 REVOKE UPDATE (response_headers, response_excerpt) ON attempts FROM posthorn_tenant;
 REVOKE UPDATE (data) ON events FROM posthorn_tenant;

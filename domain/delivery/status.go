@@ -37,7 +37,8 @@ func ParseStatus(text string) (Status, bool) {
 // Reason is why a delivery failed or was canceled for good, stored as smallint: the numbers never change.
 type Reason int16
 
-// The reasons. A delivery that is not failed has None, except that one canceled with its endpoint has EndpointDeleted.
+// The reasons. A delivery that is not failed has None, except that one canceled with its endpoint has
+// EndpointDeleted and one canceled with its payload Expunged.
 const (
 	None            Reason = 0
 	Exhausted       Reason = 1 // the retry schedule came to its end
@@ -46,9 +47,10 @@ const (
 	Expired         Reason = 4 // the event left the retention before it could be delivered
 	EndpointDeleted Reason = 5
 	Internal        Reason = 6 // Posthorn could not render or sign it
+	Expunged        Reason = 7 // canceled, since its payload was destroyed on request
 )
 
-var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal"}
+var reasonWords = [...]string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged"}
 
 // String is the word for the reason; empty for None.
 func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") }

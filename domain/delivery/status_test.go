@@ -17,7 +17,7 @@ func TestStoredNumbersAndWordsStayAsTheyAre(t *testing.T) {
 			t.Errorf("status %q: %d, %v, %q", want, s, ok, s)
 		}
 	}
-	reasons := []string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal"}
+	reasons := []string{"", "exhausted", "rejected", "gone", "expired", "endpoint_deleted", "internal", "expunged"}
 	for i, want := range reasons {
 		r, ok := delivery.ParseReason(want)
 		if !ok || int(r) != i || r.String() != want {

@@ -14,6 +14,8 @@ import (
 
 func init() {
 	maps.Copy(probeBodies, map[string]string{
+		"POST /events/:event_id/expunge":              `{"reason":"taken over"}`,
+		"POST /expunges":                              `{"match":{"a":"b"},"reason":"taken over"}`,
 		"POST /deliveries/bulk":                       `{"action":"archive","filter":{"status":"all_failed"},"reason":"taken over"}`,
 		"POST /replays":                               `{"filter":{"status":"failed"},"reason":"taken over"}`,
 		"POST /endpoints/:endpoint_id/recover":        `{"since":"2026-01-01T00:00:00Z"}`,

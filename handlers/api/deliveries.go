@@ -55,12 +55,24 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 		return err
 	}
 	return a.answerDeliveries(c, p, db.DeliveryList{Event: &u}, func(q *db.Queries) error {
+		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
+		if err != nil || u.Time().Before(floor) {
+			return orNotFound(err)
+		}
 		exists, err := q.EventExists(c.Ctx(), db.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
 		if err == nil && !exists {
 			err = fault.ErrNotFound
 		}
 		return err
 	})
+}
+
+// orNotFound is an error, or the one that says that there is nothing.
+func orNotFound(err error) error {
+	if err == nil {
+		return fault.ErrNotFound
+	}
+	return err
 }
 
 func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list db.DeliveryList, first func(*db.Queries) error) error {
@@ -99,11 +111,15 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	}
 	var d db.DeliveryState
 	var attempts []db.Attempt
+	var expunged bool
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		if d, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
 			return err
 		}
-		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown)
+		if attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown); err != nil {
+			return err
+		}
+		expunged, err = q.EventExpunged(c.Ctx(), db.EventExpungedParams{TenantID: c.Actor.Tenant, CreatedAt: d.EventID.Time(), ID: d.EventID})
 		return err
 	})
 	if err != nil {
@@ -114,7 +130,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
 		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt,
 		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf, JobID: v.JobID,
-		Attempts: views(attempts, attemptView),
+		Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
 	})
 }
 

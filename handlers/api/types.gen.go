@@ -1146,7 +1146,7 @@ type Delivery struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal
+	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -1189,7 +1189,10 @@ type DeliveryWithAttempts struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal
+	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
+	PayloadExpunged bool `json:"payload_expunged"`
+
+	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
@@ -1544,6 +1547,19 @@ type Event struct {
 	Version    nullable.Nullable[string]    `json:"version"`
 }
 
+// EventExpunged defines model for EventExpunged.
+type EventExpunged struct {
+	// Answers Attempts whose answers were destroyed
+	Answers int `json:"answers"`
+
+	// Canceled Deliveries that waited, and were canceled
+	Canceled int `json:"canceled"`
+
+	// Expunged False where there was nothing left to destroy
+	Expunged bool   `json:"expunged"`
+	ID       string `json:"id"`
+}
+
 // EventPage defines model for EventPage.
 type EventPage struct {
 	Data       []Event                   `json:"data"`
@@ -1628,6 +1644,37 @@ type EventWithData struct {
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
 	Type       string                       `json:"type"`
 	Version    nullable.Nullable[string]    `json:"version"`
+}
+
+// ExpungeEventInput defines model for ExpungeEventInput.
+type ExpungeEventInput struct {
+	// Reason Kept in the audit log
+	Reason string `json:"reason"`
+}
+
+// ExpungeInput defines model for ExpungeInput.
+type ExpungeInput struct {
+	Channel *string `json:"channel,omitempty"`
+	DryRun  *bool   `json:"dry_run,omitempty"`
+
+	// Match Whose data is meant, written as the filter of an endpoint: an object of paths into the event's data with the values that
+	// must stand there, as `{"user.id": "42"}`, or an expression. An event on which an expression can't be evaluated does not match.
+	Match json.RawMessage `json:"match"`
+
+	// Pace Events a second that are looked at, at most
+	Pace *int `json:"pace,omitempty"`
+
+	// Reason Kept with the job and in the audit log
+	Reason string `json:"reason"`
+
+	// Since Created at or after
+	Since *time.Time `json:"since,omitempty"`
+
+	// Type An event type, whole
+	Type *string `json:"type,omitempty"`
+
+	// Until Created before
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -2454,8 +2501,14 @@ type EmitEventJSONRequestBody = Emission
 // EmitEventsJSONRequestBody defines body for EmitEvents for application/json ContentType.
 type EmitEventsJSONRequestBody = Batch
 
+// ExpungeEventJSONRequestBody defines body for ExpungeEvent for application/json ContentType.
+type ExpungeEventJSONRequestBody = ExpungeEventInput
+
 // ReplayEventJSONRequestBody defines body for ReplayEvent for application/json ContentType.
 type ReplayEventJSONRequestBody = EventReplayInput
+
+// CreateExpungeJSONRequestBody defines body for CreateExpunge for application/json ContentType.
+type CreateExpungeJSONRequestBody = ExpungeInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput

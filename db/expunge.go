@@ -1,0 +1,154 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+)
+
+// Expunged is what destroying the data of events came to.
+type Expunged struct {
+	Events   []id.UUID // those that had any
+	Canceled int       // deliveries that waited
+	Cleared  int       // attempts whose answers were destroyed too
+}
+
+// ExpungeEvents destroys the data of events for good, and what receivers answered to it. The rows stay: an event, its
+// deliveries and attempts can be listed, and tell when what happened. Deliveries that wait are canceled, visibly.
+func (q *Queries) ExpungeEvents(ctx context.Context, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
+	if err := q.PlanByIndex(ctx); err != nil {
+		return out, err
+	}
+	slices.SortFunc(events, compareIDs)
+	books := Books{}
+	for _, day := range splitByDay(slices.Compact(events)) {
+		ids, err := q.DestroyData(ctx, DestroyDataParams{
+			Ids: day.ids, Created: day.created, TenantID: tenant, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return out, err
+		}
+		out.Events = append(out.Events, ids...)
+		for _, u := range ids {
+			books.At(tenant, u.Time()).Expunged++
+		}
+	}
+	if len(out.Events) == 0 {
+		return out, nil
+	}
+	slices.SortFunc(out.Events, compareIDs)
+	since := out.Events[0].Time().Add(-clockSkew)
+	rows, err := q.DeliveriesOfEvents(ctx, DeliveriesOfEventsParams{TenantID: tenant, Events: out.Events, Since: since})
+	if err != nil {
+		return out, err
+	}
+	if out.Canceled, err = q.cancelExpunged(ctx, tenant, rows); err != nil {
+		return out, err
+	}
+	ids := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.ID
+	}
+	cleared, err := q.ExpungeAttempts(ctx, ExpungeAttemptsParams{TenantID: tenant, Deliveries: ids, Since: since})
+	if err != nil {
+		return out, err
+	}
+	out.Cleared = int(cleared)
+	if err := q.forgetBodies(ctx, out.Events); err != nil {
+		return out, err
+	}
+	return out, q.enter(ctx, books)
+}
+
+// cancelExpunged cancels those of the deliveries that wait. It waits for the rows that the recorder holds: one of the two may
+// be told by the database to begin anew, and does.
+func (q *Queries) cancelExpunged(ctx context.Context, tenant id.UUID, rows []DeliveriesOfEventsRow) (int, error) {
+	var waiting []id.UUID
+	for _, d := range rows {
+		if !d.Status.Terminal() {
+			waiting = append(waiting, d.ID)
+		}
+	}
+	locked, err := q.LockManyQueued(ctx, LockManyQueuedParams{TenantID: tenant, Ids: waiting})
+	if err != nil || len(locked) == 0 {
+		return 0, err
+	}
+	queued := make(map[id.UUID]Queue, len(locked))
+	ids, lanes := make([]id.UUID, len(locked)), make([]id.UUID, len(locked))
+	for i, r := range locked {
+		queued[r.DeliveryID], ids[i], lanes[i] = r, r.DeliveryID, r.EndpointID
+	}
+	if err := q.cancelMany(ctx, tenant, ids, queued, delivery.Expunged); err != nil {
+		return 0, err
+	}
+	slices.SortFunc(lanes, compareIDs)
+	return len(ids), q.wakeLanes(ctx, tenant, slices.Compact(lanes))
+}
+
+// idempotencyLife is how long an idempotency key may live, with a margin.
+const idempotencyLife = 25 * time.Hour
+
+// forgetBodies destroys what could tell the body of a young event's request.
+func (q *Queries) forgetBodies(ctx context.Context, events []id.UUID) error {
+	var young []id.UUID
+	for _, u := range events {
+		if time.Since(u.Time()) < idempotencyLife {
+			young = append(young, u)
+		}
+	}
+	if len(young) == 0 {
+		return nil
+	}
+	return q.ForgetBodies(ctx, young)
+}
+
+// expungeMost is how many events one chunk expunges: each may have gone to many endpoints.
+const expungeMost = 100
+
+// planExpunge looks for the next events whose data matches, whatever the tenant's retention hides.
+func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bulkPart, error) {
+	part := newPart(after)
+	match, err := filter.Compile(w.filter.Match)
+	if err != nil {
+		return part, err
+	}
+	if match == nil {
+		part.end, part.failure = true, "The job does not say whose data is meant."
+		return part, nil
+	}
+	w.floor = time.Unix(0, 0)
+	events, err := w.scanEvents(ctx, &part, most)
+	if err != nil {
+		return part, err
+	}
+	return part, w.judge(ctx, &part, events, func(e ScanEventsUpRow, data EventsDataRow) bool {
+		matches, err := match.Match(filter.NewInput(e.Type, data.Data, e.Channels))
+		if err != nil || !matches {
+			return true
+		}
+		if len(part.events) == expungeMost {
+			return false
+		}
+		part.events = append(part.events, e.ID)
+		return true
+	})
+}
+
+// applyExpunge destroys the data of what was found; what somebody else destroyed meanwhile is counted as left alone.
+func (w *bulkWork) applyExpunge(ctx context.Context, part *bulkPart) error {
+	found := int64(len(part.events))
+	done, err := w.q.ExpungeEvents(ctx, w.tenant, part.events)
+	if err != nil {
+		return err
+	}
+	part.events = done.Events
+	if rest := found - int64(len(done.Events)); rest > 0 {
+		part.skipped[bulk.SkipExpunged] += rest
+	}
+	return nil
+}

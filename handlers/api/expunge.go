@@ -1,0 +1,73 @@
+package api
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/bulk"
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// expungeEvent destroys the data of one event. It is done when it answers: who must prove it has the answer and the audit log.
+func (a *api) expungeEvent(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	var in ExpungeEventInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.text("reason", &in.Reason, 1, maxReason)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var done db.Expunged
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		exists, err := q.EventExists(c.Ctx(), db.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		if err != nil || !exists {
+			return orNotFound(err)
+		}
+		if done, err = q.ExpungeEvents(c.Ctx(), c.Actor.Tenant, []id.UUID{u}); err != nil || len(done.Events) == 0 {
+			return err
+		}
+		return c.Audit(q, "event.expunge", "event", id.Event.Format(u), reason, map[string]int{"canceled": done.Canceled, "answers": done.Cleared})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, EventExpunged{
+		ID: id.Event.Format(u), Expunged: len(done.Events) > 0, Canceled: done.Canceled, Answers: done.Cleared,
+	})
+}
+
+// createExpunge destroys the data of every event that matches.
+func (a *api) createExpunge(c *handlers.Call) error {
+	var in ExpungeInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	n, dryRun := bulkOptions{&in.Reason, in.Pace, in.DryRun}.read(&wrong, bulk.Expunge)
+	wrong.text("reason", &in.Reason, 1, maxReason)
+	n.Filter = bulk.Filter{Since: in.Since, Until: in.Until, Match: in.Match}
+	readEventFilter(&wrong, "", in.Type, in.Channel, &n.Filter)
+	if in.Since != nil && in.Until != nil && !in.Since.Before(*in.Until) {
+		wrong.add("until", "filter_times", "The time until must lie after the time since.")
+	}
+	match, err := filter.Compile(in.Match)
+	switch e := fault.As(err); {
+	case e != nil:
+		wrong.add("match", e.Code, e.Detail)
+	case match == nil:
+		wrong.add("match", "match_missing", `Say whose data is meant, as in {"match": {"user.id": "42"}}.`)
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	return a.startBulk(c, n, dryRun)
+}
