@@ -3032,7 +3032,14 @@ func (c *Client) ExplainEvent(ctx context.Context, eventID EventID) (EventRoutin
 // does. With `dry_run` nothing is destroyed and the answer says how many it would be.
 //
 // POST /expunges, scope members:write
-func (c *Client) CreateExpunge(ctx context.Context, body ExpungeInput) (BulkEstimate, error) {
+func (c *Client) CreateExpunge(ctx context.Context, body ExpungeInput) (BulkJob, error) {
+	r := newRequest(http.MethodPost, "/expunges")
+	r.body = body
+	return answer[BulkJob](ctx, c, r)
+}
+
+// CreateExpungeBulkEstimate: destroy the data of all events that match; reads the answer BulkEstimate, which the contract gives where CreateExpunge has BulkJob.
+func (c *Client) CreateExpungeBulkEstimate(ctx context.Context, body ExpungeInput) (BulkEstimate, error) {
 	r := newRequest(http.MethodPost, "/expunges")
 	r.body = body
 	return answer[BulkEstimate](ctx, c, r)

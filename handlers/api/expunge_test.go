@@ -48,7 +48,8 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 			}
 		}
 	}
-	if read := w.do("GET", "/api/v1/events/"+event, tn.key, nil).want(http.StatusOK); read.get("expunged") != true || read.get("data") != nil {
+	// The checker of the contract takes no null where any JSON may stand.
+	if read := w.ask("GET", "/api/v1/events/"+event, tn.key, "").want(http.StatusOK); read.get("expunged") != true || read.get("data") != nil {
 		t.Errorf("%s", read.Body)
 	}
 	for _, c := range []struct{ dlv, status string }{{first, "delivered"}, {second, "canceled"}} {
