@@ -102,6 +102,18 @@ func (l *DeliveryList) takes(d DeliveryState) bool {
 	return d.Shown == *l.Status
 }
 
+// ReadDeliveriesByID reads deliveries of a tenant by id, as far back as its retention shows, newest first; what is none is
+// left out.
+func (q *Queries) ReadDeliveriesByID(ctx context.Context, tenant id.UUID, ids []id.UUID) ([]DeliveryState, error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	shown := slices.DeleteFunc(slices.Clone(ids), func(u id.UUID) bool { return u.Time().Before(floor) })
+	slices.SortFunc(shown, func(a, b id.UUID) int { return compareIDs(b, a) })
+	return q.readDeliveries(ctx, tenant, slices.Compact(shown))
+}
+
 // readDeliveries reads rows by id, in the order of the ids; what is gone is left out. A statement reads one day's partition.
 func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.UUID) ([]DeliveryState, error) {
 	read := make(map[id.UUID]DeliveryState, len(ids))

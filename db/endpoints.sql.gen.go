@@ -13,6 +13,56 @@ import (
 	"posthorn/domain/id"
 )
 
+const anyEndpoint = `-- name: AnyEndpoint :one
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE tenant_id = $1 AND id = $2
+`
+
+type AnyEndpointParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// Deleted ones too: their deliveries stay.
+func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpoint, error) {
+	row := q.db.QueryRow(ctx, anyEndpoint, arg.TenantID, arg.ID)
+	var i Endpoint
+	err := row.Scan(
+		&i.TenantID,
+		&i.ID,
+		&i.URL,
+		&i.Description,
+		&i.EventTypes,
+		&i.Filter,
+		&i.Channels,
+		&i.Format,
+		&i.Prefix,
+		&i.RetryPolicy,
+		&i.RetryDelays,
+		&i.RetryClientErrors,
+		&i.TimeoutSeconds,
+		&i.MaxInFlight,
+		&i.RateLimit,
+		&i.Burst,
+		&i.Ordering,
+		&i.PayloadVersion,
+		&i.AcceptConflict,
+		&i.Verification,
+		&i.Metadata,
+		&i.CustomHeaders,
+		&i.SensitiveHeaders,
+		&i.Status,
+		&i.StatusReason,
+		&i.StatusAt,
+		&i.VerifiedAt,
+		&i.SlotSecretID,
+		&i.CreatedAt,
+		&i.UpdatedAt,
+		&i.DeletedAt,
+		&i.WhenHeld,
+	)
+	return i, err
+}
+
 const countEndpoints = `-- name: CountEndpoints :one
 SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
 `
@@ -38,6 +88,51 @@ type DeleteEndpointParams struct {
 func (q *Queries) DeleteEndpoint(ctx context.Context, arg DeleteEndpointParams) error {
 	_, err := q.db.Exec(ctx, deleteEndpoint, arg.TenantID, arg.ID)
 	return err
+}
+
+const endpointLabels = `-- name: EndpointLabels :many
+SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
+WHERE tenant_id = $1 AND id = ANY($2::uuid[])
+`
+
+type EndpointLabelsParams struct {
+	TenantID id.UUID
+	Ids      []id.UUID
+}
+
+type EndpointLabelsRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	Status      string
+	Gone        bool
+}
+
+// What lists of deliveries show of their endpoints, deleted ones too.
+func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) ([]EndpointLabelsRow, error) {
+	rows, err := q.db.Query(ctx, endpointLabels, arg.TenantID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EndpointLabelsRow{}
+	for rows.Next() {
+		var i EndpointLabelsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.Status,
+			&i.Gone,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const getEndpoint = `-- name: GetEndpoint :one

@@ -27,7 +27,7 @@ type RoutedEndpoint struct {
 
 // ReadRouting reads what an explanation needs. ErrNotFound where the event is unknown or older than the tenant may see.
 func (q *Queries) ReadRouting(ctx context.Context, tenant, event id.UUID) (r RoutedEvent, err error) {
-	if r.Event, err = q.visibleEvent(ctx, tenant, event); err != nil {
+	if r.Event, err = q.ReadEvent(ctx, tenant, event); err != nil {
 		return r, err
 	}
 	if err := q.PlanByIndex(ctx); err != nil {
@@ -54,8 +54,8 @@ func (q *Queries) ReadRouting(ctx context.Context, tenant, event id.UUID) (r Rou
 	return r, nil
 }
 
-// visibleEvent is an event within the tenant's retention.
-func (q *Queries) visibleEvent(ctx context.Context, tenant, event id.UUID) (Event, error) {
+// ReadEvent is an event within the tenant's retention.
+func (q *Queries) ReadEvent(ctx context.Context, tenant, event id.UUID) (Event, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return Event{}, err

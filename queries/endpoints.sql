@@ -25,6 +25,15 @@ VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('fil
 -- name: GetEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
+-- name: AnyEndpoint :one
+-- Deleted ones too: their deliveries stay.
+SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: EndpointLabels :many
+-- What lists of deliveries show of their endpoints, deleted ones too.
+SELECT id, url, description, status, (deleted_at IS NOT NULL)::boolean AS gone FROM endpoints
+WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+
 -- name: LockEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR NO KEY UPDATE;
 

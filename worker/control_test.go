@@ -433,7 +433,7 @@ func TestCustomHeadersArriveAndNeverReplaceOurs(t *testing.T) {
 	h.settled(10*time.Second, delivery.Delivered, 1)
 	a := r.seen()[0]
 	for name, want := range map[string]string{
-		"Authorization": "Bearer xyz", "X-Shop": "north", "User-Agent": UserAgent, "Content-Type": "application/json",
+		"Authorization": "Bearer xyz", "X-Shop": "north", "User-Agent": signature.UserAgent, "Content-Type": "application/json",
 		"Accept-Encoding": "identity", "webhook-id": id.Event.Format(ids[0]), "webhook-attempt": "1",
 	} {
 		if got := a.header.Values(name); len(got) != 1 || got[0] != want {

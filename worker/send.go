@@ -27,9 +27,6 @@ const (
 	maxHeaderText = 4 << 10 // of the answer's headers that are kept
 )
 
-// UserAgent is what receivers see.
-const UserAgent = "Posthorn-Webhooks/1.0"
-
 // sender makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
 type sender struct {
 	transport *http.Transport
@@ -57,34 +54,21 @@ func newSender(policy egress.Policy) *sender {
 
 // send makes one attempt at a job and says what came of it.
 func (s *sender) send(ctx context.Context, j *job, t *target) (delivery.Result, *db.AttemptRecord) {
-	now := s.now()
-	m := messageOf(j, t)
+	a := &db.AttemptRecord{ID: db.NewID(), URL: t.masked}
+	a.StartedAt = a.ID.Time()
+	// The moment that is signed is the one that the attempt keeps, so that its headers can be shown again as they were.
+	now := a.StartedAt
+	m := j.event.Message(j.eventText(), j.deliveryText(), t.endpoint)
 	signing := t.signingAt(now)
 	body := j.event.render(signing.Format, m)
 	headers := signing.Headers(make([]signature.Header, 0, 8), m, body, signature.Send{At: now, Attempt: int(j.attempts) + 1, Replayed: j.replay})
-	a := &db.AttemptRecord{ID: db.NewID(), URL: t.masked, Format: string(signing.Format), Signature: signatureOf(headers)}
-	a.StartedAt = a.ID.Time()
+	a.Format, a.Signature = string(signing.Format), signatureOf(headers)
 	r, answer := s.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, body, headers) }, a)
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), now)
 		a.ResponseHeaders = headerText(answer)
 	}
 	return r, a
-}
-
-func messageOf(j *job, t *target) signature.Message {
-	e := j.event
-	m := signature.Message{
-		EventID: j.eventText(), DeliveryID: j.deliveryText(), EndpointID: t.endpoint,
-		Type: e.Type, CreatedAt: e.CreatedAt, OccurredAt: e.CreatedAt, Data: e.Data,
-	}
-	if e.OccurredAt != nil {
-		m.OccurredAt = *e.OccurredAt
-	}
-	if e.Version != nil {
-		m.Version = *e.Version
-	}
-	return m
 }
 
 // signatureOf finds the signature among a format's headers, to be kept with the attempt.
@@ -146,9 +130,9 @@ func post(ctx context.Context, t *target, body []byte, headers []signature.Heade
 }
 
 var (
-	contentType = []string{"application/json"}
-	userAgent   = []string{UserAgent}
-	identity    = []string{"identity"}
+	contentType = []string{signature.ContentType}
+	userAgent   = []string{signature.UserAgent}
+	identity    = []string{signature.AcceptEncoding}
 )
 
 func (p *phases) trace() *httptrace.ClientTrace {

@@ -135,7 +135,7 @@ func (c *collector) wire(s Settings) {
 		c.add(err)
 		return
 	}
-	for _, name := range s.Headers.names() {
+	for _, name := range s.Headers.Names() {
 		if signature.ReservedHeader(name) {
 			c.refuse("custom_headers."+name, "custom_header_refused",
 				fmt.Sprintf("The header %s is one that a wire format sets. Choose another name.", name))
@@ -245,7 +245,8 @@ func printable(name string) string {
 	return name
 }
 
-func (h Headers) names() []string { return sortedKeys(h) }
+// Names are the names of the headers, in order.
+func (h Headers) Names() []string { return sortedKeys(h) }
 
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))

@@ -44,7 +44,7 @@ func (h Headers) Encode() []byte {
 // Marked lists the names that the tenant marked as sensitive, in order.
 func (h Headers) Marked() []string {
 	out := []string{}
-	for _, name := range h.names() {
+	for _, name := range h.Names() {
 		if h[name].Sensitive {
 			out = append(out, name)
 		}

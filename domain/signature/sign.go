@@ -57,8 +57,16 @@ type Header struct{ Name, Value string }
 // mark where it is one. body is what AppendBody made. Content-Type and User-Agent are the sender's. Keys appear in their
 // order in Signing, so the newest signature comes first; BodyHex and Raw carry the Slot's alone.
 func (s Signing) Headers(dst []Header, m Message, body []byte, send Send) []Header {
-	n := namesOf(s.Format, s.Prefix)
-	stamp := strconv.FormatInt(send.At.Unix(), 10)
+	return appendHeaders(dst, s.Format, s.Prefix, m, s.signature(m.EventID, strconv.FormatInt(send.At.Unix(), 10), body), send)
+}
+
+// SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature that was kept.
+func SentHeaders(f Format, prefix string, m Message, signature string, send Send) []Header {
+	return appendHeaders(nil, f, prefix, m, signature, send)
+}
+
+func appendHeaders(dst []Header, f Format, prefix string, m Message, signature string, send Send) []Header {
+	n := namesOf(f, prefix)
 	put := func(name, value string) {
 		if name != "" {
 			dst = append(dst, Header{name, value})
@@ -68,13 +76,13 @@ func (s Signing) Headers(dst []Header, m Message, body []byte, send Send) []Head
 	put(n.event, m.Type)
 	put(n.endpoint, m.EndpointID)
 	put(n.delivery, m.DeliveryID)
-	if s.Format == BodyHex {
+	if f == BodyHex {
 		put(n.timestamp, string(appendTime(make([]byte, 0, 32), send.At)))
 	} else {
-		put(n.timestamp, stamp)
+		put(n.timestamp, strconv.FormatInt(send.At.Unix(), 10))
 	}
-	if value := s.signature(m.EventID, stamp, body); value != "" {
-		put(n.signature, value)
+	if signature != "" {
+		put(n.signature, signature)
 	}
 	attempt := strconv.Itoa(send.Attempt)
 	if send.Attempt > 1 {

@@ -4,6 +4,7 @@ package dashboard
 import (
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -33,7 +34,7 @@ const Root = "/t/:" + handlers.TenantParam
 // Routes is the route table of a tenant's pages.
 func Routes(d Deps) []handlers.Route {
 	a := &dashboard{d}
-	return []handlers.Route{
+	return slices.Concat([]handlers.Route{
 		page("GET", "", access.Read, a.home),
 		page("GET", "/", access.Read, a.home),
 
@@ -47,7 +48,7 @@ func Routes(d Deps) []handlers.Route {
 		page("GET", "/settings", access.ChangeSettings, a.showSettings),
 		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
-	}
+	}, a.deliveryRoutes())
 }
 
 // maxForm bounds the body of a form.

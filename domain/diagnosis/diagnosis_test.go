@@ -1,0 +1,119 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+)
+
+func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		failure     delivery.Failure
+		status      int
+		problem     health.Problem
+		title, mend string
+	}{
+		{delivery.FailDNS, 0, health.ProblemDNS, "The host name was not found", "DNS records"},
+		{delivery.FailConnect, 0, health.ProblemConnect, "No connection", "firewall"},
+		{delivery.FailTLS, 0, health.ProblemTLS, "No secure connection", "certificate"},
+		{delivery.FailTimeout, 0, health.ProblemTimeout, "Timed out", "Answer first"},
+		{delivery.FailReset, 0, health.ProblemReset, "The connection broke", "load balancer"},
+		{delivery.FailBlocked, 0, health.ProblemBlocked, "Blocked address", "public address"},
+		{delivery.FailProtocol, 0, health.ProblemProtocol, "Not an HTTP answer", "listens"},
+		{delivery.FailInternal, 0, health.ProblemInternal, "Not sent", "format and secrets"},
+		{delivery.FailDNS, 200, health.ProblemDNS, "The host name was not found", "DNS records"}, // a failure wins
+		{delivery.FailNone, 200, "", "Delivered", ""},
+		{delivery.FailNone, 204, "", "Delivered", ""},
+		{delivery.FailNone, 301, health.ProblemRedirect, "Redirected", "finally answers"},
+		{delivery.FailNone, 308, health.ProblemRedirect, "Redirected", "finally answers"},
+		{delivery.FailNone, 400, health.ProblemRejected, "Rejected as malformed", "body"},
+		{delivery.FailNone, 401, health.ProblemAuth, "Not authorised", "secret"},
+		{delivery.FailNone, 403, health.ProblemAuth, "Forbidden", "firewall"},
+		{delivery.FailNone, 404, health.ProblemURL, "Nothing at this URL", "path"},
+		{delivery.FailNone, 405, health.ProblemRejected, "Method not allowed", "POST"},
+		{delivery.FailNone, 408, health.ProblemTimeout, "Timed out", "Answer first"},
+		{delivery.FailNone, 409, health.ProblemRejected, "Conflict", "count as delivered"},
+		{delivery.FailNone, 410, health.ProblemURL, "Gone", "resume"},
+		{delivery.FailNone, 413, health.ProblemRejected, "Body too large", "limit"},
+		{delivery.FailNone, 415, health.ProblemRejected, "Content type refused", "application/json"},
+		{delivery.FailNone, 418, health.ProblemRejected, "Rejected", "log"},
+		{delivery.FailNone, 422, health.ProblemRejected, "Rejected as invalid", "data"},
+		{delivery.FailNone, 429, health.ProblemThrottled, "Too many requests", "limit"},
+		{delivery.FailNone, 500, health.ProblemServer, "The server failed", "log"},
+		{delivery.FailNone, 502, health.ProblemServer, "The server failed", "proxy"},
+		{delivery.FailNone, 503, health.ProblemServer, "The server failed", "Retry-After"},
+		{delivery.FailNone, 504, health.ProblemServer, "The server failed", "Answer first"},
+		{delivery.FailNone, 599, health.ProblemServer, "The server failed", "log"},
+		{delivery.FailNone, 101, health.ProblemProtocol, "Not an HTTP answer", "listens"},
+		{delivery.FailNone, 0, health.ProblemProtocol, "Not an HTTP answer", "listens"},
+	} {
+		got := Attempt(delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
+		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Mend, c.mend) || !strings.HasSuffix(got.Detail, ".") || got.Next != "" {
+			t.Errorf("%s %d: %+v", c.failure, c.status, got)
+		}
+		if c.mend == "" && got.Mend != "" {
+			t.Errorf("%s %d is no problem, and is to be mended: %s", c.failure, c.status, got.Mend)
+		}
+	}
+	if got := Attempt(delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
+		t.Errorf("a time-out does not say how long: %s", got.Detail)
+	}
+}
+
+func TestEachProblemIsNamed(t *testing.T) {
+	t.Parallel()
+	for failure := delivery.FailNone; failure <= delivery.FailInternal; failure++ {
+		for status := range 700 {
+			got := Attempt(delivery.Result{Failure: failure, Status: status}, 0)
+			if got.Title == "" || got.Detail == "" || (got.Mend == "") != (got.Problem == "") {
+				t.Fatalf("%s %d: %+v", failure, status, got)
+			}
+		}
+	}
+}
+
+func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		facts             Facts
+		title, mend, next string
+		problem           health.Problem
+		detail            string
+		nothingToDo       bool
+	}{
+		"delivered at once":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "answered 200.", next: "replay", nothingToDo: true},
+		"delivered late":      {facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts", nothingToDo: true},
+		"a 409 that counts":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 409, AcceptConflict: true}, title: "Delivered", detail: "had the event already", nothingToDo: true},
+		"pending":             {facts: Facts{Status: delivery.Pending}, title: "Waiting for its turn", next: "as soon as", nothingToDo: true},
+		"scheduled":           {facts: Facts{Status: delivery.Pending, Scheduled: true}, title: "Scheduled", next: "when it is due", nothingToDo: true},
+		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500}, title: "The server failed", mend: "log", next: "tried again", problem: health.ProblemServer},
+		"held, unverified":    {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Unverified}, title: "Held", mend: "verification", next: "expired"},
+		"held, paused":        {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Paused}, title: "Held", mend: "Resume", detail: "paused"},
+		"held, disabled":      {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Disabled, Attempts: 4, LastStatus: 401}, title: "Held", mend: "resume", problem: health.ProblemAuth},
+		"exhausted":           {facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10, LastFailure: delivery.FailDNS}, title: "The host name was not found", mend: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
+		"rejected":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422}, title: "Rejected as invalid", next: "fail at once", mend: "data", problem: health.ProblemRejected},
+		"gone":                {facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410}, title: "Gone", next: "disables", mend: "resume", problem: health.ProblemURL},
+		"expired, untried":    {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", mend: "Emit", next: "nothing left"},
+		"deleted":             {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", mend: "new endpoint"},
+		"internal":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1, LastFailure: delivery.FailInternal}, title: "Not sent", mend: "secrets", problem: health.ProblemInternal},
+		"failed of no reason": {facts: Facts{Status: delivery.Failed}, title: "Failed", next: "replay", nothingToDo: true},
+		"canceled":            {facts: Facts{Status: delivery.Canceled}, title: "Canceled", next: "replay", nothingToDo: true},
+		"canceled after tries": {
+			facts: Facts{Status: delivery.Canceled, Attempts: 2, LastStatus: 503}, title: "Canceled", detail: "after 2 attempts", problem: health.ProblemServer, nothingToDo: true,
+		},
+		"canceled with its endpoint": {facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500}, title: "Endpoint deleted", mend: "new endpoint", problem: health.ProblemServer},
+	} {
+		got := Of(c.facts)
+		if got.Title != c.title || got.Problem != c.problem || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Mend, c.mend) || !strings.Contains(got.Next, c.next) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if got.Detail == "" || got.Next == "" || c.nothingToDo && got.Mend != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// bodyShown is how many bytes of a body a page shows; all of it can be had as a file.
+const bodyShown = 8 << 10
+
+func maskedURL(raw string) string { return egress.Mask(raw) }
+
+// attemptDetail rebuilds an attempt's request by the rules that made it, and shows the answer that was kept.
+func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetail {
+	timeout := time.Duration(k.endpoint.TimeoutSeconds) * time.Second
+	said := diagnosis.Attempt(delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
+	d := pages.AttemptDetail{
+		AttemptRow: attemptRow(t, 0), Detail: said.Detail, Mend: said.Mend, Hidden: !k.payloads, URL: t.URL,
+		NotRendered: t.Failure == delivery.FailInternal,
+		Unsent:      t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS || t.Failure == delivery.FailBlocked,
+	}
+	if t.Error != nil {
+		d.Error = *t.Error
+	}
+	if d.Hidden {
+		return d
+	}
+	if t.ResponseHeaders != nil {
+		d.AnswerHead = *t.ResponseHeaders
+	}
+	switch {
+	case len(t.ResponseExcerpt) > 0:
+		d.Answer = excerpt(t.ResponseExcerpt, len(t.ResponseExcerpt))
+	case t.Failure != delivery.FailNone:
+		d.Answer.Gone = "There was no answer."
+	default:
+		d.Answer.Gone = "The answer had no body."
+	}
+	m := k.event.Message(id.Event.Format(k.EventID), deliveryID, id.Endpoint.Format(k.EndpointID))
+	d.Headers = k.headers(t, m)
+	d.Changed = k.endpoint.UpdatedAt.After(t.CreatedAt)
+	if k.event.Data == nil {
+		d.Body.Gone = "The event's data is not kept any more, so the body can't be shown."
+		return d
+	}
+	body := signature.AppendBody(nil, signature.Format(t.Format), m)
+	d.Body = excerpt(body, bodyShown)
+	d.Curl = command(d, body, deliveryID)
+	return d
+}
+
+// headers are those of an attempt: what every request carries, the endpoint's own with their secrets masked, the format's.
+func (k known) headers(t db.Attempt, m signature.Message) []signature.Header {
+	h := signature.FixedHeaders()
+	for _, name := range k.settings.Headers.Names() {
+		value := k.settings.Headers[name].Value
+		if k.settings.Headers.Hidden(name) {
+			value = endpoint.Marker
+		}
+		h = append(h, signature.Header{Name: name, Value: value})
+	}
+	return append(h, signature.SentHeaders(signature.Format(t.Format), k.endpoint.Prefix, m, t.Signature, signature.Send{
+		At: t.CreatedAt, Attempt: int(t.Number), Replayed: k.ReplayOf != nil,
+	})...)
+}
+
+// command is the request as a command. A long body is left to the file of its exact bytes.
+func command(d pages.AttemptDetail, body []byte, deliveryID string) string {
+	if len(body) <= bodyShown {
+		return signature.Curl(d.URL, d.Headers, body)
+	}
+	return strings.TrimSuffix(signature.Curl(d.URL, d.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
+}
+
+// excerpt is the beginning of a body as text: bytes that are no UTF-8 become the replacement character.
+func excerpt(body []byte, most int) pages.Excerpt {
+	e := pages.Excerpt{Size: len(body)}
+	if len(body) > most {
+		for most > 0 && !utf8.RuneStart(body[most]) {
+			most--
+		}
+		e.Note = fmt.Sprintf("the first %s of %s", components.Bytes(int64(most)), components.Bytes(int64(len(body))))
+		body = body[:most]
+	}
+	e.Text = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	return e
+}
+
+var errPayloads = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant does not show what is sent. Ask an owner or admin of the tenant.")
+
+// downloadBody answers with the exact bytes that each attempt sends.
+func (a *dashboard) downloadBody(c *handlers.Call) error {
+	u, err := c.ID(id.Delivery, "delivery_id")
+	if err != nil {
+		return err
+	}
+	k, err := a.readKnown(c, u)
+	switch {
+	case err != nil:
+		return err
+	case !k.payloads:
+		return errPayloads
+	case k.event.Data == nil:
+		return delivery.ErrEventExpired
+	}
+	format := signature.Format(k.endpoint.Format)
+	if n := len(k.attempts); n > 0 {
+		format = signature.Format(k.attempts[n-1].Format)
+	}
+	name := id.Delivery.Format(u)
+	m := k.event.Message(id.Event.Format(k.EventID), name, id.Endpoint.Format(k.EndpointID))
+	return download(c, name+".json", signature.AppendBody(nil, format, m))
+}
+
+// download answers with a file that no browser shows by itself.
+func download(c *handlers.Call, name string, body []byte) error {
+	c.Writer.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	c.Data(http.StatusOK, "application/json", body)
+	return nil
+}

@@ -1,0 +1,255 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) deliveryRoutes() []handlers.Route {
+	return append(a.deliveryActions(),
+		page("GET", "/deliveries", access.Read, a.listDeliveries),
+		page("GET", "/deliveries/live", access.Read, a.refreshDeliveries),
+		page("GET", "/deliveries/:delivery_id", access.Read, a.showDelivery),
+		page("GET", "/deliveries/:delivery_id/live", access.Read, a.refreshDelivery),
+		page("GET", "/deliveries/:delivery_id/body", access.Read, a.downloadBody),
+	)
+}
+
+var deliveryFilters = handlers.List{
+	Name:     "deliveries",
+	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", "canceled", bulk.AllFailed},
+	Filters: []handlers.Filter{
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
+	},
+}
+
+// listDeliveries shows a page of deliveries, or goes to the thing whose id is searched for.
+func (a *dashboard) listDeliveries(c *handlers.Call) error {
+	ask := readListQuery(c, id.Delivery, "q")
+	v := pages.DeliveriesView{Root: path(c, ""), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{}}
+	if v.Filter.Search = ask.extra.Get("q"); v.Filter.Search != "" {
+		to, err := a.searchID(c, v.Filter.Search)
+		if err == nil {
+			return c.Redirect(to)
+		}
+		if v.Wrong, err = wrongQuery(err); err != nil {
+			return err
+		}
+	}
+	p, err := c.Page(deliveryFilters)
+	if err != nil {
+		wrong, err := wrongQuery(err)
+		if err != nil {
+			return err
+		}
+		for name, detail := range wrong {
+			v.Wrong[name] = detail
+		}
+	}
+	status := http.StatusOK
+	if len(v.Wrong) > 0 {
+		status = http.StatusBadRequest
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		var err error
+		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil || status != http.StatusOK {
+			return err
+		}
+		return a.fillDeliveries(c, q, p, ask, &v)
+	})
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Deliveries", "deliveries")
+	return c.Render(status, pages.Deliveries(v))
+}
+
+func deliveryFilter(q url.Values) pages.DeliveryFilter {
+	return pages.DeliveryFilter{
+		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
+		Since: q.Get("since"), Until: q.Get("until"), Archived: q.Get("archived") == "true",
+	}
+}
+
+// deliveryList is what a page asks of the database.
+func deliveryList(p handlers.Page) db.DeliveryList {
+	l := db.DeliveryList{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived}
+	if !p.Endpoint.IsZero() {
+		l.Endpoint = &p.Endpoint
+	}
+	if s, ok := delivery.ParseStatus(p.Status); ok {
+		l.Status = &s
+	} else if p.Status == bulk.AllFailed {
+		s := db.AllFailed
+		l.Status = &s
+	}
+	return l
+}
+
+func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.DeliveriesView) error {
+	list := v.Root + "/deliveries"
+	l := deliveryList(p)
+	l.Most, l.After = rows, ask.after
+	if !ask.before.IsZero() {
+		l.Ascending, l.After = true, ask.before
+	}
+	found, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l)
+	if err != nil {
+		return err
+	}
+	more := found.Next != nil
+	if l.Ascending {
+		slices.Reverse(found.Rows)
+		if !more { // the beginning of the list: shown as such, as full as it is
+			ask.before, l.Ascending, l.After = id.UUID{}, false, id.UUID{}
+			if found, err = q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l); err != nil {
+				return err
+			}
+			more = found.Next != nil
+		}
+	}
+	switch {
+	case l.Ascending:
+		v.Older = ask.at(list, "after", id.Delivery.Format(ask.before))
+		if n := len(found.Rows); n > 0 {
+			v.Newer, v.Older = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID)), ask.at(list, "after", id.Delivery.Format(found.Rows[n-1].ID))
+		}
+	case more:
+		v.Older = ask.at(list, "after", id.Delivery.Format(*found.Next))
+		v.Short = len(found.Rows) < rows
+	}
+	if !l.Ascending && !ask.after.IsZero() {
+		v.Newer = list
+		if len(found.Rows) > 0 {
+			v.Newer = ask.at(list, "before", id.Delivery.Format(found.Rows[0].ID))
+		}
+	}
+	v.List, err = a.deliveryRows(c, q, found.Rows, ask)
+	return err
+}
+
+// deliveryRows is the part of the page that is refreshed: its rows stay the same whatever else is added.
+func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Queries, found []db.DeliveryState, ask listQuery) (pages.DeliveryListView, error) {
+	v := pages.DeliveryListView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter)}
+	v.Here = ask.at(v.Root+"/deliveries", "", "")
+	ids := make([]id.UUID, len(found))
+	texts := make([]string, len(found))
+	for i, d := range found {
+		ids[i], texts[i] = d.EndpointID, id.Delivery.Format(d.ID)
+	}
+	live := url.Values{"rows": {strings.Join(texts, ",")}, "top": {id.Delivery.Format(db.NewID())}}
+	if len(texts) > 0 {
+		live.Set("top", texts[0])
+	}
+	for name, values := range ask.filter {
+		live[name] = values
+	}
+	v.Live = v.Root + "/deliveries/live?" + live.Encode()
+	labels, err := a.labels(c, q, ids)
+	if err != nil {
+		return v, err
+	}
+	for _, d := range found {
+		v.Rows = append(v.Rows, deliveryRow(d, labels))
+	}
+	return v, nil
+}
+
+func deliveryRow(d db.DeliveryState, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
+	r := pages.DeliveryRow{
+		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown, Reason: d.Reason,
+		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt),
+		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID],
+	}
+	if r.Endpoint.ID == "" {
+		r.Endpoint = pages.EndpointLabel{ID: id.Endpoint.Format(d.EndpointID), Description: id.Endpoint.Format(d.EndpointID), Gone: true}
+	}
+	return r
+}
+
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// maxNews is how many new deliveries are counted.
+const maxNews = 20
+
+// refreshDeliveries shows the rows that a page has, as they are now, and how many came since.
+func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
+	ask := readListQuery(c, id.Delivery, "rows", "top")
+	p, err := c.Page(deliveryFilters)
+	if err != nil {
+		return err
+	}
+	var ids []id.UUID
+	for text := range strings.SplitSeq(ask.extra.Get("rows"), ",") {
+		if u, err := id.Delivery.Parse(text); err == nil && len(ids) < rows {
+			ids = append(ids, u)
+		}
+	}
+	top, err := id.Delivery.Parse(ask.extra.Get("top"))
+	if err != nil {
+		return fault.ErrNotFound
+	}
+	var v pages.DeliveryListView
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		l := deliveryList(p)
+		l.Ascending, l.After, l.Most = true, top, maxNews
+		newer, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l)
+		if err != nil {
+			return err
+		}
+		held, err := q.ReadDeliveriesByID(c.Ctx(), c.Actor.Tenant, ids)
+		if err != nil {
+			return err
+		}
+		v, err = a.deliveryRows(c, q, held, ask)
+		v.News, v.Many = len(newer.Rows), newer.Next != nil
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.DeliveryList(v))
+}
+
+// searchID is where the thing with an id is. What is no id, or one of nothing here, is said beside the field.
+func (a *dashboard) searchID(c *handlers.Call, text string) (to string, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if u, err := id.Delivery.Parse(text); err == nil {
+			to = path(c, "/deliveries/") + text
+			_, err := q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u)
+			return err
+		}
+		if u, err := id.Event.Parse(text); err == nil {
+			to = path(c, "/events/") + text
+			_, err := q.ReadEvent(c.Ctx(), c.Actor.Tenant, u)
+			return err
+		}
+		if u, err := id.Endpoint.Parse(text); err == nil {
+			to = path(c, "/endpoints/") + text
+			_, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+			return err
+		}
+		return fault.InvalidField("q", "id_malformed", "This is no id of a delivery, an event or an endpoint. Paste it whole, with its prefix: dlv_, evt_ or ep_.")
+	})
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		err = fault.InvalidField("q", "not_found", "There is nothing with this id here. Compare it with where it came from.")
+	}
+	return to, err
+}

@@ -1,0 +1,240 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+func TestADeliveryShowsWhatWasSentWhatWasAnsweredAndWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in?key=s3cret", func(s *endpoint.Settings) {
+		s.Description = "the shop"
+		s.Headers = endpoint.Headers{"X-Shop": {Value: "north"}, "Authorization": {Value: "Bearer canary"}}
+	})
+	ev := w.emit(tn, "order.paid", `{"name":"<script>alert(1)</script>", "a":1.0}`)
+	dlv := w.delivery(ev)
+	w.attempt(dlv, tried{status: 500, answer: "<img src=x onerror=alert(1)>", headers: "Content-Type: text/html\nServer: <b>"})
+	w.attempt(dlv, tried{failure: 1, error: "the host name has no address"})
+	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
+	dev := tn.of[access.Developer]
+	text := id.Event.Format(ev)
+
+	latest := dev.get(path).want(200, "order.paid", "retrying", "The host name was not found", "Check the spelling of the host name", "Attempt 2", "Attempt 1",
+		"There was no answer.", "webhook-signature: v1,c2lnbmVk", "webhook-id: "+text, "webhook-attempt: 2", "X-Shop: north", "Authorization: ***",
+		"POST", "https://hooks.example.com/in?key=***", "the shop", "attempt 3", "curl -sS -X POST")
+	latest.lacks("s3cret", "canary", "<script>alert", "<img src=x")
+	if !strings.Contains(latest.Body, `{&#34;id&#34;:&#34;`+text+`&#34;,&#34;type&#34;:&#34;order.paid&#34;`) {
+		t.Errorf("the body is not the one that was sent: %s", latest.Body)
+	}
+	dev.get(path+"?attempt=1").want(200, "The server failed", "&lt;img src=x onerror=alert(1)&gt;", "Server: &lt;b&gt;", "webhook-attempt: 1").lacks("<img src=x")
+	dev.get(path+"?attempt=99").want(200, "webhook-attempt: 2")
+
+	file := dev.get(path + "/body").want(200)
+	if !strings.HasSuffix(file.Body, `"data":{"name":"<script>alert(1)</script>", "a":1.0}}`) || !strings.HasPrefix(file.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the file is %s: %v", file.Body, file.Header)
+	}
+	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
+	dev.get(path).want(200, "not kept any more")
+	dev.get(path + "/body").want(http.StatusConflict)
+}
+
+func TestViewersSeePayloadsBySettingAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dlv := w.delivery(w.emit(tn, "order.paid", `{"card":"4242"}`))
+	w.attempt(dlv, tried{status: 400, answer: "no such card 4242", terminal: 3, reason: 2})
+	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
+	viewer := tn.of[access.Viewer]
+	viewer.get(path).want(200, "Rejected as malformed", "Your role does not show").lacks("4242", ">Replay<", ">Archive<", "/retry-now")
+	viewer.get(path + "/body").want(http.StatusForbidden)
+	w.setting(tn, "viewers_read_payloads", true)
+	viewer.get(path).want(200, "no such card 4242", "4242").lacks(">Replay<")
+	viewer.get(path + "/body").want(200)
+	viewer.post(path+"/replay", nil).want(http.StatusForbidden)
+}
+
+func TestActionsOnADeliveryAreDoneAndAudited(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	dlv := w.delivery(w.emit(tn, "order.paid", `{}`))
+	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
+	w.attempt(dlv, tried{status: 500})
+
+	dev.get(path).want(200, ">Retry now<", ">Cancel<").lacks(">Replay<", ">Archive<")
+	dev.post(path+"/retry-now", nil).to(path)
+	dev.get(path).want(200, "It is tried now.")
+	dev.post(path+"/cancel", nil).to(path)
+	dev.get(path).want(200, "canceled", ">Replay<", ">Archive<").lacks(">Retry now<")
+
+	// Somebody else looks at an old page: it says so, and shows what is.
+	dev.post(path+"/cancel", nil).want(http.StatusConflict, "This has changed meanwhile", "There is nothing left to cancel", ">Replay<")
+	dev.post(path+"/retry-now", nil).want(http.StatusConflict, "Replay it to send the event again")
+
+	dev.post(path+"/archive", nil).to(path)
+	dev.get(path).want(200, "archived", ">Unarchive<")
+	dev.get(tn.path+"/deliveries").want(200, "No deliveries yet")
+	dev.get(tn.path+"/deliveries?archived=true").want(200, "order.paid", "Unarchive")
+	dev.post(path+"/unarchive", nil).to(path)
+
+	again := dev.post(path+"/replay", url.Values{"reason": {"the receiver lost it"}}).to(tn.path + "/deliveries/dlv_")
+	if again == path {
+		t.Error("a replay leads to the old delivery")
+	}
+	dev.get(again).want(200, "Replay of", "pending", "Same event, same endpoint")
+	dev.get(path).want(200, "Same event, same endpoint")
+	dev.post(path+"/replay", url.Values{"reason": {strings.Repeat("x", 501)}}).want(http.StatusBadRequest, "500 characters")
+	for _, action := range []string{"retry_now", "cancel", "archive", "unarchive", "replay"} {
+		if n := w.audited(tn, "delivery."+action); n != 1 {
+			t.Errorf("%s stands %d times in the audit log", action, n)
+		}
+	}
+	if why := one[string](w, "SELECT reason FROM audit_log WHERE action = 'delivery.replay'"); why != "the receiver lost it" {
+		t.Errorf("the reason is %q", why)
+	}
+}
+
+func TestAnOpenDeliveryIsRefreshedUntilItIsSettled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dlv := w.delivery(w.emit(tn, "order.paid", `{}`))
+	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
+	viewer := tn.of[access.Viewer]
+	viewer.get(path).want(200, "No attempt yet", `hx-get="`+path+`/live"`)
+	w.attempt(dlv, tried{status: 503})
+	viewer.get(path+"/live", "HX-Request", "true").want(200, "The server failed", `hx-get="`+path+`/live?attempt=1"`).lacks("<html")
+	w.attempt(dlv, tried{status: 204, terminal: 2})
+	viewer.get(path+"/live", "HX-Request", "true").want(286, "delivered", "It took 2 attempts.").lacks("hx-get", "<html")
+}
+
+var rowLink = regexp.MustCompile(`class="row-link" href="[^"]*/deliveries/(dlv_[a-z0-9]+)"`)
+
+func listed(p *page) (ids []string) {
+	for _, m := range rowLink.FindAllStringSubmatch(p.Body, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+var nextLink = regexp.MustCompile(`rel="(next|prev)" href="([^"]+)"`)
+
+func leads(p *page, rel string) string {
+	for _, m := range nextLink.FindAllStringSubmatch(p.Body, -1) {
+		if m[1] == rel {
+			return strings.ReplaceAll(m[2], "&amp;", "&")
+		}
+	}
+	return ""
+}
+
+func TestPagesOfDeliveriesStayWhileRowsAreAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	for i := range 90 {
+		w.emit(tn, "order.paid", fmt.Sprint(i))
+	}
+	viewer := tn.of[access.Viewer]
+	first := viewer.get(tn.path + "/deliveries").want(200)
+	second := viewer.get(leads(first, "next")).want(200)
+	for range 5 {
+		w.emit(tn, "order.paid", "0")
+	}
+	again := viewer.get(leads(first, "next")).want(200)
+	if fmt.Sprint(listed(second)) != fmt.Sprint(listed(again)) || len(listed(second)) != 40 {
+		t.Error("the second page moved")
+	}
+	third := viewer.get(leads(second, "next")).want(200)
+	if n := len(listed(third)); n != 10 || leads(third, "next") != "" {
+		t.Errorf("the last page has %d rows, and leads to %q", n, leads(third, "next"))
+	}
+	back := viewer.get(leads(third, "prev")).want(200)
+	if fmt.Sprint(listed(back)) != fmt.Sprint(listed(second)) {
+		t.Error("back is not where it came from")
+	}
+	top := viewer.get(leads(back, "prev")).want(200)
+	if len(listed(top)) != 40 || listed(top)[0] != listed(first)[0] {
+		t.Errorf("the page before begins with %s", listed(top)[0])
+	}
+	newest := viewer.get(leads(top, "prev"))
+	if len(listed(newest)) != 40 || leads(newest, "prev") != "" {
+		t.Error("before the first page is another than the beginning")
+	}
+
+	live := regexp.MustCompile(`hx-get="([^"]+)"`).FindStringSubmatch(first.Body)
+	part := viewer.get(strings.ReplaceAll(live[1], "&amp;", "&"), "HX-Request", "true").want(200, "5 new deliveries")
+	if fmt.Sprint(listed(part)) != fmt.Sprint(listed(first)) {
+		t.Error("what is refreshed has other rows")
+	}
+}
+
+func TestFiltersStandInTheAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.endpoint(tn, "https://hooks.example.com/in")
+	other := w.endpoint(tn, "https://hooks.example.com/other", func(s *endpoint.Settings) { s.EventTypes = []string{"cart.left"} })
+	dead := w.delivery(w.emit(tn, "order.paid", `{}`))
+	w.attempt(dead, tried{status: 400, terminal: 3, reason: 2})
+	waiting := w.delivery(w.emit(tn, "order.sent", `{}`))
+	left := w.emit(tn, "cart.left", `{}`)
+	viewer := tn.of[access.Viewer]
+	list := tn.path + "/deliveries"
+	for query, want := range map[string][]id.UUID{
+		"status=failed":                                           {dead},
+		"status=all_failed":                                       {dead},
+		"status=pending&type=order.sent":                          {waiting},
+		"status=&type=order.sent&endpoint=&q=":                    {waiting},
+		"type=order.paid&since=2020-01-01T00:00":                  {dead},
+		"until=2020-01-01T00:00":                                  nil,
+		"since=2099-01-01T00%3A00%3A00Z":                          nil,
+		"status=delivered":                                        nil,
+		"endpoint=ep_nonsense":                                    nil,
+		"endpoint=" + id.Endpoint.Format(other):                   {w.delivery(left)},
+		"archived=true":                                           nil,
+		"endpoint=" + id.Endpoint.Format(ep) + "&type=order.paid": {dead},
+	} {
+		p := viewer.get(list + "?" + query).want(200)
+		var ids []string
+		for _, u := range want {
+			ids = append(ids, id.Delivery.Format(u))
+		}
+		if query == "endpoint="+id.Endpoint.Format(other) {
+			if got := listed(p); len(got) != 1 || !strings.Contains(p.Body, "cart.left") {
+				t.Errorf("%s: %v", query, got)
+			}
+			continue
+		}
+		if got := listed(p); fmt.Sprint(got) != fmt.Sprint(ids) {
+			t.Errorf("%s: %v, want %v", query, got, ids)
+		}
+	}
+	viewer.get(list+"?status=failed&type=order.paid&since=2020-01-01T00:00").want(200, `value="failed" selected`, `value="order.paid"`, `value="2020-01-01T00:00:00"`, ">Clear<")
+	viewer.get(list+"?status=gone").want(400, "status is one of", `value="ep_`)
+	viewer.get(list+"?since=yesterday").want(400, "since is an RFC 3339 time")
+	viewer.get(list+"?colour=red").want(400, "There is no parameter")
+	viewer.get(list+"?status=canceled").want(200, "No delivery matches", "Show all deliveries")
+
+	viewer.get(list + "?q=" + id.Delivery.Format(dead)).to(list + "/" + id.Delivery.Format(dead))
+	viewer.get(list + "?q=" + id.Event.Format(left)).to(tn.path + "/events/" + id.Event.Format(left))
+	viewer.get(list + "?q=" + id.Endpoint.Format(ep)).to(tn.path + "/endpoints/" + id.Endpoint.Format(ep))
+	viewer.get(list+"?q=dlv_00000000000000000000000000").want(400, "There is nothing with this id here")
+	viewer.get(list+"?q=hello").want(400, "Paste it whole", `value="hello"`)
+}

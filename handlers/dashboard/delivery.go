@@ -1,0 +1,266 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// attemptsShown is how many attempts a page lists; a delivery has as many only where its endpoint was probed for long.
+const attemptsShown = 50
+
+// othersShown is how many deliveries of the same event are looked at.
+const othersShown = 50
+
+// known is what a delivery's page is made of.
+type known struct {
+	db.DeliveryState
+	attempts []db.Attempt // oldest first
+	endpoint db.Endpoint
+	event    db.Event // without data where there is none left
+	others   []db.DeliveryState
+	settings endpoint.Settings
+	payloads bool // the actor may read them
+}
+
+func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if k.DeliveryState, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		if k.attempts, err = q.ListAttemptsOf(c.Ctx(), k.Delivery, attemptsShown+1); err != nil {
+			return err
+		}
+		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
+			return err
+		}
+		if k.event, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
+			return err
+		}
+		if k.payloads, err = a.readsPayloads(c, q); err != nil {
+			return err
+		}
+		if k.payloads {
+			if k.settings, err = k.endpoint.OpenSettings(a.Keys); err != nil {
+				return err
+			}
+		}
+		same, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Event: &k.EventID, Endpoint: &k.EndpointID, Most: othersShown})
+		for _, d := range same.Rows {
+			if d.ID != u {
+				k.others = append(k.others, d)
+			}
+		}
+		return err
+	})
+	return k, err
+}
+
+// readsPayloads reports whether the actor sees what is sent and answered.
+func (a *dashboard) readsPayloads(c *handlers.Call, q *db.Queries) (bool, error) {
+	if c.Actor.Role.May(access.ReadPayloads) {
+		return true, nil
+	}
+	t, err := q.GetTenant(c.Ctx(), c.Actor.Tenant)
+	return c.Actor.Role.MayReadPayloads(access.ViewersReadPayloads(t.Settings)), err
+}
+
+func (a *dashboard) showDelivery(c *handlers.Call) error {
+	v, err := a.deliveryView(c)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell(v.Row.Type, "deliveries")
+	return c.Render(http.StatusOK, pages.Delivery(v))
+}
+
+// endPolling is the status by which htmx asks no more (htmx documentation, "Polling").
+const endPolling = 286
+
+// refreshDelivery shows a delivery as it is now, for who looks at it.
+func (a *dashboard) refreshDelivery(c *handlers.Call) error {
+	v, err := a.deliveryView(c)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if v.Row.Status.Terminal() {
+		status = endPolling
+	}
+	return c.Render(status, pages.DeliveryParts(v))
+}
+
+func (a *dashboard) deliveryView(c *handlers.Call) (pages.DeliveryView, error) {
+	u, err := c.ID(id.Delivery, "delivery_id")
+	if err != nil {
+		return pages.DeliveryView{}, err
+	}
+	k, err := a.readKnown(c, u)
+	if err != nil {
+		return pages.DeliveryView{}, err
+	}
+	chosen, _ := strconv.Atoi(c.Query("attempt"))
+	v := k.view(c.Actor.May(access.ActOnDeliveries), chosen, a.Now())
+	v.Root = path(c, "")
+	return v, nil
+}
+
+func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
+	labels := map[id.UUID]pages.EndpointLabel{k.endpoint.ID: endpointLabel(k.endpoint)}
+	v := pages.DeliveryView{
+		Row: deliveryRow(k.DeliveryState, labels), Settled: orZero(k.SettledAt), Acts: acts,
+		Sendable: k.event.Data != nil && k.endpoint.DeletedAt == nil,
+	}
+	if k.ReplayOf != nil {
+		v.ReplayOf = id.Delivery.Format(*k.ReplayOf)
+	}
+	if k.endpoint.DeletedAt == nil {
+		v.Endpoint = k.endpoint.Status
+	}
+	v.Diagnosis = diagnosis.Of(diagnosis.Facts{
+		Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
+		Endpoint: endpoint.Status(v.Endpoint), AcceptConflict: k.endpoint.AcceptConflict,
+		Timeout:   time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
+		Scheduled: k.Shown == delivery.Pending && k.NextAt != nil && k.NextAt.After(now) && k.event.DeliverAt != nil,
+	})
+	for _, d := range k.others {
+		v.Others = append(v.Others, deliveryRow(d, labels))
+	}
+	if len(k.attempts) > attemptsShown {
+		k.attempts, v.Earlier = k.attempts[len(k.attempts)-attemptsShown:], true
+	}
+	k.fillAttempts(&v, chosen)
+	return v
+}
+
+func endpointLabel(e db.Endpoint) pages.EndpointLabel {
+	return pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.DeletedAt != nil}
+}
+
+// fillAttempts lists the attempts, newest first, on one scale, and shows the chosen one whole: the newest where there is no
+// such number.
+func (k known) fillAttempts(v *pages.DeliveryView, chosen int) {
+	if len(k.attempts) == 0 {
+		return
+	}
+	at := len(k.attempts) - 1
+	var longest time.Duration
+	for i, t := range k.attempts {
+		longest = max(longest, time.Duration(t.TotalUs)*time.Microsecond)
+		if int(t.Number) == chosen {
+			at = i
+		}
+	}
+	for i := len(k.attempts) - 1; i >= 0; i-- {
+		r := attemptRow(k.attempts[i], longest)
+		r.Chosen = i == at
+		v.Attempts = append(v.Attempts, r)
+	}
+	detail := k.attemptDetail(k.attempts[at], v.Row.ID)
+	v.Chosen = &detail
+}
+
+func attemptRow(t db.Attempt, scale time.Duration) pages.AttemptRow {
+	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
+	return pages.AttemptRow{
+		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, Total: us(t.TotalUs),
+		Phases: components.PhaseProps{DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs), Read: us(t.ReadUs), Scale: scale},
+		Title:  diagnosis.Attempt(delivery.Result{Failure: t.Failure, Status: int(t.Status)}, 0).Title,
+	}
+}
+
+// act does something to a delivery, audits it where it changed anything, and goes to where the result is seen. A delivery
+// whose state does not allow it any more is shown as it is now.
+func (a *dashboard) act(action, done string, do func(*handlers.Call, *db.Queries, id.UUID) (db.DeliveryState, bool, error)) handlers.Handler {
+	return func(c *handlers.Call) error {
+		u, err := c.ID(id.Delivery, "delivery_id")
+		if err != nil {
+			return err
+		}
+		form, err := c.Form()
+		if err != nil {
+			return err
+		}
+		reason := strings.TrimSpace(form.Get("reason"))
+		if len([]rune(reason)) > maxReason {
+			return fault.InvalidField("reason", "reason_long", fmt.Sprintf("A reason has %d characters at most.", maxReason))
+		}
+		var d db.DeliveryState
+		changed := false
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+			if d, changed, err = do(c, q, u); err != nil || !changed {
+				return err
+			}
+			return auditDelivery(c, q, action, u, d, reason)
+		})
+		if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
+			return a.showStale(c, e)
+		}
+		if err != nil {
+			return err
+		}
+		if changed {
+			c.Flash(done)
+		}
+		return c.Redirect(path(c, "/deliveries/") + id.Delivery.Format(d.ID))
+	}
+}
+
+// maxReason is in characters, as in the API.
+const maxReason = 500
+
+func auditDelivery(c *handlers.Call, q *db.Queries, action string, u id.UUID, d db.DeliveryState, reason string) error {
+	details := map[string]string{"endpoint": id.Endpoint.Format(d.EndpointID), "event": id.Event.Format(d.EventID)}
+	if d.ID != u {
+		details["new_delivery"] = id.Delivery.Format(d.ID)
+	}
+	return c.Audit(q, action, "delivery", id.Delivery.Format(u), reason, details)
+}
+
+func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
+	v, err := a.deliveryView(c)
+	if err != nil {
+		return err
+	}
+	v.Stale = why.Detail
+	v.Shell = c.Shell(v.Row.Type, "deliveries")
+	return c.Render(http.StatusConflict, pages.Delivery(v))
+}
+
+func (a *dashboard) deliveryActions() []handlers.Route {
+	one := func(name, action, done string, do func(*handlers.Call, *db.Queries, id.UUID) (db.DeliveryState, bool, error)) handlers.Route {
+		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(action, done, do))
+	}
+	return []handlers.Route{
+		one("retry-now", "delivery.retry_now", "It is tried now.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
+			return q.RetryNow(c.Ctx(), c.Actor.Tenant, u)
+		}),
+		one("cancel", "delivery.cancel", "Canceled.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
+			d, err := q.CancelWaiting(c.Ctx(), c.Actor.Tenant, u)
+			return d, true, err
+		}),
+		one("replay", "delivery.replay", "This is the new delivery.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
+			d, err := q.Replay(c.Ctx(), c.Actor.Tenant, u)
+			return d, true, err
+		}),
+		one("archive", "delivery.archive", "Archived: lists leave it out.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
+			return q.Archive(c.Ctx(), c.Actor.Tenant, u, true)
+		}),
+		one("unarchive", "delivery.unarchive", "Lists show it again.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
+			return q.Archive(c.Ctx(), c.Actor.Tenant, u, false)
+		}),
+	}
+}

@@ -1,0 +1,129 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/egress"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// rows is how many rows a page of a list shows.
+const rows = 40
+
+// listQuery is a list's address: the filter without what a form left empty, and the position apart from it. A form's time
+// has no offset: it is UTC.
+type listQuery struct {
+	filter        url.Values
+	after, before id.UUID // the page lies beyond one of them
+	extra         url.Values
+}
+
+// readListQuery takes the position and the parameters named in extra out of the address, and leaves in it what Call.Page
+// reads.
+func readListQuery(c *handlers.Call, kind id.Kind, extra ...string) listQuery {
+	given := c.Request.URL.Query()
+	q := listQuery{filter: url.Values{}, extra: url.Values{}}
+	for name, values := range given {
+		value := strings.TrimSpace(values[0])
+		switch {
+		case value == "" && len(values) == 1:
+		case name == "after":
+			q.after, _ = kind.Parse(value)
+		case name == "before":
+			q.before, _ = kind.Parse(value)
+		case slices.Contains(extra, name):
+			q.extra[name] = values
+		case name == "since", name == "until":
+			q.filter[name] = []string{withOffset(value)}
+		default:
+			q.filter[name] = append([]string{value}, values[1:]...)
+		}
+	}
+	if q.filter.Get("archived") == "false" {
+		q.filter.Del("archived")
+	}
+	c.Request.URL.RawQuery = q.filter.Encode()
+	return q
+}
+
+// withOffset reads what a browser's field of date and time holds as UTC.
+func withOffset(text string) string {
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.000", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at.Format(time.RFC3339)
+		}
+	}
+	return text
+}
+
+// at is the address of the list beyond a row, or of its beginning.
+func (q listQuery) at(path, side, position string) string {
+	v := url.Values{}
+	for name, values := range q.filter {
+		v[name] = values
+	}
+	if side != "" {
+		v.Set(side, position)
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// wrongQuery says what is wrong with an address, by parameter; what is not the address's fault is given back.
+func wrongQuery(err error) (map[string]string, error) {
+	if err := handlers.NotInput(err); err != nil {
+		return nil, err
+	}
+	return handlers.WrongFields(err), nil
+}
+
+// labels are how lists name endpoints.
+func (a *dashboard) labels(c *handlers.Call, q *db.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
+	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
+	found, err := q.EndpointLabels(c.Ctx(), db.EndpointLabelsParams{TenantID: c.Actor.Tenant, Ids: slices.Compact(ids)})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[id.UUID]pages.EndpointLabel, len(found))
+	for _, e := range found {
+		out[e.ID] = pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Gone: e.Gone}
+	}
+	return out, nil
+}
+
+// choices bounds what a list's filter proposes.
+const choices = 200
+
+// filterChoices are the endpoints and event types that a filter proposes.
+func (a *dashboard) filterChoices(c *handlers.Call, q *db.Queries) (endpoints []components.Option, types []string, err error) {
+	found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: lastID(), Most: choices})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range found {
+		label := pages.EndpointLabel{URL: egress.Mask(e.URL), Description: e.Description}
+		endpoints = append(endpoints, components.Option{Value: id.Endpoint.Format(e.ID), Label: label.Name()})
+	}
+	catalogue, err := q.ListEventTypesUp(c.Ctx(), db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: choices})
+	for _, t := range catalogue {
+		types = append(types, t.Name)
+	}
+	return endpoints, types, err
+}
+
+// lastID is above every id.
+func lastID() (u id.UUID) {
+	for i := range u {
+		u[i] = 0xff
+	}
+	return u
+}

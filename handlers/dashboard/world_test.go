@@ -1,0 +1,366 @@
+package dashboard_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/emit"
+	"posthorn/db/migrations"
+	"posthorn/db/seal"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/handlers/dashboard"
+	"posthorn/handlers/pagetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+const base = "http://127.0.0.1:8080"
+
+// world is the dashboard on a database of its own. No worker runs: what one does to a delivery is written by hand.
+type world struct {
+	t      *testing.T
+	url    string
+	db     *db.DB
+	ring   *seal.Ring
+	commit *emit.Committer
+	engine http.Handler
+	routes []handlers.Route
+	log    *bytes.Buffer
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  *bytes.Buffer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, log: &bytes.Buffer{}, url: dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)}
+	var err error
+	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.db.Close)
+	if w.ring, err = seal.NewRing(seal.Generate([32]byte{7})); err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
+	w.commit = emit.New(emit.Config{DB: w.db, Log: logger})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = w.commit.Run(ctx)
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	kit := handlers.New(handlers.Config{
+		Authenticator: handlers.NewAuthenticator(w.db, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
+		Sessions: handlers.NewSessions(w.db, base),
+	})
+	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now})
+	engine := kit.NewEngine()
+	kit.Mount(engine, w.routes)
+	w.engine = engine
+	return w
+}
+
+// tenant is one tenant with a member of each role.
+type tenant struct {
+	id   id.UUID
+	path string
+	of   map[access.Role]*browser
+}
+
+func (w *world) tenant(name string) tenant {
+	w.t.Helper()
+	row, _, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	tn := tenant{id: row.ID, path: "/t/" + id.Tenant.Format(row.ID), of: map[access.Role]*browser{}}
+	for _, role := range access.Roles() {
+		tn.of[role] = w.member(tn, role)
+	}
+	return tn
+}
+
+// member is somebody of a tenant, signed in.
+func (w *world) member(tn tenant, role access.Role) *browser {
+	w.t.Helper()
+	var person id.UUID
+	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
+		email := fmt.Sprintf("%s-%x@example.com", role, tn.id[:])
+		if person, err = q.AddPerson(w.t.Context(), email, "A "+string(role), "none"); err != nil {
+			return err
+		}
+		_, err = q.AddMember(w.t.Context(), tn.id, person, role)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.signedIn(db.NewSession{Person: &person, Life: time.Hour})
+}
+
+func (w *world) signedIn(s db.NewSession) *browser {
+	w.t.Helper()
+	var token string
+	err := w.db.Account(w.t.Context(), func(q *db.Queries) (err error) {
+		token, err = q.StartSession(w.t.Context(), s)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &browser{w: w, cookie: &http.Cookie{Name: handlers.NewSessions(w.db, base).Cookie(account.Person), Value: token}}
+}
+
+// browser is somebody's, or nobody's without a cookie.
+type browser struct {
+	w      *world
+	cookie *http.Cookie
+}
+
+// page is what a browser got.
+type page struct {
+	t        *testing.T
+	what     string
+	Status   int
+	Header   http.Header
+	Body     string
+	Location string
+}
+
+func (b *browser) get(path string, header ...string) *page {
+	return b.send("GET", path, nil, header...)
+}
+
+func (b *browser) post(path string, form url.Values, header ...string) *page {
+	return b.send("POST", path, form, header...)
+}
+
+func (b *browser) send(method, path string, form url.Values, header ...string) *page {
+	b.w.t.Helper()
+	r := httptest.NewRequestWithContext(b.w.t.Context(), method, base+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Accept", "text/html")
+	if method == "POST" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	if b.cookie != nil {
+		r.AddCookie(b.cookie)
+	}
+	recorder := httptest.NewRecorder()
+	b.w.engine.ServeHTTP(recorder, r)
+	p := &page{
+		t: b.w.t, what: method + " " + path, Status: recorder.Code, Header: recorder.Header(), Body: recorder.Body.String(),
+		Location: recorder.Header().Get("Location"),
+	}
+	if p.Status == http.StatusInternalServerError {
+		b.w.t.Errorf("%s answered 500\n%s", p.what, b.w.log)
+	}
+	if strings.HasPrefix(p.Header.Get("Content-Type"), "text/html") {
+		faults := pagetest.Faults
+		if !strings.Contains(p.Body, "<html") {
+			faults = pagetest.FragmentFaults
+		}
+		for _, fault := range faults(p.Body) {
+			if fault == "2 h1, want one" && strings.Contains(p.Body, "<h1") && !strings.Contains(p.Body, "<html") {
+				continue // the part holds the page's own head
+			}
+			b.w.t.Errorf("%s: %s", p.what, fault)
+		}
+		if len(p.Body) > 100<<10 {
+			b.w.t.Errorf("%s has %d bytes", p.what, len(p.Body))
+		}
+	}
+	return p
+}
+
+func (p *page) want(status int, parts ...string) *page {
+	p.t.Helper()
+	if p.Status != status {
+		p.t.Fatalf("%s answered %d, want %d: %s", p.what, p.Status, status, p.Body)
+	}
+	for _, part := range parts {
+		if !strings.Contains(p.Body, part) {
+			p.t.Errorf("%s does not hold %q: %s", p.what, part, p.Body)
+		}
+	}
+	return p
+}
+
+func (p *page) lacks(parts ...string) *page {
+	p.t.Helper()
+	for _, part := range parts {
+		if strings.Contains(p.Body, part) {
+			p.t.Errorf("%s holds %q", p.what, part)
+		}
+	}
+	return p
+}
+
+// to checks that a form leads to another page, and returns its path.
+func (p *page) to(prefix string) string {
+	p.t.Helper()
+	if p.Status != http.StatusSeeOther || !strings.HasPrefix(p.Location, prefix) {
+		p.t.Fatalf("%s answered %d to %q, want 303 to %s...: %s", p.what, p.Status, p.Location, prefix, p.Body)
+	}
+	return p.Location
+}
+
+// sql runs a statement as a role that sees all tenants.
+func (w *world) sql(statement string, args ...any) {
+	w.t.Helper()
+	w.connection(func(c *pgx.Conn) error {
+		_, err := c.Exec(w.t.Context(), statement, args...)
+		return err
+	})
+}
+
+func one[T any](w *world, query string, args ...any) (v T) {
+	w.t.Helper()
+	w.connection(func(c *pgx.Conn) error { return c.QueryRow(w.t.Context(), query, args...).Scan(&v) })
+	return v
+}
+
+func (w *world) connection(do func(*pgx.Conn) error) {
+	w.t.Helper()
+	c, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	if _, err := c.Exec(w.t.Context(), "SET search_path = posthorn; SET ROLE posthorn_console"); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := do(c); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) audited(tn tenant, action string) int {
+	w.t.Helper()
+	return one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = $2", tn.id.String(), action)
+}
+
+// endpoint makes an active endpoint.
+func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)) (ep id.UUID) {
+	w.t.Helper()
+	s := endpoint.ReadDefaults(50, nil, nil).Settings
+	s.URL = u
+	for _, c := range change {
+		c(&s)
+	}
+	secret, err := endpoint.NewSecret(s.Format, "hmac", [32]byte{1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
+		e, err := q.CreateEndpoint(w.t.Context(), w.ring, tn.id, 50, s, secret)
+		ep = e.ID
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.setStatus(ep, "active")
+	return ep
+}
+
+// setStatus is what jobs and members do to an endpoint.
+func (w *world) setStatus(ep id.UUID, status string) {
+	w.t.Helper()
+	w.sql("UPDATE endpoints SET status = $2, verified_at = now() WHERE id = $1", ep.String(), status)
+	w.sql("UPDATE lanes SET held = $2 <> 'active', rev = rev + 1 WHERE endpoint_id = $1", ep.String(), status)
+}
+
+// emit stores an event and returns its id.
+func (w *world) emit(tn tenant, kind, data string) id.UUID {
+	w.t.Helper()
+	r := w.commit.Emit(w.t.Context(), tn.id, []emit.Item{{Emission: event.Emission{Type: kind, Data: []byte(data)}}})[0]
+	if r.Err != nil {
+		w.t.Fatal(r.Err)
+	}
+	return r.ID
+}
+
+// delivery is the newest delivery of an event.
+func (w *world) delivery(ev id.UUID) (u id.UUID) {
+	w.t.Helper()
+	w.connection(func(c *pgx.Conn) error {
+		return c.QueryRow(w.t.Context(), "SELECT id FROM deliveries WHERE event_id = $1 ORDER BY id DESC LIMIT 1", ev.String()).Scan((*[16]byte)(&u))
+	})
+	return u
+}
+
+// tried is what the recorder writes of an attempt.
+type tried struct {
+	status   int
+	failure  int
+	answer   string
+	headers  string
+	error    string
+	terminal int // the delivery's state after it: 2 delivered, 3 failed; 0: it is tried again in an hour
+	reason   int
+}
+
+// attempt writes an attempt at a delivery, and what became of it.
+func (w *world) attempt(dlv id.UUID, a tried) {
+	w.t.Helper()
+	u := db.NewID()
+	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us,
+		read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
+		SELECT tenant_id, $2, $3, id, endpoint_id, attempts + 1, $4, $5, 1200, 8000, 21000, 40000, 300, 70500,
+			'https://hooks.example.com/in?key=***', 'standard', 'v1,c2lnbmVk', nullif($6, ''), nullif($7, '')::bytea, nullif($8, '')
+		FROM deliveries WHERE id = $1`, dlv.String(), u.Time(), u.String(), a.status, a.failure, a.headers, a.answer, a.error)
+	w.sql(`UPDATE deliveries SET attempts = attempts + 1, last_status = $2, last_failure = $3, status = CASE WHEN $4 = 0 THEN 1 ELSE $4 END, reason = $5,
+		settled_at = CASE WHEN $4 = 0 THEN NULL ELSE now() END WHERE id = $1`, dlv.String(), a.status, a.failure, a.terminal, a.reason)
+	if a.terminal == 0 {
+		w.sql("UPDATE queue SET state = 1, due_at = now() + interval '1 hour', attempts = attempts + 1 WHERE delivery_id = $1", dlv.String())
+		return
+	}
+	w.sql("DELETE FROM queue WHERE delivery_id = $1", dlv.String())
+	if a.terminal == 3 {
+		w.sql(`INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+			SELECT tenant_id, id, endpoint_id, event_type, reason FROM deliveries WHERE id = $1`, dlv.String())
+	}
+}
+
+// setting changes one of a tenant's settings.
+func (w *world) setting(tn tenant, name string, value any) {
+	w.t.Helper()
+	text, err := json.Marshal(map[string]any{name: value})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.sql("UPDATE tenants SET settings = settings || $2::jsonb WHERE id = $1", tn.id.String(), string(text))
+}

@@ -1,0 +1,171 @@
+package pages
+
+import (
+	"strconv"
+	"time"
+
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// DeliveriesView is a page of a tenant's deliveries.
+type DeliveriesView struct {
+	Shell     layout.Shell
+	Root      string // the tenant's path
+	Filter    DeliveryFilter
+	Endpoints []components.Option // to choose from
+	Types     []string            // to choose from, and others may be typed
+	Wrong     map[string]string   // what is wrong with the filter, by field
+	List      DeliveryListView
+	Newer     string // the pages before and after; empty: none
+	Older     string
+	Short     bool // the page ended early: the filter matches rarely
+}
+
+// DeliveryFilter is what a list is narrowed down to, as it stands in the address.
+type DeliveryFilter struct {
+	Search, Status, Type, Endpoint, Channel, Since, Until string
+	Archived                                              bool
+}
+
+// Empty reports whether the list is narrowed down to nothing in particular.
+func (f DeliveryFilter) Empty() bool { return f == DeliveryFilter{} }
+
+// DeliveryListView is the part of the page that is refreshed.
+type DeliveryListView struct {
+	Root  string
+	Here  string // the page's own address without a position: what shows new ones
+	Live  string // where the part is refreshed from; empty: it is not
+	News  int    // deliveries that came since the page was made
+	Many  bool   // and more
+	Rows  []DeliveryRow
+	Acts  bool           // the actor may act on deliveries
+	Plain DeliveryFilter // for what acts on all that match
+}
+
+// DeliveryRow is one delivery of a list.
+type DeliveryRow struct {
+	ID, EventID   string
+	Type          string
+	Status        delivery.Status
+	Reason        delivery.Reason
+	Endpoint      EndpointLabel
+	Attempts      int
+	LastStatus    int
+	LastFailure   delivery.Failure
+	Created, Next time.Time
+	Archived      bool
+	Replay        bool
+}
+
+// EndpointLabel is how lists name an endpoint.
+type EndpointLabel struct {
+	ID          string
+	URL         string // masked
+	Description string
+	Gone        bool
+}
+
+// Name is what a person knows it by.
+func (e EndpointLabel) Name() string {
+	if e.Description != "" {
+		return e.Description
+	}
+	return e.URL
+}
+
+func (l DeliveryListView) columns() []components.Column {
+	var c []components.Column
+	if l.Acts {
+		c = append(c, components.Column{Label: "Choose", HideLabel: true, Shrink: true})
+	}
+	return append(c,
+		components.Column{Label: "Delivery"}, components.Column{Label: "Status"}, components.Column{Label: "Endpoint"},
+		components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last answer"},
+		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"},
+	)
+}
+
+func (l DeliveryListView) news() string {
+	if l.Many {
+		return strconv.Itoa(l.News) + "+ new deliveries"
+	}
+	return components.Many(int64(l.News), "new delivery", "new deliveries")
+}
+
+// statusOptions are the choices of a status filter, the first for none.
+func statusOptions() []components.Option {
+	o := []components.Option{{Value: "", Label: "Any status"}}
+	for _, s := range []delivery.Status{delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled} {
+		o = append(o, components.Option{Value: s.String(), Label: sentence(s.String())})
+	}
+	return append(o, components.Option{Value: bulk.AllFailed, Label: "All that went wrong"})
+}
+
+func endpointOptions(known []components.Option, chosen string) []components.Option {
+	o := []components.Option{{Value: "", Label: "Any endpoint"}}
+	found := chosen == ""
+	for _, k := range known {
+		found = found || k.Value == chosen
+		o = append(o, k)
+	}
+	if !found {
+		o = append(o, components.Option{Value: chosen, Label: components.ShortID(chosen)})
+	}
+	return o
+}
+
+// fields are the filter as hidden fields of a form.
+func (f DeliveryFilter) fields() map[string]string {
+	out := map[string]string{}
+	for name, value := range map[string]string{
+		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until,
+	} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	if f.Archived {
+		out["archived"] = "true"
+	}
+	return out
+}
+
+// bulkKinds are what makes sense to do to many of what the list shows.
+func (f DeliveryFilter) bulkKinds() []bulk.Kind {
+	if f.Archived {
+		return []bulk.Kind{bulk.Replay, bulk.Unarchive}
+	}
+	switch s, known := delivery.ParseStatus(f.Status); {
+	case f.Status == bulk.AllFailed:
+		return []bulk.Kind{bulk.Replay, bulk.Archive}
+	case !known:
+		return []bulk.Kind{bulk.RetryNow, bulk.Cancel, bulk.Replay, bulk.Archive}
+	case s == delivery.Held:
+		return []bulk.Kind{bulk.Cancel}
+	case s.Terminal():
+		return []bulk.Kind{bulk.Replay, bulk.Archive}
+	}
+	return []bulk.Kind{bulk.RetryNow, bulk.Cancel}
+}
+
+// bulkLabel is what a button for a kind says.
+func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
+
+// bulkMenu are the actions on all that match the filter; none where it names no status, which each action must.
+func (v DeliveriesView) bulkMenu() []components.MenuItem {
+	if v.Filter.Status == "" || !v.List.Acts || len(v.Wrong) > 0 {
+		return nil
+	}
+	var items []components.MenuItem
+	for _, k := range v.Filter.bulkKinds() {
+		fields := v.Filter.fields()
+		fields["all"], fields["action"] = "true", string(k)
+		items = append(items, components.MenuItem{Label: bulkLabel(k) + " ...", Action: v.Root + "/deliveries/bulk", Fields: fields})
+	}
+	return items
+}
+
+const bulkID = "deliveries-bulk"

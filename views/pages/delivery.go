@@ -1,0 +1,188 @@
+package pages
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/domain/signature"
+	"posthorn/views/components"
+	"posthorn/views/icons"
+	"posthorn/views/layout"
+)
+
+// DeliveryView is the page of one delivery.
+type DeliveryView struct {
+	Shell     layout.Shell
+	Root      string
+	Stale     string // why what was asked for was refused: the page shows the present state
+	Row       DeliveryRow
+	Settled   time.Time
+	ReplayOf  string
+	Endpoint  string // its state; empty: deleted
+	Diagnosis diagnosis.Diagnosis
+	Attempts  []AttemptRow // newest first
+	Earlier   bool         // there are earlier ones that are not shown
+	Chosen    *AttemptDetail
+	Others    []DeliveryRow // of the same event to the same endpoint: what it replays, and its replays
+	Acts      bool
+	Sendable  bool // the event's data is still there, and so is the endpoint
+}
+
+// AttemptRow is one attempt of the timeline.
+type AttemptRow struct {
+	Number  int
+	At      time.Time
+	Late    bool
+	Status  int
+	Failure delivery.Failure
+	Phases  components.PhaseProps
+	Total   time.Duration
+	Title   string // the diagnosis of this attempt, in a few words
+	Chosen  bool
+}
+
+// AttemptDetail is the attempt of which request and answer are shown.
+type AttemptDetail struct {
+	AttemptRow
+	Detail, Mend string // what its result means
+	Error        string // what the worker noted
+	Hidden       bool   // the actor may not read payloads
+	Unsent       bool   // no connection came about: the request never left
+	NotRendered  bool   // there never was a request
+	URL          string // masked
+	Headers      []signature.Header
+	Changed      bool // the endpoint was changed after the attempt
+	Body         Excerpt
+	Curl         string
+	AnswerHead   string
+	Answer       Excerpt
+}
+
+// Excerpt is the beginning of a body, as text.
+type Excerpt struct {
+	Text string
+	Note string // of how much it is the beginning; empty: it is whole
+	Gone string // why there is none
+	Size int    // of the whole, in bytes
+}
+
+func (v DeliveryView) path() string { return v.Root + "/deliveries/" + v.Row.ID }
+
+func (v DeliveryView) live() bool { return !v.Row.Status.Terminal() }
+
+func (v DeliveryView) liveURL() string {
+	if v.Chosen != nil {
+		return v.path() + "/live?attempt=" + strconv.Itoa(v.Chosen.Number)
+	}
+	return v.path() + "/live"
+}
+
+// DeliveryAction is a button on a delivery's page.
+type DeliveryAction struct {
+	Name    string // as in the path
+	Label   string
+	Icon    icons.Name
+	Kind    components.Kind
+	Confirm bool // asks first, in the dialog of its name
+}
+
+// deliveryActions are what may be done to a delivery in its state.
+func deliveryActions(s delivery.Status, archived, sendable bool) []DeliveryAction {
+	var out []DeliveryAction
+	if delivery.CanRetryNow(s) {
+		out = append(out, DeliveryAction{Name: "retry-now", Label: "Retry now", Icon: icons.Refresh, Kind: components.Primary})
+	}
+	if delivery.CanCancel(s) {
+		out = append(out, DeliveryAction{Name: "cancel", Label: "Cancel", Icon: icons.Cancel, Confirm: true})
+	}
+	if delivery.CanReplay(s) && sendable {
+		kind := components.Secondary
+		if s == delivery.Failed {
+			kind = components.Primary
+		}
+		out = append(out, DeliveryAction{Name: "replay", Label: "Replay", Icon: icons.Send, Kind: kind, Confirm: true})
+	}
+	if delivery.CanArchive(s) {
+		if archived {
+			out = append(out, DeliveryAction{Name: "unarchive", Label: "Unarchive", Icon: icons.Archive})
+		} else {
+			out = append(out, DeliveryAction{Name: "archive", Label: "Archive", Icon: icons.Archive})
+		}
+	}
+	return out
+}
+
+func (v DeliveryView) actions() []DeliveryAction {
+	if !v.Acts {
+		return nil
+	}
+	return deliveryActions(v.Row.Status, v.Row.Archived, v.Sendable)
+}
+
+func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
+	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true}
+	switch a.Name {
+	case "cancel":
+		p.Title, p.Danger, p.Reason = "Cancel this delivery?", true, false
+		p.Text = "1 delivery is called off and not tried again. A request that is under way is not stopped. It can be replayed later."
+		p.Label = "Cancel the delivery"
+	case "replay":
+		p.Title = "Replay this delivery?"
+		p.Text = "1 new delivery sends the same event, with the same id and the same body, to " + v.Row.Endpoint.Name() + ". The attempts of this one stay as they are."
+	}
+	return p
+}
+
+func (v DeliveryView) tone() components.Tone {
+	switch v.Row.Status {
+	case delivery.Delivered:
+		return components.Good
+	case delivery.Failed:
+		return components.Bad
+	case delivery.Retrying, delivery.Held:
+		return components.Warning
+	}
+	return components.Info
+}
+
+func (r AttemptRow) tone() components.Tone {
+	switch {
+	case r.Failure != delivery.FailNone:
+		return components.Bad
+	case r.Status >= 200 && r.Status < 300:
+		return components.Good
+	}
+	return components.Bad
+}
+
+func (r AttemptRow) icon() icons.Name {
+	if r.tone() == components.Good {
+		return icons.Check
+	}
+	return icons.Close
+}
+
+func (r AttemptRow) name() string {
+	if r.Late {
+		return fmt.Sprintf("Attempt %d, late", r.Number)
+	}
+	return fmt.Sprintf("Attempt %d", r.Number)
+}
+
+// headerText writes headers as they stand in a request.
+func headerText(headers []signature.Header) string {
+	var b []byte
+	for _, h := range headers {
+		b = append(append(append(append(b, h.Name...), ": "...), h.Value...), '\n')
+	}
+	return string(b)
+}
+
+// legend is a bar that names its phases, at its own scale.
+func legend(p components.PhaseProps) components.PhaseProps {
+	p.Legend, p.Scale = true, 0
+	return p
+}

@@ -1,0 +1,56 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/views/components"
+)
+
+// filterProps are those of a list's filter bar; the link that clears it is there where something is set.
+func filterProps(label, path string, empty bool) components.FilterProps {
+	p := components.FilterProps{Label: label, Action: path}
+	if !empty {
+		p.Clear = path
+	}
+	return p
+}
+
+// pageNote says how much a page shows.
+func pageNote(n int, short bool) string {
+	switch {
+	case short:
+		return "There may be more: this page ended where enough was looked at."
+	case n == 0:
+		return ""
+	}
+	return components.Many(int64(n), "row", "rows") + " on this page"
+}
+
+// localTime writes a time of the address as an input of the type datetime-local holds it, in UTC.
+func localTime(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02T15:04:05")
+}
+
+// reasonWord is why a delivery failed or was canceled, for people.
+func reasonWord(r delivery.Reason) string {
+	switch r {
+	case delivery.Exhausted:
+		return "out of attempts"
+	case delivery.Rejected:
+		return "rejected"
+	case delivery.Gone:
+		return "gone"
+	case delivery.Expired:
+		return "expired"
+	case delivery.EndpointDeleted:
+		return "endpoint deleted"
+	case delivery.Internal:
+		return "not sent"
+	}
+	return ""
+}
