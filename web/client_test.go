@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"posthorn/client/cli"
 )
 
@@ -386,5 +388,32 @@ func TestCompletionScriptsAreGoodToTheirShells(t *testing.T) {
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", shell, err, out)
 		}
+	}
+}
+
+func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser, err := kong.New(&cli.Commands{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(string(page), "\n")
+	leaves := parser.Model.Leaves(true)
+	for _, leaf := range leaves {
+		words := strings.Fields(leaf.Path())
+		group, last := words[0], words[len(words)-1]
+		named := slices.ContainsFunc(rows, func(row string) bool {
+			return strings.HasPrefix(row, "| `") && strings.Contains(row, "`"+group) && (strings.Contains(row, "`"+last) || strings.Contains(row, " "+last+"`") || strings.Contains(row, " "+last+" "))
+		})
+		if !named && last != "bash" {
+			t.Errorf("docs/cli.md does not name %s", leaf.Path())
+		}
+	}
+	if len(leaves) < 25 {
+		t.Errorf("%d commands: were they read?", len(leaves))
 	}
 }
