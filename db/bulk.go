@@ -68,6 +68,10 @@ func (q *Queries) EstimateBulk(ctx context.Context, tenant id.UUID, n NewBulkJob
 
 // StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
 func (q *Queries) StartBulkJob(ctx context.Context, tenant id.UUID, by Author, n NewBulkJob) (BulkJob, error) {
+	e, err := q.EstimateBulk(ctx, tenant, n) // before anything is locked: it may take a second
+	if err != nil {
+		return BulkJob{}, err
+	}
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return BulkJob{}, err
 	}
@@ -75,10 +79,6 @@ func (q *Queries) StartBulkJob(ctx context.Context, tenant id.UUID, by Author, n
 		return BulkJob{}, err
 	} else if open >= openJobs {
 		return BulkJob{}, errOpenJobs
-	}
-	e, err := q.EstimateBulk(ctx, tenant, n)
-	if err != nil {
-		return BulkJob{}, err
 	}
 	return q.insertBulkJob(ctx, tenant, by, n, e)
 }

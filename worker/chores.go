@@ -139,7 +139,10 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 		if keep, err = q.LongestRetention(ctx); err != nil {
 			return err
 		}
-		_, err = q.DropOldStats(ctx, keep)
+		if _, err = q.DropOldStats(ctx, keep); err != nil {
+			return err
+		}
+		_, err = q.ForgetOldBulkJobs(ctx, keep)
 		return err
 	}); err != nil {
 		return err
