@@ -126,10 +126,15 @@ func attempts(t *testing.T, language string) []attempt {
 
 var fences = regexp.MustCompile("(?ms)^```([a-z]+)( official)?\n(.*?)^```$")
 
-// snippets are the examples of a page in a language, in their order.
+// snippets are the examples of verify.md in a language, in their order.
 func snippets(t *testing.T, language string, official bool) string {
 	t.Helper()
-	page, err := os.ReadFile("verify.md")
+	return snippetsOf(t, "verify.md", language, official)
+}
+
+func snippetsOf(t *testing.T, file, language string, official bool) string {
+	t.Helper()
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +226,30 @@ func TestTheGoExamplesVerify(t *testing.T) {
 	source := "package main\n\n" + strings.Replace(snippets(t, "go", false), "import (", "import (\n\t\"encoding/json\"\n\t\"fmt\"\n\t\"os\"\n\tstandardwebhooks \"github.com/standard-webhooks/standard-webhooks/libraries/go\"", 1) +
 		snippets(t, "go", true) + "\nvar _ = verifyStandard\n" + goDriver
 	try(t, "go", exec.CommandContext(t.Context(), "go", "run", write(t, "main.go", source)))
+}
+
+func TestTheExampleOfTheSDKCompiles(t *testing.T) {
+	t.Parallel()
+	source := `package main
+
+import (
+	"context"
+	"os"
+
+	"posthorn/client"
+)
+
+func main() {
+	ctx := context.Background()
+	order := struct{ ID string }{"ord_1"}
+	` + snippetsOf(t, "cli.md", "go", false) + `
+	_, _ = accepted, err
+}
+`
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", os.DevNull, write(t, "main.go", source)).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func TestTheNodeExamplesVerify(t *testing.T) {

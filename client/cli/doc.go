@@ -29,6 +29,7 @@ type Commands struct {
 	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show what it answered." group:"client"`
 	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed for good." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
+	Import     importCommand     `cmd:"" help:"Bring in event types and endpoints with their secrets." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
