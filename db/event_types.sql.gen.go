@@ -40,7 +40,7 @@ func (q *Queries) DeleteEventType(ctx context.Context, arg DeleteEventTypeParams
 }
 
 const getEventType = `-- name: GetEventType :one
-SELECT tenant_id, name, description, created_at FROM event_types WHERE tenant_id = $1 AND name = $2
+SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND name = $2
 `
 
 type GetEventTypeParams struct {
@@ -56,13 +56,21 @@ func (q *Queries) GetEventType(ctx context.Context, arg GetEventTypeParams) (Eve
 		&i.Name,
 		&i.Description,
 		&i.CreatedAt,
+		&i.TypeGroup,
+		&i.Schema,
+		&i.Example,
+		&i.SchemaCheck,
+		&i.Deprecated,
+		&i.Versions,
+		&i.UpdatedAt,
 	)
 	return i, err
 }
 
 const insertEventType = `-- name: InsertEventType :execrows
 
-INSERT INTO event_types (tenant_id, name, description) VALUES ($1, $2, $3)
+INSERT INTO event_types (tenant_id, name, description, type_group, schema, example, schema_check, deprecated, versions)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 ON CONFLICT DO NOTHING
 `
 
@@ -70,12 +78,28 @@ type InsertEventTypeParams struct {
 	TenantID    id.UUID
 	Name        string
 	Description string
+	TypeGroup   string
+	Schema      *string
+	Example     *string
+	SchemaCheck string
+	Deprecated  bool
+	Versions    *string
 }
 
 // The catalogue of event types.
 // No row: the name is taken.
 func (q *Queries) InsertEventType(ctx context.Context, arg InsertEventTypeParams) (int64, error) {
-	result, err := q.db.Exec(ctx, insertEventType, arg.TenantID, arg.Name, arg.Description)
+	result, err := q.db.Exec(ctx, insertEventType,
+		arg.TenantID,
+		arg.Name,
+		arg.Description,
+		arg.TypeGroup,
+		arg.Schema,
+		arg.Example,
+		arg.SchemaCheck,
+		arg.Deprecated,
+		arg.Versions,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +107,7 @@ func (q *Queries) InsertEventType(ctx context.Context, arg InsertEventTypeParams
 }
 
 const listEventTypesDown = `-- name: ListEventTypesDown :many
-SELECT tenant_id, name, description, created_at FROM event_types WHERE tenant_id = $1 AND (name COLLATE "C" < $2::text OR $2::text = '')
+SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND (name COLLATE "C" < $2::text OR $2::text = '')
 ORDER BY name COLLATE "C" DESC LIMIT $3
 `
 
@@ -107,6 +131,13 @@ func (q *Queries) ListEventTypesDown(ctx context.Context, arg ListEventTypesDown
 			&i.Name,
 			&i.Description,
 			&i.CreatedAt,
+			&i.TypeGroup,
+			&i.Schema,
+			&i.Example,
+			&i.SchemaCheck,
+			&i.Deprecated,
+			&i.Versions,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -119,7 +150,7 @@ func (q *Queries) ListEventTypesDown(ctx context.Context, arg ListEventTypesDown
 }
 
 const listEventTypesUp = `-- name: ListEventTypesUp :many
-SELECT tenant_id, name, description, created_at FROM event_types WHERE tenant_id = $1 AND name COLLATE "C" > $2::text
+SELECT tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at FROM event_types WHERE tenant_id = $1 AND name COLLATE "C" > $2::text
 ORDER BY name COLLATE "C" LIMIT $3
 `
 
@@ -144,6 +175,13 @@ func (q *Queries) ListEventTypesUp(ctx context.Context, arg ListEventTypesUpPara
 			&i.Name,
 			&i.Description,
 			&i.CreatedAt,
+			&i.TypeGroup,
+			&i.Schema,
+			&i.Example,
+			&i.SchemaCheck,
+			&i.Deprecated,
+			&i.Versions,
+			&i.UpdatedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -156,23 +194,48 @@ func (q *Queries) ListEventTypesUp(ctx context.Context, arg ListEventTypesUpPara
 }
 
 const updateEventType = `-- name: UpdateEventType :one
-UPDATE event_types SET description = $1 WHERE tenant_id = $2 AND name = $3 RETURNING tenant_id, name, description, created_at
+UPDATE event_types SET description = $1, type_group = $2, schema = $3, example = $4,
+	schema_check = $5, deprecated = $6, versions = $7, updated_at = now()
+WHERE tenant_id = $8 AND name = $9 RETURNING tenant_id, name, description, created_at, type_group, schema, example, schema_check, deprecated, versions, updated_at
 `
 
 type UpdateEventTypeParams struct {
 	Description string
+	TypeGroup   string
+	Schema      *string
+	Example     *string
+	SchemaCheck string
+	Deprecated  bool
+	Versions    *string
 	TenantID    id.UUID
 	Name        string
 }
 
 func (q *Queries) UpdateEventType(ctx context.Context, arg UpdateEventTypeParams) (EventType, error) {
-	row := q.db.QueryRow(ctx, updateEventType, arg.Description, arg.TenantID, arg.Name)
+	row := q.db.QueryRow(ctx, updateEventType,
+		arg.Description,
+		arg.TypeGroup,
+		arg.Schema,
+		arg.Example,
+		arg.SchemaCheck,
+		arg.Deprecated,
+		arg.Versions,
+		arg.TenantID,
+		arg.Name,
+	)
 	var i EventType
 	err := row.Scan(
 		&i.TenantID,
 		&i.Name,
 		&i.Description,
 		&i.CreatedAt,
+		&i.TypeGroup,
+		&i.Schema,
+		&i.Example,
+		&i.SchemaCheck,
+		&i.Deprecated,
+		&i.Versions,
+		&i.UpdatedAt,
 	)
 	return i, err
 }

@@ -161,10 +161,11 @@ func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]L
 const routesOfEvent = `-- name: RoutesOfEvent :many
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
-	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter, coalesce(r.when_held, 'hold')::text AS when_held
+	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
+	coalesce(r.payload_version, '')::text AS payload_version, coalesce(r.when_held, 'hold')::text AS when_held
 FROM endpoints e
 LEFT JOIN LATERAL (
-	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.when_held FROM endpoint_revisions x
+	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.payload_version, x.when_held FROM endpoint_revisions x
 	WHERE x.tenant_id = $1 AND x.endpoint_id = e.id AND x.routing_version <= $2
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
@@ -180,17 +181,18 @@ type RoutesOfEventParams struct {
 }
 
 type RoutesOfEventRow struct {
-	ID          id.UUID
-	URL         string
-	Description string
-	Gone        bool
-	Later       bool
-	Deleted     bool
-	Status      string
-	EventTypes  []string
-	Channels    []string
-	Filter      string
-	WhenHeld    string
+	ID             id.UUID
+	URL            string
+	Description    string
+	Gone           bool
+	Later          bool
+	Deleted        bool
+	Status         string
+	EventTypes     []string
+	Channels       []string
+	Filter         string
+	PayloadVersion string
+	WhenHeld       string
 }
 
 // The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
@@ -215,6 +217,7 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 			&i.EventTypes,
 			&i.Channels,
 			&i.Filter,
+			&i.PayloadVersion,
 			&i.WhenHeld,
 		); err != nil {
 			return nil, err
@@ -228,7 +231,7 @@ func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([
 }
 
 const sampledEvents = `-- name: SampledEvents :many
-SELECT e.id, e.type, e.channels, e.data
+SELECT e.id, e.type, e.channels, e.version, e.data
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = $3 AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
@@ -247,6 +250,7 @@ type SampledEventsRow struct {
 	ID       id.UUID
 	Type     string
 	Channels []string
+	Version  *string
 	Data     []byte
 }
 
@@ -270,6 +274,7 @@ func (q *Queries) SampledEvents(ctx context.Context, arg SampledEventsParams) ([
 			&i.ID,
 			&i.Type,
 			&i.Channels,
+			&i.Version,
 			&i.Data,
 		); err != nil {
 			return nil, err

@@ -302,21 +302,22 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) error 
 }
 
 const routingEndpoints = `-- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held
+SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
 FROM endpoints
 WHERE tenant_id = ANY($1::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id
 `
 
 type RoutingEndpointsRow struct {
-	TenantID   id.UUID
-	ID         id.UUID
-	EventTypes []string
-	Filter     *string
-	Channels   []string
-	Ordering   string
-	Status     string
-	WhenHeld   string
+	TenantID       id.UUID
+	ID             id.UUID
+	EventTypes     []string
+	Filter         *string
+	Channels       []string
+	Ordering       string
+	Status         string
+	WhenHeld       string
+	PayloadVersion *string
 }
 
 func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]RoutingEndpointsRow, error) {
@@ -337,6 +338,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 			&i.Ordering,
 			&i.Status,
 			&i.WhenHeld,
+			&i.PayloadVersion,
 		); err != nil {
 			return nil, err
 		}
@@ -389,16 +391,26 @@ func (q *Queries) RoutingTenants(ctx context.Context, tenants []id.UUID) ([]Rout
 }
 
 const routingTypes = `-- name: RoutingTypes :many
-SELECT tenant_id, name FROM event_types WHERE tenant_id = ANY($1::uuid[])
+SELECT tenant_id, name, schema_check, schema, versions FROM event_types
+WHERE tenant_id = ANY($1::uuid[]) AND ($2::boolean OR schema_check <> 'off')
 `
 
-type RoutingTypesRow struct {
-	TenantID id.UUID
-	Name     string
+type RoutingTypesParams struct {
+	Tenants []id.UUID
+	Strict  bool
 }
 
-func (q *Queries) RoutingTypes(ctx context.Context, tenants []id.UUID) ([]RoutingTypesRow, error) {
-	rows, err := q.db.Query(ctx, routingTypes, tenants)
+type RoutingTypesRow struct {
+	TenantID    id.UUID
+	Name        string
+	SchemaCheck string
+	Schema      *string
+	Versions    *string
+}
+
+// Of a strict catalogue all types, of another those that check data.
+func (q *Queries) RoutingTypes(ctx context.Context, arg RoutingTypesParams) ([]RoutingTypesRow, error) {
+	rows, err := q.db.Query(ctx, routingTypes, arg.Tenants, arg.Strict)
 	if err != nil {
 		return nil, err
 	}
@@ -406,7 +418,13 @@ func (q *Queries) RoutingTypes(ctx context.Context, tenants []id.UUID) ([]Routin
 	items := []RoutingTypesRow{}
 	for rows.Next() {
 		var i RoutingTypesRow
-		if err := rows.Scan(&i.TenantID, &i.Name); err != nil {
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Name,
+			&i.SchemaCheck,
+			&i.Schema,
+			&i.Versions,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

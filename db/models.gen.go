@@ -228,6 +228,7 @@ type EndpointRevision struct {
 	Deleted        bool
 	At             time.Time
 	WhenHeld       string
+	PayloadVersion *string
 }
 
 type EndpointSecret struct {
@@ -280,6 +281,13 @@ type EventType struct {
 	Name        string
 	Description string
 	CreatedAt   time.Time
+	TypeGroup   string
+	Schema      *string
+	Example     *string
+	SchemaCheck string
+	Deprecated  bool
+	Versions    *string
+	UpdatedAt   time.Time
 }
 
 type IdempotencyKey struct {

@@ -71,9 +71,13 @@ func (r *RoutedEvent) Explain() routing.Explanation {
 	candidates := make([]routing.Candidate, len(r.Endpoints))
 	for i, e := range r.Endpoints {
 		candidates[i] = routing.Candidate{
-			Rule:  routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop},
+			Rule:  routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop, Version: e.PayloadVersion},
 			Later: e.Later, Deleted: e.Deleted, Sent: e.Delivery != nil,
 		}
 	}
-	return routing.Explain(routing.Event{Type: r.Type, Channels: r.Channels, Data: r.Data}, candidates)
+	e := routing.Event{Type: r.Type, Channels: r.Channels, Data: r.Data}
+	if r.Version != nil {
+		e.Version = *r.Version
+	}
+	return routing.Explain(e, candidates)
 }

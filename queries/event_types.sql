@@ -2,14 +2,17 @@
 
 -- name: InsertEventType :execrows
 -- No row: the name is taken.
-INSERT INTO event_types (tenant_id, name, description) VALUES (@tenant_id, @name, @description)
+INSERT INTO event_types (tenant_id, name, description, type_group, schema, example, schema_check, deprecated, versions)
+VALUES (@tenant_id, @name, @description, @type_group, sqlc.narg('schema'), sqlc.narg('example'), @schema_check, @deprecated, sqlc.narg('versions'))
 ON CONFLICT DO NOTHING;
 
 -- name: GetEventType :one
 SELECT * FROM event_types WHERE tenant_id = @tenant_id AND name = @name;
 
 -- name: UpdateEventType :one
-UPDATE event_types SET description = @description WHERE tenant_id = @tenant_id AND name = @name RETURNING *;
+UPDATE event_types SET description = @description, type_group = @type_group, schema = sqlc.narg('schema'), example = sqlc.narg('example'),
+	schema_check = @schema_check, deprecated = @deprecated, versions = sqlc.narg('versions'), updated_at = now()
+WHERE tenant_id = @tenant_id AND name = @name RETURNING *;
 
 -- name: DeleteEventType :execrows
 DELETE FROM event_types WHERE tenant_id = @tenant_id AND name = @name;

@@ -46,10 +46,11 @@ LIMIT @most::int;
 -- first. An endpoint without a revision that old was created later.
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
-	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter, coalesce(r.when_held, 'hold')::text AS when_held
+	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
+	coalesce(r.payload_version, '')::text AS payload_version, coalesce(r.when_held, 'hold')::text AS when_held
 FROM endpoints e
 LEFT JOIN LATERAL (
-	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.when_held FROM endpoint_revisions x
+	SELECT x.routing_version, x.deleted, x.status, x.event_types, x.channels, x.filter, x.payload_version, x.when_held FROM endpoint_revisions x
 	WHERE x.tenant_id = @tenant_id AND x.endpoint_id = e.id AND x.routing_version <= @routing_version
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
@@ -82,7 +83,7 @@ LIMIT @most::int;
 
 -- name: SampledEvents :many
 -- Events by id, created between two moments, newest first.
-SELECT e.id, e.type, e.channels, e.data
+SELECT e.id, e.type, e.channels, e.version, e.data
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz

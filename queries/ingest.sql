@@ -6,13 +6,15 @@
 SELECT id, routing_version, state, strict_types FROM tenants WHERE id = ANY(@tenants::uuid[]);
 
 -- name: RoutingEndpoints :many
-SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held
+SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
 FROM endpoints
 WHERE tenant_id = ANY(@tenants::uuid[]) AND deleted_at IS NULL
 ORDER BY tenant_id, id;
 
 -- name: RoutingTypes :many
-SELECT tenant_id, name FROM event_types WHERE tenant_id = ANY(@tenants::uuid[]);
+-- Of a strict catalogue all types, of another those that check data.
+SELECT tenant_id, name, schema_check, schema, versions FROM event_types
+WHERE tenant_id = ANY(@tenants::uuid[]) AND (@strict::boolean OR schema_check <> 'off');
 
 -- name: AssertRoutes :exec
 -- Fails the transaction, by a division by zero, unless the routes that a batch was fanned out by are still those of the

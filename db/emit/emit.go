@@ -17,6 +17,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/schema"
 )
 
 // Bounds of one transaction and of what may wait for one.
@@ -39,13 +40,14 @@ type Item struct {
 	ID       id.UUID  // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
 }
 
-// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
+// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type, schema_mismatch,
 // idempotency_conflict, not_found, busy and database_unavailable.
 type Result struct {
 	ID         id.UUID
 	DeliveryID id.UUID // of a test send
 	Deliveries int
-	Duplicate  bool // the first answer under the same idempotency key
+	Duplicate  bool              // the first answer under the same idempotency key
+	Warnings   []schema.Mismatch // in what the data does not fit a schema that only warns
 	Err        error
 }
 
@@ -91,8 +93,9 @@ type request struct {
 type item struct {
 	db.NewEvent
 	only    *id.UUID
-	given   bool  // its id was given, and may be stored already
-	version int64 // of the routes that fanned it out
+	schema  *schema.Schema // that it was checked against
+	given   bool           // its id was given, and may be stored already
+	version int64          // of the routes that fanned it out
 	result  *Result
 }
 

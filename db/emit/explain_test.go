@@ -28,6 +28,7 @@ func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 func (x *explained) settings(s *endpoint.Settings) {
 	s.EventTypes = pick(x.random, []string{"*"}, []string{"order.*"}, []string{"order.paid"}, []string{"user.*", "order.open"})
 	s.Channels = pick(x.random, nil, nil, []string{"eu"}, []string{"eu", "us"})
+	s.PayloadVersion = pick(x.random, "", "", "1", "2")
 	s.Filter = pick(x.random, "", "", `"data.n > 5"`, `"data.deep.x == 1"`, `{"n":7}`, `"type == 'order.paid'"`, `"size(channels) > 0 && data.n < 5"`)
 }
 
@@ -96,6 +97,7 @@ func (x *explained) emit() (stored id.UUID, direct bool) {
 	it := Item{Emission: event.Emission{
 		Type:     pick(x.random, "order.paid", "order.open", "user.made", "other"),
 		Channels: pick(x.random, nil, []string{"eu"}, []string{"us"}, []string{"asia"}),
+		Version:  pick(x.random, "", "1", "2"),
 		Data:     pick(x.random, []byte(`{"n":7}`), []byte(`{"n":2,"deep":{"x":1}}`), []byte(`"text"`), fmt.Appendf(nil, `{"n":%d}`, x.random.IntN(10))),
 	}}
 	if len(x.endpoints) > 0 && x.random.IntN(6) == 0 {

@@ -5,11 +5,13 @@ import (
 	"sync"
 
 	"posthorn/db"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
+	"posthorn/domain/schema"
 )
 
 // routes is the in-memory routing table. An entry is true for its version only; StoreEvents checks that version inside
@@ -23,7 +25,9 @@ type routes struct {
 type tenantRoutes struct {
 	version   int64
 	suspended bool
-	types     map[string]bool // nil: any type
+	strict    bool // only types of the catalogue
+	types     map[string]*catalogue.Checks
+	compiled  catalogue.Compiled
 	endpoints []endpointRoute
 }
 
@@ -47,9 +51,12 @@ func (r *routes) of(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) 
 
 // refresh reads a tenant's routes from the database. Of two that run at once the newer version stays.
 func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, error) {
+	r.mu.RLock()
+	before := r.known[tenant]
+	r.mu.RUnlock()
 	var t *tenantRoutes
 	err := r.db.Ingest(ctx, func(q *db.Queries) (err error) {
-		t, err = load(ctx, q, tenant)
+		t, err = load(ctx, q, tenant, before)
 		return err
 	})
 	if err != nil {
@@ -64,7 +71,8 @@ func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, er
 	return t, nil
 }
 
-func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, error) {
+// load reads a tenant's routes; before are those that were known, or nil.
+func load(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRoutes) (*tenantRoutes, error) {
 	rows, err := q.RoutingTenants(ctx, []id.UUID{tenant})
 	if err != nil {
 		return nil, err
@@ -72,16 +80,9 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, er
 	if len(rows) == 0 {
 		return nil, fault.ErrNotFound
 	}
-	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended"}
-	if rows[0].StrictTypes {
-		names, err := q.RoutingTypes(ctx, []id.UUID{tenant})
-		if err != nil {
-			return nil, err
-		}
-		t.types = make(map[string]bool, len(names))
-		for _, n := range names {
-			t.types[n.Name] = true
-		}
+	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", strict: rows[0].StrictTypes}
+	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
+		return nil, err
 	}
 	endpoints, err := q.RoutingEndpoints(ctx, []id.UUID{tenant})
 	if err != nil {
@@ -92,9 +93,55 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID) (*tenantRoutes, er
 		if e.Filter != nil {
 			rule.Filter = *e.Filter
 		}
+		if e.PayloadVersion != nil {
+			rule.Version = *e.PayloadVersion
+		}
 		t.endpoints = append(t.endpoints, endpointRoute{id: e.ID, ordering: e.Ordering, Route: routing.Compile(rule)})
 	}
 	return t, nil
+}
+
+// loadTypes reads what the catalogue asks of emissions. Schemas that were compiled for the routes before stay.
+func (t *tenantRoutes) loadTypes(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRoutes) error {
+	rows, err := q.RoutingTypes(ctx, db.RoutingTypesParams{Tenants: []id.UUID{tenant}, Strict: t.strict})
+	if err != nil {
+		return err
+	}
+	var known catalogue.Compiled
+	if before != nil {
+		known = before.compiled
+	}
+	t.types, t.compiled = make(map[string]*catalogue.Checks, len(rows)), catalogue.Compiled{}
+	for _, r := range rows {
+		e := catalogue.Entry{Name: r.Name, Check: catalogue.Mode(r.SchemaCheck)}
+		if r.Schema != nil {
+			e.Schema = []byte(*r.Schema)
+		}
+		if e.Versions, err = catalogue.DecodeVersions(r.Versions); err != nil {
+			return err
+		}
+		t.types[r.Name] = e.Checks(known, t.compiled)
+	}
+	return nil
+}
+
+// check holds an item to the catalogue. What was checked against the same schema before is not checked again.
+func (t *tenantRoutes) check(it *item) error {
+	checks, known := t.types[it.Type]
+	if t.strict && !known {
+		return errUnknownType
+	}
+	s, enforce := checks.Of(it.payloadVersion())
+	if s != it.schema {
+		it.schema, it.result.Warnings = s, nil
+		if s != nil {
+			it.result.Warnings = s.Check(it.Data)
+		}
+	}
+	if enforce {
+		return schema.Fault(it.result.Warnings)
+	}
+	return nil
 }
 
 var (
@@ -110,8 +157,10 @@ func (t *tenantRoutes) fanOut(it *item) error {
 	if t.suspended {
 		return errSuspended
 	}
-	if t.types != nil && it.only == nil && !t.types[it.Type] {
-		return errUnknownType
+	if it.only == nil {
+		if err := t.check(it); err != nil {
+			return err
+		}
 	}
 	var input *filter.Input
 	for i := range t.endpoints {
@@ -126,7 +175,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		if input == nil {
 			input = filter.NewInput(it.Type, it.Data, it.Channels)
 		}
-		if matched, _, _ := e.Takes(input); matched {
+		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
 			it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
 		}
 	}
@@ -134,6 +183,14 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		return fault.ErrNotFound
 	}
 	return nil
+}
+
+// payloadVersion is the version that the producer named; empty: none.
+func (it *item) payloadVersion() string {
+	if it.Version == nil {
+		return ""
+	}
+	return *it.Version
 }
 
 func (e *endpointRoute) orderKey(it *item) string {

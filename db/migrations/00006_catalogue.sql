@@ -1,6 +1,29 @@
--- Numbers of a tenant's attempts, and the outbox by which a product that shares this server emits in its own transactions.
+-- What event types say of their data, payload versions, numbers of a tenant's attempts, and the outbox by which a product that shares this server emits in its own transactions.
 
 -- +goose Up
+
+-- schema and example are JSON as they were written. versions is a JSON object: what payload versions say instead (domain/catalogue).
+ALTER TABLE event_types
+	ADD COLUMN type_group   text NOT NULL DEFAULT '',
+	ADD COLUMN schema       text,
+	ADD COLUMN example      text,
+	ADD COLUMN schema_check text NOT NULL DEFAULT 'off' CHECK (schema_check IN ('off', 'warn', 'enforce')),
+	ADD COLUMN deprecated   boolean NOT NULL DEFAULT false,
+	ADD COLUMN versions     text,
+	ADD COLUMN updated_at   timestamptz NOT NULL DEFAULT now();
+
+-- The payload version that an endpoint asked for routes like its other clauses, and is remembered with them. Whoever writes a
+-- revision has the endpoint as it is to be.
+ALTER TABLE endpoint_revisions ADD COLUMN payload_version text;
+-- +goose StatementBegin
+CREATE FUNCTION posthorn.revision_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	NEW.payload_version := (SELECT e.payload_version FROM endpoints e WHERE e.tenant_id = NEW.tenant_id AND e.id = NEW.endpoint_id);
+	RETURN NEW;
+END $$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION posthorn.revision_version() FROM PUBLIC;
+CREATE TRIGGER revision_version BEFORE INSERT ON endpoint_revisions FOR EACH ROW EXECUTE FUNCTION posthorn.revision_version();
 
 -- The attempts of a tenant's endpoints that the ledger holds and no job has folded into the roll-ups yet: seconds' worth. The
 -- ledger holds those of all tenants; a tenant is told its own alone.
@@ -187,3 +210,8 @@ DROP TABLE outbox_rejected, outbox;
 REVOKE USAGE ON SCHEMA posthorn FROM posthorn_emitter;
 REVOKE SELECT ON ledger, endpoints FROM posthorn_lookup;
 DROP FUNCTION posthorn.unfolded_stats(uuid);
+DROP TRIGGER revision_version ON endpoint_revisions;
+DROP FUNCTION posthorn.revision_version();
+ALTER TABLE endpoint_revisions DROP COLUMN payload_version;
+ALTER TABLE event_types DROP COLUMN type_group, DROP COLUMN schema, DROP COLUMN example, DROP COLUMN schema_check, DROP COLUMN deprecated,
+	DROP COLUMN versions, DROP COLUMN updated_at;

@@ -125,7 +125,7 @@ func (s Settings) EffectiveBurst() int {
 // Routes reports whether two settings route events alike.
 func (s Settings) Routes(other Settings) bool {
 	return slices.Equal(s.EventTypes, other.EventTypes) && slices.Equal(s.Channels, other.Channels) &&
-		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld
+		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld && s.PayloadVersion == other.PayloadVersion
 }
 
 // Defaults are the limits and defaults of one tenant's endpoints.

@@ -11,6 +11,7 @@ import (
 const (
 	ClauseDeleted filter.Clause = "deleted" // the endpoint was gone already
 	ClauseLater   filter.Clause = "later"   // the endpoint did not exist yet
+	ClauseVersion filter.Clause = "version" // the endpoint is pinned to another payload version
 	ClauseDirect  filter.Clause = "direct"  // the event was meant for one endpoint alone, whatever others subscribe to
 )
 
@@ -19,6 +20,7 @@ type Event struct {
 	Type     string
 	Channels []string
 	Data     []byte // nil: expunged
+	Version  string // of the payload; empty: none
 }
 
 // Candidate is one endpoint as it was when the event was emitted.
@@ -106,9 +108,8 @@ func (r *Route) Judge(e Event) Verdict {
 
 func (r *Route) judge(e Event, in *filter.Input) Verdict {
 	if e.Data == nil && r.Filter.ReadsData() {
-		rest := r.Subscription
-		rest.Filter = nil
-		if ok, clause, why := rest.Decide(in); !ok {
+		rest := Route{Subscription: r.typeAndChannel(), version: r.version}
+		if ok, clause, why := rest.Takes(in, e.Version); !ok {
 			return Verdict{Clause: clause, Detail: why}
 		}
 		return Verdict{
@@ -116,7 +117,7 @@ func (r *Route) judge(e Event, in *filter.Input) Verdict {
 			Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more.",
 		}
 	}
-	matched, clause, why := r.Takes(in)
+	matched, clause, why := r.Takes(in, e.Version)
 	if matched {
 		return taken(r)
 	}
@@ -168,6 +169,7 @@ func summary(x Explanation) string {
 	}{
 		{filter.ClauseType, "by its event types"},
 		{filter.ClauseChannel, "by its channels"},
+		{ClauseVersion, "by its payload version"},
 		{filter.ClauseFilter, "by its filter"},
 		{filter.ClauseState, "by its state"},
 	} {

@@ -18,7 +18,7 @@ func with(change func(*Rule)) Rule {
 
 func TestEveryVerdictNamesTheClauseThatDecided(t *testing.T) {
 	t.Parallel()
-	paid := Event{Type: "order.paid", Channels: []string{"eu"}, Data: []byte(`{"amount":5,"order":{"status":"open"}}`)}
+	paid := Event{Type: "order.paid", Version: "2", Channels: []string{"eu"}, Data: []byte(`{"amount":5,"order":{"status":"open"}}`)}
 	other := with(func(r *Rule) { r.EventTypes = []string{"user.*"} })
 	for name, c := range map[string]struct {
 		candidate Candidate
@@ -39,6 +39,9 @@ func TestEveryVerdictNamesTheClauseThatDecided(t *testing.T) {
 		"disabled":                {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Disabled }), Sent: true}, true, true, filter.ClauseState, "disabled"},
 		"unverified":              {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Unverified }), Sent: true}, true, true, filter.ClauseState, "not verified"},
 		"paused, not subscribed":  {Candidate{Rule: with(func(r *Rule) { r.Status, r.EventTypes = endpoint.Paused, nil })}, false, false, filter.ClauseType, "does not subscribe"},
+		"pinned to another":       {Candidate{Rule: with(func(r *Rule) { r.Version = "1" })}, false, false, ClauseVersion, "another payload version"},
+		"pinned to it":            {Candidate{Rule: with(func(r *Rule) { r.Version = "2" }), Sent: true}, true, false, filter.ClauseNone, "was active"},
+		"pinned, not subscribed":  {Candidate{Rule: with(func(r *Rule) { r.Version, r.EventTypes = "1", nil })}, false, false, filter.ClauseType, "does not subscribe"},
 		"created later":           {Candidate{Later: true}, false, false, ClauseLater, "created after"},
 		"deleted before":          {Candidate{Rule: all, Deleted: true}, false, false, ClauseDeleted, "deleted before"},
 		"later, then sent missed": {Candidate{Later: true, Sent: true}, false, false, ClauseLater, "on request"},

@@ -14,6 +14,7 @@ type Rule struct {
 	Filter     string // JSON as saved; empty: none
 	Status     endpoint.Status
 	Drops      bool // what it takes while it receives nothing is dropped instead of held
+	Version    string // the payload version that it is pinned to; empty: any
 }
 
 // Route is a rule made ready to be asked. It is read-only and safe for concurrent use.
@@ -21,13 +22,14 @@ type Route struct {
 	filter.Subscription
 	Status   endpoint.Status
 	drops    bool
+	version  string
 	unusable error // the filter can't be compiled: the route takes nothing
 }
 
 // Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language reads
 // otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
 func Compile(r Rule) Route {
-	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status, drops: r.Drops}
+	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status, drops: r.Drops, version: r.Version}
 	if r.Filter != "" {
 		route.Filter, route.unusable = filter.Compile([]byte(r.Filter))
 	}
@@ -36,8 +38,15 @@ func Compile(r Rule) Route {
 
 // Takes reports whether an event goes to the endpoint, and if not, which clause refused first and why. It does not allocate
 // unless a filter is evaluated. The endpoint's state refuses nothing, what it takes while it receives nothing is held, unless
-// the endpoint wants it dropped.
-func (r *Route) Takes(in *filter.Input) (bool, filter.Clause, string) {
+// the endpoint wants it dropped. version is the event's payload version: an endpoint that is pinned to one gets events of that
+// one, and those that have none.
+func (r *Route) Takes(in *filter.Input, version string) (bool, filter.Clause, string) {
+	if r.version != "" && version != "" && r.version != version {
+		if ok, clause, why := r.typeAndChannel().Decide(in); !ok {
+			return false, clause, why
+		}
+		return false, ClauseVersion, "The endpoint is pinned to another payload version."
+	}
 	if r.unusable != nil {
 		return false, filter.ClauseFilter, "The endpoint's filter can't be read any more. Save it again."
 	}
@@ -48,6 +57,11 @@ func (r *Route) Takes(in *filter.Input) (bool, filter.Clause, string) {
 		return false, filter.ClauseState, dropped(r.Status)
 	}
 	return true, filter.ClauseNone, ""
+}
+
+// typeAndChannel is the subscription without its filter.
+func (r *Route) typeAndChannel() filter.Subscription {
+	return filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}
 }
 
 // Held reports whether the endpoint receives nothing now, so that what it takes waits.

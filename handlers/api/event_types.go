@@ -9,20 +9,13 @@ import (
 	"posthorn/handlers"
 )
 
-// maxDescription is in characters.
-const maxDescription = 1000
-
 func (a *api) createEventType(c *handlers.Call) error {
 	var in EventTypeInput
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var wrong wrongFields
-	if !event.ValidType(in.Name) {
-		wrong.add("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops, such as order.completed.")
-	}
-	description := wrong.text("description", in.Description, 0, maxDescription)
-	if err := wrong.err(); err != nil {
+	e := in.entry()
+	if err := e.Validate(); err != nil {
 		return err
 	}
 	var row db.EventType
@@ -31,11 +24,11 @@ func (a *api) createEventType(c *handlers.Call) error {
 		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		made, err := q.InsertEventType(c.Ctx(), db.InsertEventTypeParams{TenantID: c.Actor.Tenant, Name: in.Name, Description: description})
+		made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
 		if err != nil {
 			return err
 		}
-		if made == 0 {
+		if !made {
 			return fault.New(fault.Conflict, "event_type_exists", "There is an event type of this name already. Change it instead, or choose another name.")
 		}
 		n, err := q.CountEventTypes(c.Ctx(), c.Actor.Tenant)
@@ -112,27 +105,47 @@ func (a *api) updateEventType(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var wrong wrongFields
-	description := wrong.text("description", in.Description, 0, maxDescription)
-	if err := wrong.err(); err != nil {
-		return err
-	}
 	var row db.EventType
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
-		if err != nil || in.Description == nil || row.Description == description {
-			return err
-		}
-		row, err = q.UpdateEventType(c.Ctx(), db.UpdateEventTypeParams{TenantID: c.Actor.Tenant, Name: name, Description: description})
-		if err != nil {
-			return err
-		}
-		return c.Audit(q, "event_type.updated", "event_type", name, "", nil)
+		row, err = a.changeEventType(c, q, name, in)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, eventTypeView(row))
+}
+
+// changeEventType gives an event type the fields that are there. What changes nothing is not audited.
+func (a *api) changeEventType(c *handlers.Call, q *db.Queries, name string, in EventTypePatch) (db.EventType, error) {
+	// First the routes: their version's lock keeps two changes apart, and what is checked of emissions changes with it.
+	if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
+		return db.EventType{}, err
+	}
+	row, err := q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+	if err != nil {
+		return row, err
+	}
+	e, err := stored(row)
+	if err != nil {
+		return row, err
+	}
+	in.apply(&e)
+	if err := e.Validate(); err != nil {
+		return row, err
+	}
+	after, err := q.ChangeEventType(c.Ctx(), c.Actor.Tenant, e)
+	if err != nil || !differ(row, after) {
+		return after, err
+	}
+	return after, c.Audit(q, "event_type.updated", "event_type", name, "", nil)
+}
+
+// differ reports whether two rows of an event type say something else.
+func differ(a, b db.EventType) bool {
+	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
+	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck || a.Deprecated != b.Deprecated ||
+		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
 }
 
 func (a *api) deleteEventType(c *handlers.Call) error {
@@ -160,8 +173,4 @@ func (a *api) deleteEventType(c *handlers.Call) error {
 		return err
 	}
 	return c.AnswerNothing()
-}
-
-func eventTypeView(t db.EventType) EventType {
-	return EventType{Name: t.Name, Description: t.Description, CreatedAt: t.CreatedAt}
 }

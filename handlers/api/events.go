@@ -67,6 +67,11 @@ func accepted(c *handlers.Call, r emit.Result) {
 	out = r.ID.Time().AppendFormat(out, time.RFC3339Nano)
 	out = append(out, `","deliveries":`...)
 	out = strconv.AppendInt(out, int64(r.Deliveries), 10)
+	if len(r.Warnings) > 0 {
+		if text, err := json.Marshal(warningsOf(r)); err == nil { // texts alone
+			out = append(append(out, `,"warnings":`...), text...)
+		}
+	}
 	out = append(out, '}', '\n')
 	c.Data(http.StatusAccepted, "application/json", out)
 }
@@ -144,6 +149,19 @@ func acceptedItem(r emit.Result) ItemResult {
 	out := ItemResult{Status: http.StatusAccepted, ID: &text, CreatedAt: &at, Deliveries: &r.Deliveries}
 	if r.Duplicate {
 		out.Replayed = &r.Duplicate
+	}
+	if len(r.Warnings) > 0 {
+		warnings := warningsOf(r)
+		out.Warnings = &warnings
+	}
+	return out
+}
+
+// warningsOf tells in what an event that was stored does not fit its type's schema.
+func warningsOf(r emit.Result) []FieldProblem {
+	out := make([]FieldProblem, len(r.Warnings))
+	for i, w := range r.Warnings {
+		out[i] = FieldProblem{Field: w.Field, Code: "schema_mismatch", Detail: w.Detail}
 	}
 	return out
 }

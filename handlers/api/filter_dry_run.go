@@ -64,7 +64,7 @@ func (in DryRunInput) rule(s endpoint.Settings) (routing.Rule, error) {
 		s.Filter = string(text)
 	}
 	s, err := s.CheckSubscription()
-	return routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active}, err
+	return routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active, Version: s.PayloadVersion}, err
 }
 
 func (in DryRunInput) limit() (int, error) {
@@ -88,7 +88,11 @@ func (a *api) dryRun(rule routing.Rule, events []db.SampledEventsRow, whole bool
 			out.Complete = false
 			break
 		}
-		v := route.Judge(routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data})
+		past := routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data}
+		if e.Version != nil {
+			past.Version = *e.Version
+		}
+		v := route.Judge(past)
 		one := DryRunVerdict{
 			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.ID.Time(), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
 		}

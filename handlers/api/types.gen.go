@@ -235,6 +235,7 @@ const (
 	DryRunVerdictClauseFilter      DryRunVerdictClause = "filter"
 	DryRunVerdictClauseLessThanNil DryRunVerdictClause = "<nil>"
 	DryRunVerdictClauseType        DryRunVerdictClause = "type"
+	DryRunVerdictClauseVersion     DryRunVerdictClause = "version"
 )
 
 // Valid indicates whether the value is a known member of the DryRunVerdictClause enum.
@@ -247,6 +248,8 @@ func (e DryRunVerdictClause) Valid() bool {
 	case DryRunVerdictClauseLessThanNil:
 		return true
 	case DryRunVerdictClauseType:
+		return true
+	case DryRunVerdictClauseVersion:
 		return true
 	default:
 		return false
@@ -430,6 +433,7 @@ const (
 	RoutingClauseLater   RoutingClause = "later"
 	RoutingClauseState   RoutingClause = "state"
 	RoutingClauseType    RoutingClause = "type"
+	RoutingClauseVersion RoutingClause = "version"
 )
 
 // Valid indicates whether the value is a known member of the RoutingClause enum.
@@ -448,6 +452,29 @@ func (e RoutingClause) Valid() bool {
 	case RoutingClauseState:
 		return true
 	case RoutingClauseType:
+		return true
+	case RoutingClauseVersion:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SchemaCheck.
+const (
+	Enforce SchemaCheck = "enforce"
+	Off     SchemaCheck = "off"
+	Warn    SchemaCheck = "warn"
+)
+
+// Valid indicates whether the value is a known member of the SchemaCheck enum.
+func (e SchemaCheck) Valid() bool {
+	switch e {
+	case Enforce:
+		return true
+	case Off:
+		return true
+	case Warn:
 		return true
 	default:
 		return false
@@ -899,6 +926,9 @@ type Accepted struct {
 	// Deliveries How many endpoints it goes to
 	Deliveries int    `json:"deliveries"`
 	ID         string `json:"id"`
+
+	// Warnings In what its data does not fit the schema of its type, where that only warns
+	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
 
 // Analytics defines model for Analytics.
@@ -1492,10 +1522,12 @@ type EndpointPatch struct {
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
 	// Format The wire format of body, headers and signature.
-	Format            *Format                   `json:"format,omitempty"`
-	MaxInFlight       *int                      `json:"max_in_flight,omitempty"`
-	Metadata          *map[string]string        `json:"metadata,omitempty"`
-	Ordering          *Ordering                 `json:"ordering,omitempty"`
+	Format      *Format            `json:"format,omitempty"`
+	MaxInFlight *int               `json:"max_in_flight,omitempty"`
+	Metadata    *map[string]string `json:"metadata,omitempty"`
+	Ordering    *Ordering          `json:"ordering,omitempty"`
+
+	// PayloadVersion Only events of this payload version, and those that have none; null for all
 	PayloadVersion    nullable.Nullable[string] `json:"payload_version,omitempty"`
 	Prefix            *string                   `json:"prefix,omitempty"`
 	RateLimit         nullable.Nullable[int]    `json:"rate_limit,omitempty"`
@@ -1609,14 +1641,47 @@ type EventRouting struct {
 // EventType defines model for EventType.
 type EventType struct {
 	CreatedAt   time.Time `json:"created_at"`
+	Deprecated  bool      `json:"deprecated"`
 	Description string    `json:"description"`
-	Name        string    `json:"name"`
+
+	// Example Any JSON, at most 64 KiB. It must fit the schema
+	Example nullable.Nullable[Example] `json:"example"`
+	Group   string                     `json:"group"`
+	Name    string                     `json:"name"`
+
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
+	// `#/$defs/address`, and not back to where it stands.
+	Schema nullable.Nullable[JSONSchema] `json:"schema"`
+
+	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
+	// (`warn`), or it is refused (`enforce`).
+	SchemaCheck SchemaCheck                 `json:"schema_check"`
+	UpdatedAt   time.Time                   `json:"updated_at"`
+	Versions    map[string]EventTypeVersion `json:"versions"`
 }
 
 // EventTypeInput defines model for EventTypeInput.
 type EventTypeInput struct {
+	Deprecated  *bool   `json:"deprecated,omitempty"`
 	Description *string `json:"description,omitempty"`
-	Name        string  `json:"name"`
+
+	// Example Any JSON, at most 64 KiB. It must fit the schema
+	Example nullable.Nullable[Example] `json:"example,omitempty"`
+
+	// Group Where it stands in the catalogue
+	Group *string `json:"group,omitempty"`
+	Name  string  `json:"name"`
+
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
+	// `#/$defs/address`, and not back to where it stands.
+	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
+
+	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
+	// (`warn`), or it is refused (`enforce`).
+	SchemaCheck *SchemaCheck `json:"schema_check,omitempty"`
+
+	// Versions What payload versions say instead: an event that names one is checked by its schema, where there is one
+	Versions nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
 }
 
 // EventTypePage defines model for EventTypePage.
@@ -1627,7 +1692,31 @@ type EventTypePage struct {
 
 // EventTypePatch defines model for EventTypePatch.
 type EventTypePatch struct {
+	Deprecated  *bool   `json:"deprecated,omitempty"`
 	Description *string `json:"description,omitempty"`
+
+	// Example Any JSON, at most 64 KiB. It must fit the schema
+	Example nullable.Nullable[Example] `json:"example,omitempty"`
+	Group   *string                    `json:"group,omitempty"`
+
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
+	// `#/$defs/address`, and not back to where it stands.
+	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
+
+	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
+	// (`warn`), or it is refused (`enforce`).
+	SchemaCheck *SchemaCheck                                   `json:"schema_check,omitempty"`
+	Versions    nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
+}
+
+// EventTypeVersion defines model for EventTypeVersion.
+type EventTypeVersion struct {
+	// Example Any JSON, at most 64 KiB. It must fit the schema
+	Example nullable.Nullable[Example] `json:"example,omitempty"`
+
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
+	// `#/$defs/address`, and not back to where it stands.
+	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 }
 
 // EventWithData defines model for EventWithData.
@@ -1645,6 +1734,9 @@ type EventWithData struct {
 	Type       string                       `json:"type"`
 	Version    nullable.Nullable[string]    `json:"version"`
 }
+
+// Example Any JSON, at most 64 KiB. It must fit the schema
+type Example = json.RawMessage
 
 // ExpungeEventInput defines model for ExpungeEventInput.
 type ExpungeEventInput struct {
@@ -1814,9 +1906,14 @@ type ItemResult struct {
 	ID         *string         `json:"id,omitempty"`
 
 	// Replayed The idempotency key was known: this is its first answer
-	Replayed *bool `json:"replayed,omitempty"`
-	Status   int   `json:"status"`
+	Replayed *bool           `json:"replayed,omitempty"`
+	Status   int             `json:"status"`
+	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
+
+// JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
+// `#/$defs/address`, and not back to where it stands.
+type JSONSchema = json.RawMessage
 
 // Key defines model for Key.
 type Key struct {
@@ -1997,7 +2094,7 @@ type RotateInput struct {
 }
 
 // RoutingClause What decided. `type`, `channel` and `filter` are clauses of the subscription; `state` says that the event was taken
-// and held, or dropped where the endpoint wants that, since the endpoint received nothing then; `deleted` and `later` that the endpoint did not exist any more, or
+// and held, or dropped where the endpoint wants that, since the endpoint received nothing then; `version` that the endpoint is pinned to another payload version; `deleted` and `later` that the endpoint did not exist any more, or
 // yet; `direct` that the event was for one endpoint alone.
 type RoutingClause string
 
@@ -2032,6 +2129,10 @@ type RoutingVerdict struct {
 	// URL As it is now, query values masked
 	URL string `json:"url"`
 }
+
+// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
+// (`warn`), or it is refused (`enforce`).
+type SchemaCheck string
 
 // Scope defines model for Scope.
 type Scope string

@@ -1,0 +1,151 @@
+// Package catalogue holds the rules of a tenant's event types: what an entry may say, and what data is checked against.
+package catalogue
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/schema"
+)
+
+// Mode says what becomes of an emission whose data does not fit its type's schema.
+type Mode string
+
+// The modes.
+const (
+	Off     Mode = "off"     // nothing is checked
+	Warn    Mode = "warn"    // the event is stored, and its producer told
+	Enforce Mode = "enforce" // the event is refused
+)
+
+// The bounds of an entry.
+const (
+	MaxDescription = 1000 // characters
+	MaxGroup       = 64   // characters
+	MaxVersions    = 20
+	maxExample     = 64 << 10 // bytes
+)
+
+// Entry is one event type. JSON that is not given is nil.
+type Entry struct {
+	Name        string
+	Description string
+	Group       string
+	Schema      json.RawMessage
+	Example     json.RawMessage
+	Check       Mode
+	Deprecated  bool
+	Versions    map[string]Version
+}
+
+// Version is what one payload version of a type says instead of the type itself.
+type Version struct {
+	Schema  json.RawMessage `json:"schema,omitempty"`
+	Example json.RawMessage `json:"example,omitempty"`
+}
+
+// DecodeVersions reads versions as they are stored: a JSON object, or nothing.
+func DecodeVersions(stored *string) (map[string]Version, error) {
+	if stored == nil {
+		return nil, nil
+	}
+	var v map[string]Version
+	err := json.Unmarshal([]byte(*stored), &v)
+	return v, err
+}
+
+// EncodeVersions is the stored form; nil without versions.
+func (e Entry) EncodeVersions() (*string, error) {
+	if len(e.Versions) == 0 {
+		return nil, nil
+	}
+	out, err := json.Marshal(e.Versions)
+	text := string(out)
+	return &text, err
+}
+
+// Same reports whether two entries say the same of what may be emitted.
+func (e Entry) Same(o Entry) bool {
+	return e.Check == o.Check && bytes.Equal(e.Schema, o.Schema) && maps.EqualFunc(e.Versions, o.Versions, func(a, b Version) bool {
+		return bytes.Equal(a.Schema, b.Schema)
+	})
+}
+
+// Validate says what is wrong with an entry, all of it, as a *fault.Error.
+func (e Entry) Validate() error {
+	var wrong []fault.Field
+	refuse := func(field, code, detail string) {
+		wrong = append(wrong, fault.Field{Name: field, Code: code, Detail: detail})
+	}
+	if !event.ValidType(e.Name) {
+		refuse("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops, such as order.completed.")
+	}
+	checkText(refuse, "description", e.Description, MaxDescription)
+	checkText(refuse, "group", e.Group, MaxGroup)
+	switch e.Check {
+	case Off, Warn, Enforce:
+	default:
+		refuse("schema_check", "schema_check_unknown", "schema_check is off, warn or enforce.")
+	}
+	checkPair(refuse, "", e.Schema, e.Example)
+	if len(e.Versions) > MaxVersions {
+		refuse("versions", "versions_count", fmt.Sprintf("A type has at most %d versions; this one has %d.", MaxVersions, len(e.Versions)))
+	} else {
+		for _, name := range slices.Sorted(maps.Keys(e.Versions)) {
+			if !validVersion(name) {
+				refuse("versions", "version_malformed", fmt.Sprintf("A version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", event.MaxVersion))
+				continue
+			}
+			checkPair(refuse, "versions."+name+".", e.Versions[name].Schema, e.Versions[name].Example)
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.InvalidFields(wrong)
+	}
+	return nil
+}
+
+func checkText(refuse func(field, code, detail string), field, text string, most int) {
+	if n := utf8.RuneCountInString(text); n > most {
+		refuse(field, "text_length", fmt.Sprintf("The field %s has at most %d characters; this one has %d.", field, most, n))
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
+		refuse(field, "text_characters", "The field "+field+" must not hold control characters.")
+	}
+}
+
+// checkPair checks a schema, and an example against it.
+func checkPair(refuse func(field, code, detail string), at string, text, example json.RawMessage) {
+	var compiled *schema.Schema
+	if text != nil {
+		var err error
+		if compiled, err = schema.Compile(text); err != nil {
+			refuse(at+"schema", "schema_invalid", fault.As(err).Detail)
+			return
+		}
+	}
+	if len(example) > maxExample {
+		refuse(at+"example", "example_too_large", fmt.Sprintf("An example has at most %d bytes.", maxExample))
+		return
+	}
+	if compiled == nil || example == nil {
+		return
+	}
+	if found := compiled.Check(example); len(found) > 0 {
+		field := at + "example" + strings.TrimPrefix(found[0].Field, "data")
+		refuse(field, "example_mismatch", "The example does not fit its schema. "+found[0].Detail)
+	}
+}
+
+func validVersion(v string) bool {
+	return v != "" && len(v) <= event.MaxVersion && !strings.ContainsFunc(v, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	})
+}

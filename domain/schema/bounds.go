@@ -1,0 +1,121 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// size is how much work one value costs.
+type size struct {
+	nodes    int // objects of the schema, those behind $ref too
+	patterns int
+	done     bool
+}
+
+// walker sums up a schema before the library sees it. A schema that refers back to where it stands could be unfolded without
+// end, and one whose parts refer to each other in pairs doubles with each step; the sum finds both.
+type walker struct {
+	root  any
+	known map[string]*size // by pointer
+}
+
+// notSchemas are keywords whose values are data.
+var notSchemas = map[string]bool{"enum": true, "const": true, "default": true, "examples": true, "example": true}
+
+// refer sums up what a pointer leads to.
+func (w *walker) refer(pointer string) error {
+	s := w.known[pointer]
+	if s != nil {
+		if !s.done {
+			return invalid(fmt.Sprintf("The schema refers back to itself at %.100q. Checking must end: write the levels out, or leave the deeper ones open.", pointer))
+		}
+		return nil
+	}
+	target, ok := w.find(pointer)
+	if !ok {
+		return invalid(fmt.Sprintf("The schema's $ref %.100q leads to nothing. A $ref leads to a place of the same schema, such as #/$defs/address.", pointer))
+	}
+	s = &size{}
+	w.known[pointer] = s
+	if err := w.walk(target, s, pointer == "#"); err != nil {
+		return err
+	}
+	s.done = true
+	return nil
+}
+
+func (w *walker) walk(v any, into *size, top bool) error {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if err := w.walk(item, into, false); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		into.nodes++
+		for keyword, value := range v {
+			if err := w.keyword(keyword, value, into, top); err != nil {
+				return err
+			}
+		}
+	}
+	if into.nodes > maxNodes {
+		return invalid(fmt.Sprintf("The schema has more than %d parts, what $ref leads to counted each time. Make it simpler.", maxNodes))
+	}
+	return nil
+}
+
+func (w *walker) keyword(keyword string, value any, into *size, top bool) error {
+	text, isText := value.(string)
+	switch {
+	case notSchemas[keyword]:
+		return nil
+	case isText && keyword == "$ref":
+		if err := w.refer(text); err != nil {
+			return err
+		}
+		into.nodes += w.known[text].nodes
+		into.patterns += w.known[text].patterns
+	case isText && (keyword == "$dynamicRef" || keyword == "$recursiveRef" || keyword == "$anchor" || keyword == "$dynamicAnchor" || keyword == "$id" && !top):
+		return invalid(fmt.Sprintf("The schema uses %s, which is not accepted here. Refer with $ref to a place such as #/$defs/address.", keyword))
+	case isText && keyword == "pattern":
+		into.patterns++
+	case keyword == "patternProperties":
+		if named, ok := value.(map[string]any); ok {
+			into.patterns += len(named)
+		}
+	}
+	return w.walk(value, into, false)
+}
+
+// find follows a JSON pointer (RFC 6901) that is written as a fragment.
+func (w *walker) find(pointer string) (any, bool) {
+	at := w.root
+	if pointer == "#" {
+		return at, true
+	}
+	rest, ok := strings.CutPrefix(pointer, "#/")
+	if !ok || strings.Contains(rest, "%") {
+		return nil, false
+	}
+	for part := range strings.SplitSeq(rest, "/") {
+		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		switch v := at.(type) {
+		case map[string]any:
+			if at, ok = v[part]; !ok {
+				return nil, false
+			}
+		case []any:
+			n, err := strconv.Atoi(part)
+			if err != nil || n < 0 || n >= len(v) {
+				return nil, false
+			}
+			at = v[n]
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}

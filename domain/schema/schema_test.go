@@ -1,0 +1,112 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+const order = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","required":["id","total"],
+	"properties":{"id":{"type":"string","pattern":"^ord_"},"total":{"type":"integer","minimum":0},"customer":{"$ref":"#/$defs/customer"},"$ref":{"type":"string"}},
+	"$defs":{"customer":{"type":"object","properties":{"email":{"type":"string","minLength":3}},"additionalProperties":false}}}`
+
+func compile(t testing.TB, text string) *Schema {
+	t.Helper()
+	s, err := Compile([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestMismatchesNameTheFieldAndTheFault(t *testing.T) {
+	t.Parallel()
+	s := compile(t, order)
+	for data, want := range map[string]string{
+		`{"id":"ord_1","total":3,"customer":{"email":"a@b"},"$ref":"x"}`: "",
+		`{"id":"ord_1"}`:                                   "data: missing property 'total'",
+		`{"id":"x","total":3}`:                             "data.id: 'x' does not match pattern",
+		`{"id":"ord_1","total":"3"}`:                       "data.total: got string, want integer",
+		`{"id":"ord_1","total":12345678901234567890123}`:   "",
+		`{"id":"ord_1","total":1,"customer":{"age":1}}`:    "data.customer: additional properties 'age' not allowed",
+		`{"id":"ord_1","total":1,"customer":{"email":""}}`: "data.customer.email: minLength: got 0, want 3",
+		`[]`:   "data: got array, want object",
+		`{`:    "data: The data is not JSON",
+		`null`: "data: got null, want object",
+	} {
+		found := s.Check([]byte(data))
+		got := ""
+		if len(found) > 0 {
+			got = found[0].Field + ": " + strings.TrimPrefix(found[0].Detail, "The schema refuses it: ")
+		}
+		if !strings.HasPrefix(got, want) || (want == "") != (got == "") {
+			t.Errorf("%s: %q, want %q", data, got, want)
+		}
+	}
+	if err := Fault(s.Check([]byte(`{"id":"x","total":"y"}`))); !fault.Is(err, "schema_mismatch") || len(fault.As(err).Fields) != 2 {
+		t.Errorf("%v", err)
+	}
+	if Fault(nil) != nil {
+		t.Error("nothing wrong is a fault")
+	}
+}
+
+func TestSchemasLoadNothingAndEnd(t *testing.T) {
+	t.Parallel()
+	doubling := `{"$ref":"#/$defs/d0","$defs":{`
+	for i := range 40 {
+		doubling += fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	doubling += `"d40":{}}}`
+	for text, says := range map[string]string{
+		`{`:                                     "not JSON",
+		`{"type":"nothing"}`:                    "wrong",
+		`{"minimum":"1"}`:                       "wrong",
+		`{"pattern":"("}`:                       "wrong",
+		`{"$ref":"file:///etc/passwd"}`:         "leads to nothing",
+		`{"$ref":"https://example.com/a.json"}`: "leads to nothing",
+		`{"$ref":"other.json#/a"}`:              "leads to nothing",
+		`{"$ref":"#/$defs/none"}`:               "leads to nothing",
+		`{"$schema":"https://example.com/own"}`: "",
+		`{"$schema":"file:///etc/passwd"}`:      "",
+		`{"properties":{"a":{"$ref":"#"}}}`:     "back to itself",
+		`{"$defs":{"n":{"properties":{"x":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`: "back to itself",
+		`{"$dynamicRef":"#x"}`:                          "not accepted",
+		`{"properties":{"a":{"$id":"b.json"}}}`:         "not accepted",
+		doubling:                                        "more than 2000 parts",
+		`{"a":"` + strings.Repeat("x", MaxBytes) + `"}`: "bytes long",
+		`5`: "",
+	} {
+		began := time.Now()
+		_, err := Compile([]byte(text))
+		if e := fault.As(err); e == nil || e.Code != "schema_invalid" || !strings.Contains(e.Detail, says) || strings.Contains(e.Detail, "root:") {
+			t.Errorf("%.100s: %v", text, err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%.100s took %v", text, took)
+		}
+	}
+	for _, good := range []string{`true`, `{}`, `{"$id":"https://example.com/order.json","properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"const":{"$ref":"x"}}}}`} {
+		compile(t, good)
+	}
+}
+
+func TestCheckingEndsInTime(t *testing.T) {
+	t.Parallel()
+	var parts []string
+	for i := range 400 {
+		parts = append(parts, fmt.Sprintf(`{"not":{"const":"x%d"}}`, i))
+	}
+	s := compile(t, `{"items":{"allOf":[`+strings.Join(parts, ",")+`]},"uniqueItems":true}`)
+	for _, n := range []int{10, 2000, 100_000} {
+		data := "[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]"
+		began := time.Now()
+		found := s.Check([]byte(data))
+		if took := time.Since(began); took > 3*time.Second || len(found) == 0 {
+			t.Errorf("%d values: %v in %v", n, found, took)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/oapi-codegen/nullable"
+
+	"posthorn/db"
+	"posthorn/domain/catalogue"
+)
+
+// entry is a new event type as its creator describes it.
+func (in EventTypeInput) entry() catalogue.Entry {
+	e := catalogue.Entry{Name: in.Name, Check: catalogue.Off}
+	EventTypePatch{
+		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example, SchemaCheck: in.SchemaCheck,
+		Deprecated: in.Deprecated, Versions: in.Versions,
+	}.apply(&e)
+	return e
+}
+
+// apply gives an entry the fields that are there.
+func (p EventTypePatch) apply(e *catalogue.Entry) {
+	set(&e.Description, p.Description)
+	set(&e.Group, p.Group)
+	set(&e.Deprecated, p.Deprecated)
+	if p.SchemaCheck != nil {
+		e.Check = catalogue.Mode(*p.SchemaCheck)
+	}
+	setJSON(&e.Schema, p.Schema)
+	setJSON(&e.Example, p.Example)
+	if p.Versions.IsSpecified() {
+		e.Versions = nil
+		given, err := p.Versions.Get()
+		if err != nil { // null: none
+			return
+		}
+		e.Versions = make(map[string]catalogue.Version, len(given))
+		for name, v := range given {
+			var version catalogue.Version
+			setJSON(&version.Schema, v.Schema)
+			setJSON(&version.Example, v.Example)
+			e.Versions[name] = version
+		}
+	}
+}
+
+// setJSON takes JSON over where it is there; null takes away.
+func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
+	if from.IsSpecified() {
+		text, _ := from.Get()
+		*into = text
+	}
+}
+
+// stored is an event type's row as an entry.
+func stored(t db.EventType) (catalogue.Entry, error) {
+	e := catalogue.Entry{Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck), Deprecated: t.Deprecated}
+	if t.Schema != nil {
+		e.Schema = json.RawMessage(*t.Schema)
+	}
+	if t.Example != nil {
+		e.Example = json.RawMessage(*t.Example)
+	}
+	var err error
+	e.Versions, err = catalogue.DecodeVersions(t.Versions)
+	return e, err
+}
+
+func eventTypeView(t db.EventType) EventType {
+	out := EventType{
+		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck), Deprecated: t.Deprecated,
+		Versions: map[string]EventTypeVersion{}, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+	}
+	e, _ := stored(t) // what can't be read is shown without its versions
+	out.Schema, out.Example = jsonOrNull(e.Schema), jsonOrNull(e.Example)
+	for name, v := range e.Versions {
+		out.Versions[name] = EventTypeVersion{Schema: jsonOrNull(v.Schema), Example: jsonOrNull(v.Example)}
+	}
+	return out
+}
+
+func jsonOrNull(text json.RawMessage) nullable.Nullable[json.RawMessage] {
+	if text == nil {
+		return nullable.NewNullNullable[json.RawMessage]()
+	}
+	return nullable.NewNullableWithValue(text)
+}
