@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/routing"
 )
 
 // missing chooses past events that an endpoint never got although it would take them now: it is new, or takes more than
@@ -15,7 +16,8 @@ import (
 type missing struct {
 	endpoint id.UUID
 	ordering string
-	sub      filter.Subscription
+	route    routing.Route
+	loose    routing.Route // the same without its filter, which needs the data
 	deleted  bool
 }
 
@@ -37,11 +39,16 @@ func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err e
 	} else if err != nil {
 		return m, err
 	}
-	m.ordering, m.sub = e.Ordering, filter.Subscription{EventTypes: e.EventTypes, Channels: e.Channels}
-	if e.Filter != nil {
-		m.sub.Filter, err = filter.Compile([]byte(*e.Filter))
+	rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Active}
+	if e.PayloadVersion != nil {
+		rule.Version = *e.PayloadVersion
 	}
-	return m, err
+	m.ordering, m.loose = e.Ordering, routing.Compile(rule)
+	if e.Filter != nil {
+		rule.Filter = *e.Filter
+	}
+	m.route = routing.Compile(rule)
+	return m, nil
 }
 
 // planMissing looks at the next events. Those that the endpoint has, or would not take, are no part of the job.
@@ -60,9 +67,8 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 		return part, err
 	}
 	wanted := make([]ScanEventsUpRow, 0, len(rows))
-	loose := filter.Subscription{EventTypes: m.sub.EventTypes, Channels: m.sub.Channels}
 	for _, e := range rows {
-		if takes, _, _ := loose.Decide(filter.NewInput(e.Type, nil, e.Channels)); takes && e.Type != endpoint.TestType {
+		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), textOf(e.Version)); takes && e.Type != endpoint.TestType {
 			wanted = append(wanted, e)
 		}
 	}
@@ -70,7 +76,7 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 		return part, err
 	}
 	return part, w.judge(ctx, &part, wanted, func(e ScanEventsUpRow, data EventsDataRow) bool {
-		if takes, _, _ := m.sub.Decide(filter.NewInput(e.Type, data.Data, e.Channels)); !takes {
+		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), textOf(e.Version)); !takes {
 			return true
 		}
 		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type}

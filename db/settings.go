@@ -106,6 +106,14 @@ func toInt32(n *int) *int32 {
 	return &m
 }
 
+// textOf is textOrNull the other way round.
+func textOf(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
 func textOrNull(text string) *string {
 	if text == "" {
 		return nil

@@ -13,7 +13,7 @@ type Rule struct {
 	Channels   []string
 	Filter     string // JSON as saved; empty: none
 	Status     endpoint.Status
-	Drops      bool // what it takes while it receives nothing is dropped instead of held
+	Drops      bool   // what it takes while it receives nothing is dropped instead of held
 	Version    string // the payload version that it is pinned to; empty: any
 }
 
