@@ -85,8 +85,9 @@ func plain(err error) string {
 		text = nested.Err.Error()
 	}
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, name+"#", "#")), " ")
-	if runes := []rune(text); len(runes) > 200 {
-		text = string(runes[:200]) + "..."
+	// What is quoted may be long and stands first; the reason follows.
+	if runes := []rune(text); len(runes) > 250 {
+		text = string(runes[:100]) + "..." + string(runes[len(runes)-150:])
 	}
 	return strings.TrimSuffix(text, ".")
 }
