@@ -391,6 +391,27 @@ func TestCompletionScriptsAreGoodToTheirShells(t *testing.T) {
 	}
 }
 
+func TestBashCompletes(t *testing.T) {
+	t.Parallel()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash is not installed")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.CommandContext(t.Context(), bash, "-c", `posthorn() { "$SELF" "$@"; }
+source <(posthorn completion bash)
+COMP_WORDS=(posthorn endpoints secret r); COMP_CWORD=3; _posthorn; echo "${COMPREPLY[@]}"
+COMP_WORDS=(posthorn deliveries list --status ""); COMP_CWORD=4; _posthorn; echo "${COMPREPLY[@]}"`)
+	shell.Env = append(os.Environ(), processVariable+"=1", "SELF="+self)
+	out, err := shell.CombinedOutput()
+	if want := "rotate\nall_failed canceled delivered failed held pending retrying\n"; err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestThePageOfTheCommandLineNamesEveryCommand(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/cli.md")

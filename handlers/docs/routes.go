@@ -85,7 +85,7 @@ func (s *site) load() (*content, error) {
 	return c, err
 }
 
-// show renders a page. It may be kept for a while: it changes with the program alone.
+// show renders a page.
 func (s *site) show(call *handlers.Call, title string, page func(*content) (templ.Component, bool)) error {
 	c, err := s.content()
 	if err != nil {
