@@ -19,7 +19,7 @@ var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 // answer of the API.
 var notOfTheAPI = []string{
 	"../db/embedded", "../db/dbtest", "../db/seal", "../db/migrate.go", "../db/verified.go", "../db/db.go", "../domain/signature/verify.go",
-	"../domain/signature/sign.go", "../domain/access/role.go", "../domain/health",
+	"../domain/signature/sign.go", "../domain/health",
 }
 
 // makers are the functions that take a code, and which argument it is.

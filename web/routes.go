@@ -37,7 +37,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
 	kit.Mount(engine, table(p.ready, api.Deps{
-		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, Log: p.Log, Now: time.Now,
+		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
 	}, auth.Deps{
 		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.showsMails(), Log: p.Log, Now: time.Now,
 	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now},

@@ -94,6 +94,9 @@ func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
 	return r.May(a)
 }
 
+// MayComeByPortal reports whether a portal link may give the role: all but owner.
+func (r Role) MayComeByPortal() bool { return r == Admin || r == Developer || r == Viewer }
+
 // MaySetRole reports whether a member may give another a role: from is what the other has, empty for one who is invited, and
 // to is what they get, empty for one who is removed. Whoever manages members may, but owners are made and unmade by owners,
 // or an admin could rise by inviting themselves.

@@ -66,6 +66,16 @@ var probeBodies = map[string]string{
 	"GET /keys/:key_id":                           ``,
 	"DELETE /keys/:key_id":                        ``,
 	"GET /audit-log":                              ``,
+	"GET /members":                                ``,
+	"GET /members/:member_id":                     ``,
+	"PATCH /members/:member_id":                   `{"role":"viewer"}`,
+	"DELETE /members/:member_id":                  ``,
+	"POST /invitations":                           `{"email":"new@example.com","role":"viewer"}`,
+	"GET /invitations":                            ``,
+	"DELETE /invitations/:invitation_id":          ``,
+	"POST /portal-links":                          `{}`,
+	"GET /portal-links":                           ``,
+	"DELETE /portal-links/:portal_link_id":        ``,
 	"GET /tenant":                                 ``,
 	"PATCH /tenant":                               `{"name":"A"}`,
 }
@@ -119,7 +129,20 @@ func prepare(t *testing.T, url string) {
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 		}
 	}
-	for _, list := range []string{"/events", "/deliveries", "/keys", "/audit-log"} {
+	for _, owner := range []tenant{a, b} {
+		var people [2]string // so that every list has a second page
+		for i := range people {
+			people[i] = w.member(owner, fmt.Sprintf("%d-%s@example.com", i, owner.id), access.Owner)
+			w.do("POST", "/api/v1/invitations", owner.key, map[string]any{"email": fmt.Sprintf("%d-%s@example.org", i, owner.id), "role": "viewer"}).want(201)
+			w.do("POST", "/api/v1/portal-links", owner.key, map[string]any{"brand_name": owner.id}).want(201)
+		}
+		if owner == b {
+			s.Theirs["member_id"] = people[:]
+			s.Theirs["invitation_id"] = ids(w.do("GET", "/api/v1/invitations", b.key, nil).want(200))
+			s.Theirs["portal_link_id"] = ids(w.do("GET", "/api/v1/portal-links", b.key, nil).want(200))
+		}
+	}
+	for _, list := range []string{"/events", "/deliveries", "/keys", "/audit-log", "/members", "/invitations", "/portal-links"} {
 		s.Cursors = append(s.Cursors, w.do("GET", "/api/v1"+list+"?limit=1", b.key, nil).want(200).text("next_cursor"))
 	}
 	text, err := json.Marshal(s)
@@ -258,6 +281,7 @@ func unknown(param string) []string {
 	random := map[string]string{
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
 		"key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
+		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()), "portal_link_id": id.PortalLink.Format(db.NewID()),
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -377,7 +401,10 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe is worth something only if B's things are there for B.
 	for param, theirs := range s.Theirs {
-		path := map[string]string{"event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]
+		if param == "invitation_id" || param == "portal_link_id" {
+			continue // they are in their lists alone
+		}
+		path := map[string]string{"member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]
 		for _, one := range theirs {
 			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {
 				t.Errorf("B's own %s answers %d to B", one, got.Status)

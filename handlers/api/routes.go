@@ -27,6 +27,7 @@ type Deps struct {
 	Emitter  Emitter
 	Egress   egress.Policy
 	Keys     *seal.Ring
+	BaseURL  string // the public URL, without a slash at its end: for links in mails and answers
 	Settings Settings
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -163,6 +164,17 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/keys", access.KeysWrite, a.listKeys),
 		route("GET", "/keys/:key_id", access.KeysWrite, a.getKey),
 		route("DELETE", "/keys/:key_id", access.KeysWrite, a.revokeKey),
+
+		route("GET", "/members", access.MembersWrite, a.listMembers),
+		route("GET", "/members/:member_id", access.MembersWrite, a.getMember),
+		route("PATCH", "/members/:member_id", access.MembersWrite, a.updateMember),
+		route("DELETE", "/members/:member_id", access.MembersWrite, a.removeMember),
+		route("POST", "/invitations", access.MembersWrite, a.createInvitation),
+		route("GET", "/invitations", access.MembersWrite, a.listInvitations),
+		route("DELETE", "/invitations/:invitation_id", access.MembersWrite, a.revokeInvitation),
+		route("POST", "/portal-links", access.MembersWrite, a.createPortalLink),
+		route("GET", "/portal-links", access.MembersWrite, a.listPortalLinks),
+		route("DELETE", "/portal-links/:portal_link_id", access.MembersWrite, a.revokePortalLink),
 
 		route("GET", "/audit-log", access.MembersWrite, a.listAuditLog),
 	}

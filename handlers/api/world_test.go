@@ -84,7 +84,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: w.ring, Log: logger, Now: time.Now}
+	deps := api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: w.ring, BaseURL: "https://hooks.example.com", Log: logger, Now: time.Now}
 	for _, c := range change {
 		c(&deps)
 	}

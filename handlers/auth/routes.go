@@ -54,6 +54,7 @@ func Routes(d Deps) []handlers.Route {
 		open("POST", "/change-email", a.confirmEmail),
 		open("GET", "/invitations/accept", a.showInvitation),
 		open("POST", "/invitations/accept", a.acceptInvitation),
+		open("GET", "/portal/open", a.openPortal),
 
 		own("GET", "/tenants", a.listTenants),
 		own("GET", "/account", a.showAccount),

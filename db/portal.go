@@ -1,0 +1,59 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/id"
+)
+
+// NewPortalLink describes a link into a tenant's dashboard.
+type NewPortalLink struct {
+	Tenant         id.UUID
+	Role           access.Role
+	Brand, Accent  string
+	ReturnURL      string
+	AllowSecrets   bool
+	SessionSeconds int
+	By             Author
+}
+
+// MakePortalLink stores a link in the transaction of its tenant and returns its token, which is stored nowhere.
+func (q *Queries) MakePortalLink(ctx context.Context, l NewPortalLink) (PortalLink, string, error) {
+	token, hash := NewToken()
+	u := NewID()
+	row, err := q.InsertPortalLink(ctx, InsertPortalLinkParams{
+		TenantID: l.Tenant, ID: u, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
+		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: u.Time(), Lives: int32(account.PortalOpenLife / time.Second),
+	})
+	if err != nil {
+		return row, "", err
+	}
+	return row, token, q.Audit(ctx, l.By, Audited{
+		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(u),
+		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
+	})
+}
+
+// OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made more
+// than ten minutes ago is fault.ErrNotFound.
+func (d *DB) OpenPortalLink(ctx context.Context, token, address, agent string) (tenant id.UUID, session string, err error) {
+	err = d.Account(ctx, func(q *Queries) error {
+		link, err := q.OpenPortal(ctx, HashToken(token))
+		if err != nil {
+			return err
+		}
+		tenant = link.TenantID
+		session, err = q.StartSession(ctx, NewSession{
+			Link: &link.ID, Life: time.Duration(link.SessionSeconds) * time.Second, Address: address, Agent: agent,
+		})
+		if err != nil {
+			return err
+		}
+		shown := id.PortalLink.Format(link.ID)
+		return q.Audit(ctx, Author{Kind: "portal", ID: shown, Address: address}, Audited{Tenant: &tenant, Action: "portal_link.opened", Kind: "portal_link", Object: shown})
+	})
+	return tenant, session, err
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// maySetRole is what a key may do to members: a tenant's key as much as an admin, a platform key as much as an owner.
+func maySetRole(c *handlers.Call) func(from, to access.Role) bool {
+	if c.Actor.Platform {
+		return access.Owner.MaySetRole
+	}
+	return access.Admin.MaySetRole
+}
+
+func (a *api) listMembers(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "members", Ascending: true})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterOrEdge()
+	if err != nil {
+		return err
+	}
+	var rows []db.ListMembersRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		ask := db.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+		if p.Ascending {
+			rows, err = q.ListMembers(c.Ctx(), ask)
+			return err
+		}
+		down, err := q.ListMembersDown(c.Ctx(), db.ListMembersDownParams(ask))
+		for _, r := range down {
+			rows = append(rows, db.ListMembersRow(r))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(m db.ListMembersRow) []byte { return m.ID[:] })
+	return c.Answer(http.StatusOK, MemberPage{
+		Data: views(rows, func(m db.ListMembersRow) Member { return memberView(db.GetMemberRow(m)) }), NextCursor: cursorOrNull(next),
+	})
+}
+
+func (a *api) getMember(c *handlers.Call) error {
+	u, err := c.ID(id.Member, "member_id")
+	if err != nil {
+		return err
+	}
+	var row db.GetMemberRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.GetMember(c.Ctx(), db.GetMemberParams{TenantID: c.Actor.Tenant, ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, memberView(row))
+}
+
+func (a *api) updateMember(c *handlers.Call) error {
+	u, err := c.ID(id.Member, "member_id")
+	if err != nil {
+		return err
+	}
+	var in MemberPatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	role, err := access.ParseRole(string(in.Role))
+	if err != nil {
+		return err
+	}
+	row, err := a.setRole(c, u, role)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, memberView(row))
+}
+
+func (a *api) removeMember(c *handlers.Call) error {
+	u, err := c.ID(id.Member, "member_id")
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	if _, err := a.setRole(c, u, ""); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row db.GetMemberRow, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.ChangeRole(c.Ctx(), db.RoleChange{Tenant: c.Actor.Tenant, Member: member, To: to, By: c.Author(), May: maySetRole(c)})
+		return err
+	})
+	return row, err
+}
+
+func memberView(m db.GetMemberRow) Member {
+	return Member{
+		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp, Disabled: m.Disabled, CreatedAt: m.CreatedAt,
+	}
+}
+
+func (a *api) createInvitation(c *handlers.Call) error {
+	var in InvitationInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	email, err := account.Email(in.Email)
+	if e := fault.As(err); e != nil {
+		wrong = append(wrong, e.Fields...)
+	}
+	role, err := access.ParseRole(string(in.Role))
+	if e := fault.As(err); e != nil {
+		wrong = append(wrong, e.Fields...)
+	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	var row db.GetInvitationRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		row, err = q.Invite(c.Ctx(), db.Invite{
+			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL, Keys: a.Keys,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusCreated, invitationView(row))
+}
+
+func (a *api) listInvitations(c *handlers.Call) error {
+	p, err := c.Page(handlers.List{Name: "invitations", Ascending: true})
+	if err != nil {
+		return err
+	}
+	after, err := p.AfterOrEdge()
+	if err != nil {
+		return err
+	}
+	var rows []db.ListInvitationsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		ask := db.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+		if p.Ascending {
+			rows, err = q.ListInvitations(c.Ctx(), ask)
+			return err
+		}
+		down, err := q.ListInvitationsDown(c.Ctx(), db.ListInvitationsDownParams(ask))
+		for _, r := range down {
+			rows = append(rows, db.ListInvitationsRow(r))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(i db.ListInvitationsRow) []byte { return i.ID[:] })
+	return c.Answer(http.StatusOK, InvitationPage{
+		Data: views(rows, func(i db.ListInvitationsRow) Invitation { return invitationView(db.GetInvitationRow(i)) }), NextCursor: cursorOrNull(next),
+	})
+}
+
+func (a *api) revokeInvitation(c *handlers.Call) error {
+	u, err := c.ID(id.Invitation, "invitation_id")
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error { return q.RevokeInvitation(c.Ctx(), c.Actor.Tenant, u, c.Author()) })
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func invitationView(i db.GetInvitationRow) Invitation {
+	return Invitation{
+		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired, CreatedAt: i.CreatedAt, ExpiresAt: i.ExpiresAt,
+	}
+}

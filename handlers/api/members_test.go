@@ -1,0 +1,98 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+// member makes a person who is a member of a tenant, and returns the member's id.
+func (w *world) member(t tenant, email string, role access.Role) string {
+	w.t.Helper()
+	var member id.UUID
+	err := w.db.Console(w.t.Context(), func(q *db.Queries) error {
+		person, err := q.AddPerson(w.t.Context(), email, "Name", "no password opens this")
+		if err != nil {
+			return err
+		}
+		member, err = q.AddMember(w.t.Context(), t.uuid, person, role)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return id.Member.Format(member)
+}
+
+func TestMembersAreManagedByKeysAsByAdmins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	owner, dev := w.member(a, "owner@example.com", access.Owner), w.member(a, "dev@example.com", access.Developer)
+	list := w.do("GET", "/api/v1/members?limit=1", a.key, nil).want(200)
+	if list.text("next_cursor") == "" || !strings.Contains(string(list.Body), "owner@example.com") || strings.Contains(string(list.Body), "password") {
+		t.Error(string(list.Body))
+	}
+	if got := w.do("GET", "/api/v1/members/"+dev, a.key, nil).want(200); got.text("role") != "developer" {
+		t.Error(string(got.Body))
+	}
+	w.do("PATCH", "/api/v1/members/"+dev, a.key, `{"role":"admin"}`).want(200)
+	w.do("PATCH", "/api/v1/members/"+dev, a.key, `{"role":"king"}`).problem(400, "role_unknown", "role")
+	w.do("PATCH", "/api/v1/members/"+dev, a.key, `{"role":"owner"}`).problem(403, "role_beyond_own")
+	w.do("DELETE", "/api/v1/members/"+owner, a.key, nil).problem(403, "role_beyond_own")
+	named := "/api/v1/tenants/" + a.id + "/members/"
+	w.do("DELETE", named+owner, w.platform, nil).problem(409, "last_owner")
+	w.do("PATCH", named+dev, w.platform, `{"role":"owner"}`).want(200)
+	w.do("DELETE", named+owner, w.platform, nil).want(204)
+	w.do("GET", "/api/v1/members/"+owner, a.key, nil).problem(404, "not_found")
+	w.do("GET", "/api/v1/members", w.scoped(a, access.KeysWrite), nil).problem(403, "scope_missing")
+}
+
+func TestKeysInvite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	w.member(a, "here@example.com", access.Viewer)
+	w.do("POST", "/api/v1/invitations", a.key, `{"email":"no","role":"king"}`).problem(400, "email_invalid", "email", "role")
+	w.do("POST", "/api/v1/invitations", a.key, `{"email":"here@example.com","role":"viewer"}`).problem(409, "member_already")
+	w.do("POST", "/api/v1/invitations", a.key, `{"email":"x@example.com","role":"owner"}`).problem(403, "role_beyond_own")
+	made := w.do("POST", "/api/v1/invitations", a.key, `{"email":"X@example.com","role":"viewer"}`).want(201)
+	if made.text("email") != "x@example.com" || strings.Contains(string(made.Body), "token") {
+		t.Error(string(made.Body))
+	}
+	w.do("POST", "/api/v1/tenants/"+a.id+"/invitations", w.platform, `{"email":"boss@example.com","role":"owner"}`).want(201)
+	if n := one[int](w, "SELECT count(*) FROM mails WHERE kind = 'invitation' AND sealed IS NOT NULL AND data = '{}'"); n != 2 {
+		t.Errorf("%d mails whose link is sealed", n)
+	}
+	if n := len(ids(w.do("GET", "/api/v1/invitations?order=desc", a.key, nil).want(200))); n != 2 {
+		t.Errorf("%d invitations", n)
+	}
+	w.do("DELETE", "/api/v1/invitations/"+made.text("id"), a.key, nil).want(204)
+	w.do("DELETE", "/api/v1/invitations/"+made.text("id"), a.key, nil).problem(404, "not_found")
+}
+
+func TestPortalLinksAreMadeCheckedAndRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	w.do("POST", "/api/v1/portal-links", a.key, `{"role":"owner","accent":"red","return_url":"javascript:alert(1)","session_seconds":59}`).
+		problem(400, "role_unknown", "role", "accent", "return_url", "session_seconds")
+	made := w.do("POST", "/api/v1/tenants/"+a.id+"/portal-links", w.platform, `{"role":"viewer","brand_name":"Shop","accent":"#1f6feb","return_url":"https://app.example.com/x"}`).want(201)
+	if !strings.HasPrefix(made.text("url"), "https://hooks.example.com/portal/open?token=") {
+		t.Error(string(made.Body))
+	}
+	w.do("POST", "/api/v1/portal-links", a.key, nil).want(201)
+	listed := w.do("GET", "/api/v1/portal-links", a.key, nil).want(200)
+	if len(ids(listed)) != 2 || strings.Contains(string(listed.Body), "token") {
+		t.Error(string(listed.Body))
+	}
+	for range 2 {
+		w.do("DELETE", "/api/v1/portal-links/"+made.text("id"), a.key, nil).want(204)
+	}
+	if n := one[int](w, "SELECT count(*) FROM audit_log WHERE action = 'portal_link.revoked'"); n != 1 {
+		t.Errorf("%d revocations in the audit log", n)
+	}
+}
