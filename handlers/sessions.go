@@ -24,10 +24,11 @@ type Sessions struct {
 // NewSessions makes a store. Cookies are Secure and bound to the host unless the server is reached by plain http on this
 // very machine, where browsers would not keep such.
 func NewSessions(d *db.DB, baseURL string) *Sessions {
-	return &Sessions{db: d, secure: !isLoopbackHTTP(baseURL)}
+	return &Sessions{db: d, secure: !Development(baseURL)}
 }
 
-func isLoopbackHTTP(base string) bool {
+// Development reports whether a server is reached by plain http on this very machine alone.
+func Development(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" {
 		return false
@@ -254,8 +255,11 @@ func (c *Call) flashes() []string {
 }
 
 // SignedIn is the browser's session of a person, also on public pages; nil where nobody is signed in.
-func (c *Call) SignedIn() (*Session, Person, error) {
-	row, err := c.session(account.Person)
+func (c *Call) SignedIn() (*Session, Person, error) { return c.SignedInAs(account.Person) }
+
+// SignedInAs is the browser's session of a kind, also on public pages and while its second factor is still to come.
+func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
+	row, err := c.session(kind)
 	if err != nil || row == nil {
 		return nil, Person{}, err
 	}

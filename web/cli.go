@@ -48,7 +48,8 @@ type commands struct {
 	} `cmd:"" help:"API keys, which let programs emit and manage."`
 
 	Operator struct {
-		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn."`
+		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn; prints the link that sets their password."`
+		Link   operatorLinkCommand   `cmd:"" help:"Make a new link for an operator who lost the password or the second factor."`
 	} `cmd:"" help:"People who run Posthorn and see all tenants."`
 
 	cli.Commands `embed:""`

@@ -3,44 +3,115 @@ package main
 import (
 	"context"
 	"net/mail"
+	"net/url"
 	"strings"
+	"time"
 
 	"posthorn/db"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	mails "posthorn/domain/mail"
 )
 
 type operatorCreateCommand struct {
 	Email string `required:"" placeholder:"ADDRESS" help:"The person's e-mail address."`
-	JSON  bool   `name:"json" help:"Print JSON."`
+	JSON  bool   `name:"json" help:"Print JSON: operator_id, email and link."`
 }
 
-// Run adds an operator, with a line in the audit log.
+type operatorLinkCommand struct {
+	Email string `required:"" placeholder:"ADDRESS" help:"The operator's e-mail address."`
+	JSON  bool   `name:"json" help:"Print JSON: operator_id, email and link."`
+}
+
+// Run adds an operator, with a line in the audit log, and prints the link by which they set their password.
 func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
-	address, err := mail.ParseAddress(c.Email)
-	if err != nil || address.Name != "" || len(address.Address) > 254 {
-		return fault.New(fault.Invalid, "email_invalid", "--email is not an e-mail address. Write it as ada@example.com.")
+	email, err := operatorAddress(c.Email)
+	if err != nil {
+		return err
 	}
-	email := strings.ToLower(address.Address)
 	u := db.NewID()
-	err = a.withDatabase(ctx, func(d *db.DB) error {
+	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *db.Queries) (id.UUID, error) {
+		made, err := q.InsertOperator(ctx, db.InsertOperatorParams{ID: u, Email: email, CreatedAt: u.Time()})
+		if err == nil && made == 0 {
+			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")
+		}
+		return u, err
+	})
+}
+
+// Run makes a new link for an operator who has lost the password or the second factor.
+func (c operatorLinkCommand) Run(ctx context.Context, a *app) error {
+	email, err := operatorAddress(c.Email)
+	if err != nil {
+		return err
+	}
+	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *db.Queries) (id.UUID, error) {
+		row, err := q.FindOperator(ctx, email)
+		if db.IsMissing(err) {
+			err = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no operator with the address "+email+".")
+		}
+		return row.ID, err
+	})
+}
+
+func operatorAddress(typed string) (string, error) {
+	address, err := mail.ParseAddress(typed)
+	if err != nil || address.Name != "" || len(address.Address) > 254 {
+		return "", fault.New(fault.Invalid, "email_invalid", "--email is not an e-mail address. Write it as ada@example.com.")
+	}
+	return strings.ToLower(address.Address), nil
+}
+
+// operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.
+func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string, find func(*db.Queries) (id.UUID, error)) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	base := cfg.BaseURL
+	if base == "" {
+		base = "http://" + cfg.Addr
+	}
+	var u id.UUID
+	link := ""
+	err = a.withStore(ctx, func(s *store) error {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		d, err := s.open(ctx, "command", 2)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		ring, noRing := openRing(ctx, &cfg, s, d)
 		return d.Console(ctx, func(q *db.Queries) error {
-			made, err := q.InsertOperator(ctx, db.InsertOperatorParams{ID: u, Email: email, CreatedAt: u.Time()})
+			if u, err = find(q); err != nil {
+				return err
+			}
+			token, err := q.MakeLink(ctx, db.NewLink{Purpose: db.LinkOperator, Operator: &u, Email: email, Life: account.OperatorLife})
 			if err != nil {
 				return err
 			}
-			if made == 0 {
-				return fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already.")
+			link = base + "/console/setup?token=" + url.QueryEscape(token)
+			if noRing == nil {
+				_, err := q.QueueMail(ctx, db.Mail{
+					Key: "operator:" + id.Operator.Format(db.NewID()), To: email, Kind: mails.VerifyAddress, Keys: ring,
+					Data: mails.VerifyAddressData{Link: link, Expires: time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second)},
+				})
+				if err != nil {
+					return err
+				}
 			}
-			return audit(ctx, q, nil, "operator.created", "operator", id.Operator.Format(u))
+			return audit(ctx, q, nil, action, "operator", id.Operator.Format(u))
 		})
 	})
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return a.printJSON(map[string]string{"operator_id": id.Operator.Format(u), "email": email})
+	if asJSON {
+		return a.printJSON(map[string]string{"operator_id": id.Operator.Format(u), "email": email, "link": link})
 	}
-	a.printf("%s is an operator now (%s).\n", email, id.Operator.Format(u))
+	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, id.Operator.Format(u), link)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"posthorn/db/emit"
 	"posthorn/db/seal"
 	"posthorn/handlers"
+	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
@@ -54,7 +55,8 @@ func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	return slices.Concat(routes, lookRoutes(), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+	console := admin.Deps{DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
+	return slices.Concat(routes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

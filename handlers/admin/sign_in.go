@@ -1,0 +1,433 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/handlers/credential"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+var (
+	errWrong     = fault.New(fault.Invalid, "sign_in_failed", "The e-mail address or the password is wrong.")
+	errWrongCode = fault.InvalidField("code", "code_wrong", "This code is wrong, or was used already. Wait for the next one, or type a recovery code.")
+	errLink      = fault.New(fault.Gone, "link_used", "This link was used already, has expired, or was cut off when copied. Ask for a new one.")
+)
+
+// render shows a form, again with what was refused where err says so.
+func render(c *handlers.Call, v pages.Form, err error) error {
+	if err == nil {
+		return c.Render(http.StatusOK, pages.FormPage(v))
+	}
+	if not := handlers.NotInput(err); not != nil {
+		return not
+	}
+	return c.Render(handlers.Status(err), pages.FormPage(v.WithErrors(handlers.WrongFields(err))))
+}
+
+func signInForm(c *handlers.Call, email, next string) pages.Form {
+	return pages.Form{
+		Shell: c.Shell("Console", ""), Title: "Operator console", Text: "For the people who run this server. Members of tenants sign in elsewhere.",
+		Action: "/console/sign-in", Hidden: map[string]string{"next": next}, Submit: "Sign in",
+		Fields: []components.FieldProps{
+			{Name: "email", Label: "E-mail address", Type: "email", Complete: "username", Value: email, Required: true},
+			{Name: "password", Label: "Password", Type: "password", Complete: "current-password", Required: true},
+		},
+		Links: []pages.Link{{Label: "Sign in to a tenant", Href: "/sign-in"}},
+	}
+}
+
+func (a *admin) showSignIn(c *handlers.Call) error {
+	return render(c, signInForm(c, "", handlers.Next(c.Query("next"), "")), nil)
+}
+
+// signIn checks a password, for an address without an operator as long as for one that has. Without a second factor it
+// leads to where one is set up, but in development.
+func (a *admin) signIn(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	next := handlers.Next(form.Get("next"), "/console")
+	operator, err := a.checkPassword(c, form.Get("email"), form.Get("password"))
+	if err != nil {
+		return render(c, signInForm(c, form.Get("email"), next), err)
+	}
+	return a.begin(c, operator, next)
+}
+
+func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operator db.Operator, err error) {
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return operator, err
+	}
+	email, err := account.Email(typed)
+	if err != nil {
+		email = ""
+	}
+	wait := 0
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		if wait, err = q.Try(c.Ctx(), account.Passwords, "operator password", email); err != nil {
+			return err
+		}
+		operator, err = q.FindOperator(c.Ctx(), email)
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return operator, err
+	case wait > 0:
+		return operator, handlers.ErrTooManyTries
+	}
+	hash := ""
+	if operator.Password != nil {
+		hash = *operator.Password
+	}
+	right, err := a.passwords.Verify(c.Ctx(), hash, password)
+	if err != nil {
+		return operator, err
+	}
+	if right && operator.DisabledAt == nil {
+		return operator, a.DB.Account(c.Ctx(), func(q *db.Queries) error { return q.Succeeded(c.Ctx(), "operator password", operator.Email) })
+	}
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error { return audit(c, q, operator.ID, "operator.sign_in.failed") })
+	if err == nil {
+		err = errWrong
+	}
+	return operator, err
+}
+
+// audit writes to the platform's log: an operator belongs to no tenant.
+func audit(c *handlers.Call, q *db.Queries, operator id.UUID, action string) error {
+	what, by := db.Audited{Action: action, Kind: "operator"}, db.Author{Kind: "system", Address: c.Actor.Address}
+	if !operator.IsZero() {
+		what.Object = id.Operator.Format(operator)
+		by.Kind, by.ID = "operator", what.Object
+	}
+	return q.Audit(c.Ctx(), by, what)
+}
+
+// begin starts the session of an operator whose password was right: pending unless no second factor is needed.
+func (a *admin) begin(c *handlers.Call, operator db.Operator, next string) error {
+	pending := operator.TotpAt != nil || !a.Development
+	life := account.Operator.Life()
+	if pending {
+		life = account.SecondFactor
+	}
+	var token string
+	err := a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
+		if token, err = q.StartSession(c.Ctx(), db.NewSession{Operator: &operator.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent()}); err != nil || pending {
+			return err
+		}
+		return audit(c, q, operator.ID, "operator.sign_in.succeeded")
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.SetSession(account.Operator, token); err != nil {
+		return err
+	}
+	switch {
+	case operator.TotpAt != nil:
+		return c.Redirect("/console/sign-in/code")
+	case pending:
+		return c.Redirect("/console/setup/totp")
+	}
+	return c.Redirect(next)
+}
+
+// pending is the operator whose session waits for the second factor; nil where there is none.
+func (a *admin) pending(c *handlers.Call) (*handlers.Session, *db.Operator, error) {
+	session, who, err := c.SignedInAs(account.Operator)
+	if err != nil || session == nil || !session.Pending {
+		return nil, nil, err
+	}
+	var operator db.Operator
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		operator, err = q.GetOperator(c.Ctx(), who.ID)
+		return err
+	})
+	return session, &operator, err
+}
+
+func codeField() components.FieldProps {
+	return components.FieldProps{Name: "code", Label: "Code", Complete: "one-time-code", Required: true, Mono: true, Width: "medium", Focus: true}
+}
+
+func codeForm(c *handlers.Call) pages.Form {
+	return pages.Form{
+		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Type the six digits that your authenticator app shows, or a recovery code.",
+		Action: "/console/sign-in/code", Submit: "Sign in", Fields: []components.FieldProps{codeField()}, Links: []pages.Link{{Label: "Begin again", Href: "/console/sign-in"}},
+	}
+}
+
+func (a *admin) showCode(c *handlers.Call) error {
+	session, operator, err := a.pending(c)
+	if err != nil {
+		return err
+	}
+	if session == nil || operator.TotpAt == nil {
+		return c.Redirect("/console/sign-in")
+	}
+	return render(c, codeForm(c), nil)
+}
+
+func (a *admin) signInCode(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	session, operator, err := a.pending(c)
+	if err != nil {
+		return err
+	}
+	if session == nil || operator.TotpAt == nil {
+		return c.Redirect("/console/sign-in")
+	}
+	if err := a.takeCode(c, *operator, form.Get("code")); err != nil {
+		return render(c, codeForm(c), err)
+	}
+	if err := a.finish(c, session, operator.ID, nil); err != nil {
+		return err
+	}
+	return c.Redirect("/console")
+}
+
+// finish makes a pending session a whole one, under another token.
+func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID, also func(*db.Queries) error) error {
+	token, hash := db.NewToken()
+	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		if also != nil {
+			if err := also(q); err != nil {
+				return err
+			}
+		}
+		n, err := q.RotateSession(c.Ctx(), db.RotateSessionParams{ID: session.ID, Hash: hash, Lives: int32(account.Operator.Life().Seconds())})
+		if err == nil && n == 0 {
+			err = fault.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return audit(c, q, operator, "operator.sign_in.succeeded")
+	})
+	if err != nil {
+		return err
+	}
+	return c.RenewSession(account.Operator, token)
+}
+
+// takeCode uses up a code of the authenticator or a recovery code.
+func (a *admin) takeCode(c *handlers.Call, operator db.Operator, typed string) error {
+	seed, err := a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
+	if err != nil {
+		return err
+	}
+	wait, took := 0, int64(0)
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
+		if wait, err = q.Try(c.Ctx(), account.Codes, "operator code", operator.Email); err != nil || wait > 0 {
+			return err
+		}
+		if code := credential.RecoveryCode(typed); code != "" {
+			took, err = q.UseRecoveryCode(c.Ctx(), db.UseRecoveryCodeParams{OwnerID: operator.ID, Hash: db.HashToken(code)})
+		} else if step, ok := credential.CheckCode(seed, typed, a.Now()); ok {
+			took, err = q.UseOperatorCode(c.Ctx(), db.UseOperatorCodeParams{ID: operator.ID, Step: step})
+		}
+		if err != nil {
+			return err
+		}
+		if took == 0 {
+			return audit(c, q, operator.ID, "operator.sign_in.failed")
+		}
+		return q.Succeeded(c.Ctx(), "operator code", operator.Email)
+	})
+	switch {
+	case err != nil:
+		return err
+	case wait > 0:
+		return handlers.ErrTooManyTries
+	case took == 0:
+		return errWrongCode
+	}
+	return nil
+}
+
+func (a *admin) signOut(c *handlers.Call) error {
+	if err := c.EndSession(account.Operator); err != nil {
+		return err
+	}
+	return c.Redirect("/console/sign-in")
+}
+
+// showSetup asks for a password, behind the link that the command line printed.
+func (a *admin) showSetup(c *handlers.Call) error {
+	link, err := a.peek(c, c.Query("token"))
+	if err != nil {
+		return err
+	}
+	return render(c, setupForm(c, c.Query("token"), link.Email), nil)
+}
+
+func (a *admin) peek(c *handlers.Call, token string) (link db.OneTimeLink, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		link, err = q.PeekLink(c.Ctx(), db.PeekLinkParams{Hash: db.HashToken(token), Purpose: db.LinkOperator})
+		return err
+	})
+	if db.IsMissing(err) {
+		err = errLink
+	}
+	return link, err
+}
+
+func setupForm(c *handlers.Call, token, email string) pages.Form {
+	return pages.Form{
+		Shell: c.Shell("Set a password", ""), Title: "Set a password", Text: "It opens the operator console for " + email + ".", Action: "/console/setup",
+		Hidden: map[string]string{"token": token}, Submit: "Set the password", Fields: []components.FieldProps{
+			{Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true, Hint: "At least 8 characters. Three or four words that do not belong together are good."},
+		},
+	}
+}
+
+// setPassword uses the link up: the password is set, an old second factor and all sessions are gone.
+func (a *admin) setPassword(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	link, err := a.peek(c, form.Get("token"))
+	if err != nil {
+		return err
+	}
+	if err := account.CheckPassword("password", form.Get("password"), link.Email); err != nil {
+		return render(c, setupForm(c, form.Get("token"), link.Email), err)
+	}
+	hash, err := a.passwords.Hash(c.Ctx(), form.Get("password"))
+	if err != nil {
+		return err
+	}
+	var operator db.Operator
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkOperator})
+		if err != nil {
+			return err
+		}
+		u := *link.OperatorID
+		for _, do := range []func() error{
+			func() error {
+				return q.SetOperatorPassword(c.Ctx(), db.SetOperatorPasswordParams{ID: u, Password: &hash})
+			},
+			func() error { return q.SetOperatorTOTP(c.Ctx(), db.SetOperatorTOTPParams{ID: u}) },
+			func() error { return q.DeleteRecoveryCodes(c.Ctx(), u) },
+			func() error { return q.DeleteLinksOfOperator(c.Ctx(), &u) },
+			func() error {
+				_, err := q.EndSessionsOfOperator(c.Ctx(), db.EndSessionsOfOperatorParams{OperatorID: &u})
+				return err
+			},
+			func() error { return audit(c, q, u, "operator.password.changed") },
+		} {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		operator, err = q.GetOperator(c.Ctx(), u)
+		return err
+	})
+	if db.IsMissing(err) {
+		err = errLink
+	}
+	if err != nil {
+		return err
+	}
+	return a.begin(c, operator, "/console")
+}
+
+// seed is that of an operator who is setting up the second factor; it is made when it is first needed.
+func (a *admin) seed(c *handlers.Call, operator *db.Operator) ([]byte, error) {
+	if operator.Totp != nil {
+		return a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
+	}
+	seed := credential.NewSeed()
+	return seed, a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		return q.SetOperatorTOTP(c.Ctx(), db.SetOperatorTOTPParams{ID: operator.ID, Totp: a.Keys.Seal(seed, id.UUID{}, operator.ID)})
+	})
+}
+
+func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *db.Operator, seed []byte, err error) {
+	session, operator, err = a.pending(c)
+	if err != nil || session == nil || operator.TotpAt != nil {
+		return v, nil, operator, nil, err
+	}
+	if seed, err = a.seed(c, operator); err != nil {
+		return v, session, operator, nil, err
+	}
+	size, path, err := credential.QR(seed, operator.Email)
+	v = pages.SetupView{
+		Shell: c.Shell("Second factor", ""), Action: "/console/setup/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path}, Code: codeField(),
+	}
+	return v, session, operator, seed, err
+}
+
+func (a *admin) showTOTP(c *handlers.Call) error {
+	v, session, _, _, err := a.setup(c)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return c.Redirect("/console/sign-in")
+	}
+	return c.Render(http.StatusOK, pages.Setup(v))
+}
+
+// confirmTOTP turns the second factor on with its first code, ends the sign-in, and shows the recovery codes.
+func (a *admin) confirmTOTP(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	v, session, operator, seed, err := a.setup(c)
+	if err != nil {
+		return err
+	}
+	if session == nil {
+		return c.Redirect("/console/sign-in")
+	}
+	step, ok := credential.CheckCode(seed, form.Get("code"), a.Now())
+	if !ok {
+		v.Code.Error = "This is not the code that the app shows now. Check that the clock of the phone is right."
+		return c.Render(http.StatusBadRequest, pages.Setup(v))
+	}
+	shown, plain := credential.NewRecoveryCodes()
+	hashes := make([][]byte, len(plain))
+	for i, code := range plain {
+		hashes[i] = db.HashToken(code)
+	}
+	err = a.finish(c, session, operator.ID, func(q *db.Queries) error {
+		n, err := q.ConfirmOperatorTOTP(c.Ctx(), db.ConfirmOperatorTOTPParams{ID: operator.ID, Step: step})
+		if err == nil && n == 0 {
+			err = errors.New("the second factor was confirmed meanwhile")
+		}
+		if err != nil {
+			return err
+		}
+		if err := q.DeleteRecoveryCodes(c.Ctx(), operator.ID); err != nil {
+			return err
+		}
+		if err := q.InsertRecoveryCodes(c.Ctx(), db.InsertRecoveryCodesParams{OwnerID: operator.ID, Hashes: hashes}); err != nil {
+			return err
+		}
+		return audit(c, q, operator.ID, "operator.totp.enabled")
+	})
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/console"}))
+}
