@@ -349,6 +349,102 @@ func (e HealthSeverity) Valid() bool {
 	}
 }
 
+// Defines values for InvitationRole.
+const (
+	InvitationRoleAdmin     InvitationRole = "admin"
+	InvitationRoleDeveloper InvitationRole = "developer"
+	InvitationRoleOwner     InvitationRole = "owner"
+	InvitationRoleViewer    InvitationRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the InvitationRole enum.
+func (e InvitationRole) Valid() bool {
+	switch e {
+	case InvitationRoleAdmin:
+		return true
+	case InvitationRoleDeveloper:
+		return true
+	case InvitationRoleOwner:
+		return true
+	case InvitationRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InvitationInputRole.
+const (
+	InvitationInputRoleAdmin     InvitationInputRole = "admin"
+	InvitationInputRoleDeveloper InvitationInputRole = "developer"
+	InvitationInputRoleOwner     InvitationInputRole = "owner"
+	InvitationInputRoleViewer    InvitationInputRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the InvitationInputRole enum.
+func (e InvitationInputRole) Valid() bool {
+	switch e {
+	case InvitationInputRoleAdmin:
+		return true
+	case InvitationInputRoleDeveloper:
+		return true
+	case InvitationInputRoleOwner:
+		return true
+	case InvitationInputRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MemberRole.
+const (
+	MemberRoleAdmin     MemberRole = "admin"
+	MemberRoleDeveloper MemberRole = "developer"
+	MemberRoleOwner     MemberRole = "owner"
+	MemberRoleViewer    MemberRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the MemberRole enum.
+func (e MemberRole) Valid() bool {
+	switch e {
+	case MemberRoleAdmin:
+		return true
+	case MemberRoleDeveloper:
+		return true
+	case MemberRoleOwner:
+		return true
+	case MemberRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MemberPatchRole.
+const (
+	MemberPatchRoleAdmin     MemberPatchRole = "admin"
+	MemberPatchRoleDeveloper MemberPatchRole = "developer"
+	MemberPatchRoleOwner     MemberPatchRole = "owner"
+	MemberPatchRoleViewer    MemberPatchRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the MemberPatchRole enum.
+func (e MemberPatchRole) Valid() bool {
+	switch e {
+	case MemberPatchRoleAdmin:
+		return true
+	case MemberPatchRoleDeveloper:
+		return true
+	case MemberPatchRoleOwner:
+		return true
+	case MemberPatchRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ordering.
 const (
 	OrderingKey    Ordering = "key"
@@ -364,6 +460,69 @@ func (e Ordering) Valid() bool {
 	case OrderingNone:
 		return true
 	case OrderingStrict:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PortalLinkRole.
+const (
+	PortalLinkRoleAdmin     PortalLinkRole = "admin"
+	PortalLinkRoleDeveloper PortalLinkRole = "developer"
+	PortalLinkRoleViewer    PortalLinkRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the PortalLinkRole enum.
+func (e PortalLinkRole) Valid() bool {
+	switch e {
+	case PortalLinkRoleAdmin:
+		return true
+	case PortalLinkRoleDeveloper:
+		return true
+	case PortalLinkRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PortalLinkCreatedRole.
+const (
+	PortalLinkCreatedRoleAdmin     PortalLinkCreatedRole = "admin"
+	PortalLinkCreatedRoleDeveloper PortalLinkCreatedRole = "developer"
+	PortalLinkCreatedRoleViewer    PortalLinkCreatedRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the PortalLinkCreatedRole enum.
+func (e PortalLinkCreatedRole) Valid() bool {
+	switch e {
+	case PortalLinkCreatedRoleAdmin:
+		return true
+	case PortalLinkCreatedRoleDeveloper:
+		return true
+	case PortalLinkCreatedRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PortalLinkInputRole.
+const (
+	PortalLinkInputRoleAdmin     PortalLinkInputRole = "admin"
+	PortalLinkInputRoleDeveloper PortalLinkInputRole = "developer"
+	PortalLinkInputRoleViewer    PortalLinkInputRole = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the PortalLinkInputRole enum.
+func (e PortalLinkInputRole) Valid() bool {
+	switch e {
+	case PortalLinkInputRoleAdmin:
+		return true
+	case PortalLinkInputRoleDeveloper:
+		return true
+	case PortalLinkInputRoleViewer:
 		return true
 	default:
 		return false
@@ -883,6 +1042,24 @@ func (e ListEventDeliveriesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListInvitationsParamsOrder.
+const (
+	ListInvitationsParamsOrderAsc  ListInvitationsParamsOrder = "asc"
+	ListInvitationsParamsOrderDesc ListInvitationsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListInvitationsParamsOrder enum.
+func (e ListInvitationsParamsOrder) Valid() bool {
+	switch e {
+	case ListInvitationsParamsOrderAsc:
+		return true
+	case ListInvitationsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListKeysParamsOrder.
 const (
 	ListKeysParamsOrderAsc  ListKeysParamsOrder = "asc"
@@ -895,6 +1072,42 @@ func (e ListKeysParamsOrder) Valid() bool {
 	case ListKeysParamsOrderAsc:
 		return true
 	case ListKeysParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListMembersParamsOrder.
+const (
+	ListMembersParamsOrderAsc  ListMembersParamsOrder = "asc"
+	ListMembersParamsOrderDesc ListMembersParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListMembersParamsOrder enum.
+func (e ListMembersParamsOrder) Valid() bool {
+	switch e {
+	case ListMembersParamsOrderAsc:
+		return true
+	case ListMembersParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListPortalLinksParamsOrder.
+const (
+	ListPortalLinksParamsOrderAsc  ListPortalLinksParamsOrder = "asc"
+	ListPortalLinksParamsOrderDesc ListPortalLinksParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListPortalLinksParamsOrder enum.
+func (e ListPortalLinksParamsOrder) Valid() bool {
+	switch e {
+	case ListPortalLinksParamsOrderAsc:
+		return true
+	case ListPortalLinksParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -1896,6 +2109,34 @@ type HealthType struct {
 	Type     string `json:"type"`
 }
 
+// Invitation defines model for Invitation.
+type Invitation struct {
+	CreatedAt time.Time      `json:"created_at"`
+	Email     string         `json:"email"`
+	Expired   bool           `json:"expired"`
+	ExpiresAt time.Time      `json:"expires_at"`
+	ID        string         `json:"id"`
+	Role      InvitationRole `json:"role"`
+}
+
+// InvitationRole defines model for Invitation.Role.
+type InvitationRole string
+
+// InvitationInput defines model for InvitationInput.
+type InvitationInput struct {
+	Email string              `json:"email"`
+	Role  InvitationInputRole `json:"role"`
+}
+
+// InvitationInputRole defines model for InvitationInput.Role.
+type InvitationInputRole string
+
+// InvitationPage defines model for InvitationPage.
+type InvitationPage struct {
+	Data       []Invitation              `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
 // ItemResult `status` 202 with `id`, `created_at` and `deliveries`; or the status and the problem that the item alone would have got.
 type ItemResult struct {
 	Code       *string         `json:"code,omitempty"`
@@ -1962,6 +2203,34 @@ type KeyPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// Member defines model for Member.
+type Member struct {
+	CreatedAt    time.Time  `json:"created_at"`
+	Disabled     bool       `json:"disabled"`
+	Email        string     `json:"email"`
+	ID           string     `json:"id"`
+	Name         string     `json:"name"`
+	Role         MemberRole `json:"role"`
+	SecondFactor bool       `json:"second_factor"`
+}
+
+// MemberRole defines model for Member.Role.
+type MemberRole string
+
+// MemberPage defines model for MemberPage.
+type MemberPage struct {
+	Data       []Member                  `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// MemberPatch defines model for MemberPatch.
+type MemberPatch struct {
+	Role MemberPatchRole `json:"role"`
+}
+
+// MemberPatchRole defines model for MemberPatch.Role.
+type MemberPatchRole string
+
 // Ordering defines model for Ordering.
 type Ordering string
 
@@ -1985,6 +2254,73 @@ type Platform struct {
 type PlatformPatch struct {
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
 	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
+}
+
+// PortalLink defines model for PortalLink.
+type PortalLink struct {
+	Accent         string                       `json:"accent"`
+	AllowSecrets   bool                         `json:"allow_secrets"`
+	BrandName      string                       `json:"brand_name"`
+	CreatedAt      time.Time                    `json:"created_at"`
+	ID             string                       `json:"id"`
+	OpenUntil      time.Time                    `json:"open_until"`
+	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
+	ReturnURL      string                       `json:"return_url"`
+	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
+	Role           PortalLinkRole               `json:"role"`
+	SessionSeconds int                          `json:"session_seconds"`
+}
+
+// PortalLinkRole defines model for PortalLink.Role.
+type PortalLinkRole string
+
+// PortalLinkCreated defines model for PortalLinkCreated.
+type PortalLinkCreated struct {
+	Accent         string                       `json:"accent"`
+	AllowSecrets   bool                         `json:"allow_secrets"`
+	BrandName      string                       `json:"brand_name"`
+	CreatedAt      time.Time                    `json:"created_at"`
+	ID             string                       `json:"id"`
+	OpenUntil      time.Time                    `json:"open_until"`
+	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
+	ReturnURL      string                       `json:"return_url"`
+	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
+	Role           PortalLinkCreatedRole        `json:"role"`
+	SessionSeconds int                          `json:"session_seconds"`
+
+	// URL Shown this once
+	URL string `json:"url"`
+}
+
+// PortalLinkCreatedRole defines model for PortalLinkCreated.Role.
+type PortalLinkCreatedRole string
+
+// PortalLinkInput defines model for PortalLinkInput.
+type PortalLinkInput struct {
+	// Accent A colour as #rrggbb
+	Accent *string `json:"accent,omitempty"`
+
+	// AllowSecrets Whether the session may see and rotate secrets and make API keys
+	AllowSecrets *bool `json:"allow_secrets,omitempty"`
+
+	// BrandName Shown in place of Posthorn's name
+	BrandName *string `json:"brand_name,omitempty"`
+
+	// ReturnURL Where the customer goes back to
+	ReturnURL *string              `json:"return_url,omitempty"`
+	Role      *PortalLinkInputRole `json:"role,omitempty"`
+
+	// SessionSeconds How long the session lives
+	SessionSeconds *int `json:"session_seconds,omitempty"`
+}
+
+// PortalLinkInputRole defines model for PortalLinkInput.Role.
+type PortalLinkInputRole string
+
+// PortalLinkPage defines model for PortalLinkPage.
+type PortalLinkPage struct {
+	Data       []PortalLink              `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
 // Problem RFC 9457, with a stable code.
@@ -2325,6 +2661,9 @@ type EventID = string
 // IdempotencyKey defines model for idempotency_key.
 type IdempotencyKey = string
 
+// InvitationID defines model for invitation_id.
+type InvitationID = string
+
 // JobID defines model for job_id.
 type JobID = string
 
@@ -2334,8 +2673,14 @@ type KeyID = string
 // Limit defines model for limit.
 type Limit = int
 
+// MemberID defines model for member_id.
+type MemberID = string
+
 // Order defines model for order.
 type Order string
+
+// PortalLinkID defines model for portal_link_id.
+type PortalLinkID = string
 
 // Since defines model for since.
 type Since = time.Time
@@ -2527,6 +2872,21 @@ type ListEventDeliveriesParams struct {
 // ListEventDeliveriesParamsOrder defines parameters for ListEventDeliveries.
 type ListEventDeliveriesParamsOrder string
 
+// ListInvitationsParams defines parameters for ListInvitations.
+type ListInvitationsParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListInvitationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListInvitationsParamsOrder defines parameters for ListInvitations.
+type ListInvitationsParamsOrder string
+
 // ListKeysParams defines parameters for ListKeys.
 type ListKeysParams struct {
 	// Limit Rows a page, at most
@@ -2541,6 +2901,36 @@ type ListKeysParams struct {
 
 // ListKeysParamsOrder defines parameters for ListKeys.
 type ListKeysParamsOrder string
+
+// ListMembersParams defines parameters for ListMembers.
+type ListMembersParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListMembersParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListMembersParamsOrder defines parameters for ListMembers.
+type ListMembersParamsOrder string
+
+// ListPortalLinksParams defines parameters for ListPortalLinks.
+type ListPortalLinksParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListPortalLinksParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListPortalLinksParamsOrder defines parameters for ListPortalLinks.
+type ListPortalLinksParamsOrder string
 
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
@@ -2611,11 +3001,20 @@ type ReplayEventJSONRequestBody = EventReplayInput
 // CreateExpungeJSONRequestBody defines body for CreateExpunge for application/json ContentType.
 type CreateExpungeJSONRequestBody = ExpungeInput
 
+// CreateInvitationJSONRequestBody defines body for CreateInvitation for application/json ContentType.
+type CreateInvitationJSONRequestBody = InvitationInput
+
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
 
+// UpdateMemberJSONRequestBody defines body for UpdateMember for application/json ContentType.
+type UpdateMemberJSONRequestBody = MemberPatch
+
 // UpdatePlatformJSONRequestBody defines body for UpdatePlatform for application/json ContentType.
 type UpdatePlatformJSONRequestBody = PlatformPatch
+
+// CreatePortalLinkJSONRequestBody defines body for CreatePortalLink for application/json ContentType.
+type CreatePortalLinkJSONRequestBody = PortalLinkInput
 
 // CreateReplaysJSONRequestBody defines body for CreateReplays for application/json ContentType.
 type CreateReplaysJSONRequestBody = ReplaysInput
