@@ -302,6 +302,48 @@ func (e EndpointWarningStage) Valid() bool {
 	}
 }
 
+// Defines values for EventTypeImportOnConflict.
+const (
+	Skip   EventTypeImportOnConflict = "skip"
+	Update EventTypeImportOnConflict = "update"
+)
+
+// Valid indicates whether the value is a known member of the EventTypeImportOnConflict enum.
+func (e EventTypeImportOnConflict) Valid() bool {
+	switch e {
+	case Skip:
+		return true
+	case Update:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EventTypeImportResultAction.
+const (
+	Created   EventTypeImportResultAction = "created"
+	Skipped   EventTypeImportResultAction = "skipped"
+	Unchanged EventTypeImportResultAction = "unchanged"
+	Updated   EventTypeImportResultAction = "updated"
+)
+
+// Valid indicates whether the value is a known member of the EventTypeImportResultAction enum.
+func (e EventTypeImportResultAction) Valid() bool {
+	switch e {
+	case Created:
+		return true
+	case Skipped:
+		return true
+	case Unchanged:
+		return true
+	case Updated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Format.
 const (
 	FormatBodyHex  Format = "body-hex"
@@ -1874,6 +1916,37 @@ type EventType struct {
 	Versions    map[string]EventTypeVersion `json:"versions"`
 }
 
+// EventTypeImport defines model for EventTypeImport.
+type EventTypeImport struct {
+	// DryRun Change nothing and say what would be done
+	DryRun     *bool             `json:"dry_run,omitempty"`
+	EventTypes *[]EventTypeInput `json:"event_types,omitempty"`
+
+	// OnConflict What becomes of a type that is there already
+	OnConflict *EventTypeImportOnConflict `json:"on_conflict,omitempty"`
+
+	// Openapi An OpenAPI 3.1 document, as JSON
+	Openapi json.RawMessage `json:"openapi,omitempty"`
+}
+
+// EventTypeImportOnConflict What becomes of a type that is there already
+type EventTypeImportOnConflict string
+
+// EventTypeImportResult defines model for EventTypeImportResult.
+type EventTypeImportResult struct {
+	Action EventTypeImportResultAction `json:"action"`
+	Name   string                      `json:"name"`
+}
+
+// EventTypeImportResultAction defines model for EventTypeImportResult.Action.
+type EventTypeImportResultAction string
+
+// EventTypeImported defines model for EventTypeImported.
+type EventTypeImported struct {
+	DryRun  bool                    `json:"dry_run"`
+	Results []EventTypeImportResult `json:"results"`
+}
+
 // EventTypeInput defines model for EventTypeInput.
 type EventTypeInput struct {
 	Deprecated  *bool   `json:"deprecated,omitempty"`
@@ -2984,6 +3057,9 @@ type TestEndpointJSONRequestBody = TestInput
 // CreateEventTypeJSONRequestBody defines body for CreateEventType for application/json ContentType.
 type CreateEventTypeJSONRequestBody = EventTypeInput
 
+// ImportEventTypesJSONRequestBody defines body for ImportEventTypes for application/json ContentType.
+type ImportEventTypesJSONRequestBody = EventTypeImport
+
 // UpdateEventTypeJSONRequestBody defines body for UpdateEventType for application/json ContentType.
 type UpdateEventTypeJSONRequestBody = EventTypePatch
 
@@ -3400,6 +3476,18 @@ func (c *Client) CreateEventType(ctx context.Context, body EventTypeInput) (Even
 	r := newRequest(http.MethodPost, "/event-types")
 	r.body = body
 	return answer[EventType](ctx, c, r)
+}
+
+// ImportEventTypes: import many event types.
+//
+// From a list, or from the webhooks of an OpenAPI 3.1 document: their names, summaries, first tags, and the schemas and examples of their
+// JSON bodies. All are taken or, where one is wrong, none. At most 1,000 types and 8 MiB.
+//
+// POST /event-types/import, scope webhooks:write
+func (c *Client) ImportEventTypes(ctx context.Context, body EventTypeImport) (EventTypeImported, error) {
+	r := newRequest(http.MethodPost, "/event-types/import")
+	r.body = body
+	return answer[EventTypeImported](ctx, c, r)
 }
 
 // DeleteEventType: take an event type out of the catalogue.

@@ -157,3 +157,42 @@ func TestAHostileSchemaDoesNotStopTheProducer(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+func TestManyTypesAreImportedAtOnceOrNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	const path = "/api/v1/event-types/import"
+	w.do("POST", "/api/v1/event-types", tn.key, `{"name":"b","description":"old"}`).want(http.StatusCreated)
+	actions := func(body string) string {
+		t.Helper()
+		var in api.EventTypeImported
+		w.do("POST", path, tn.key, body).want(http.StatusOK).into(&in)
+		var words []string
+		for _, r := range in.Results {
+			words = append(words, r.Name+" "+string(r.Action))
+		}
+		return strings.Join(words, ", ")
+	}
+	const list = `"event_types":[{"name":"a","schema":{"type":"object"}},{"name":"b","description":"new"}]`
+	for _, step := range []struct{ body, want string }{
+		{`{"dry_run":true,` + list + `}`, "a created, b updated"},
+		{`{"on_conflict":"skip",` + list + `}`, "a created, b skipped"},
+		{`{` + list + `}`, "a unchanged, b updated"},
+		{`{` + list + `}`, "a unchanged, b unchanged"},
+		{`{"openapi":{"openapi":"3.1.0","webhooks":{"c":{"post":{"summary":"C"}}}}}`, "c created"},
+	} {
+		if got := actions(step.body); got != step.want {
+			t.Errorf("%s: %s, want %s", step.body, got, step.want)
+		}
+	}
+	if n := w.audited(tn, "event_type.created"); n != 3 {
+		t.Errorf("%d creations are audited, want 3", n)
+	}
+	w.do("POST", path, tn.key, `{"event_types":[{"name":"d"},{"name":"e","schema":{"type":"x"}},{"name":"d"}]}`).
+		problem(http.StatusBadRequest, "schema_invalid", "event_types.1.schema", "event_types.2.name")
+	w.do("GET", "/api/v1/event-types/d", tn.key, nil).problem(http.StatusNotFound, "not_found")
+	w.do("POST", path, tn.key, `{}`).problem(http.StatusBadRequest, "import_empty", "event_types")
+	w.do("POST", path, tn.key, `{"event_types":[]}`).problem(http.StatusBadRequest, "import_count", "event_types")
+	w.do("POST", path, tn.key, `{"openapi":{"openapi":"3.0.0"}}`).problem(http.StatusBadRequest, "openapi_invalid", "openapi")
+}

@@ -34,6 +34,7 @@ var probeBodies = map[string]string{
 	"GET /events/:event_id":                       ``,
 	"GET /events/:event_id/deliveries":            ``,
 	"GET /events/:event_id/routing":               ``,
+	"POST /event-types/import":                    `{"event_types":[{"name":"imported.type"}]}`,
 	"POST /event-types":                           `{"name":"new.type"}`,
 	"GET /event-types":                            ``,
 	"GET /event-types/:name":                      ``,

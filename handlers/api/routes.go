@@ -105,6 +105,14 @@ func emission(path string, maxBody int, h handlers.Handler) handlers.Route {
 	return r
 }
 
+// maxImportBody bounds an import of event types, in bytes.
+const maxImportBody = 8 << 20
+
+func largeBody(r handlers.Route, most int64) handlers.Route {
+	r.MaxBody = most
+	return r
+}
+
 // envelope is what an emission may have around its data.
 const envelope = 16 << 10
 
@@ -121,6 +129,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 
 		route("POST", "/event-types", access.WebhooksWrite, a.createEventType),
 		route("GET", "/event-types", access.WebhooksRead, a.listEventTypes),
+		largeBody(route("POST", "/event-types/import", access.WebhooksWrite, a.importEventTypes), maxImportBody),
 		route("GET", "/event-types/:name", access.WebhooksRead, a.getEventType),
 		route("PATCH", "/event-types/:name", access.WebhooksWrite, a.updateEventType),
 		route("DELETE", "/event-types/:name", access.WebhooksWrite, a.deleteEventType),
