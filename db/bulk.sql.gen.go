@@ -582,6 +582,21 @@ func (q *Queries) ExpungeAttempts(ctx context.Context, arg ExpungeAttemptsParams
 	return result.RowsAffected(), nil
 }
 
+const forgetAnswersInNotices = `-- name: ForgetAnswersInNotices :exec
+UPDATE notices SET details = details - 'last_excerpt'
+WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND details ? 'last_excerpt'
+`
+
+type ForgetAnswersInNoticesParams struct {
+	TenantID  id.UUID
+	Endpoints []id.UUID
+}
+
+func (q *Queries) ForgetAnswersInNotices(ctx context.Context, arg ForgetAnswersInNoticesParams) error {
+	_, err := q.db.Exec(ctx, forgetAnswersInNotices, arg.TenantID, arg.Endpoints)
+	return err
+}
+
 const forgetBodies = `-- name: ForgetBodies :exec
 SELECT posthorn.forget_bodies($1::uuid[])
 `
@@ -589,6 +604,21 @@ SELECT posthorn.forget_bodies($1::uuid[])
 // The digests of these events' requests, kept for a day under their idempotency keys.
 func (q *Queries) ForgetBodies(ctx context.Context, events []id.UUID) error {
 	_, err := q.db.Exec(ctx, forgetBodies, events)
+	return err
+}
+
+const forgetLastAnswers = `-- name: ForgetLastAnswers :exec
+UPDATE endpoint_health SET last_excerpt = '' WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[]) AND last_excerpt <> ''
+`
+
+type ForgetLastAnswersParams struct {
+	TenantID  id.UUID
+	Endpoints []id.UUID
+}
+
+// What is shown of endpoints' last failures may be an answer to what was expunged.
+func (q *Queries) ForgetLastAnswers(ctx context.Context, arg ForgetLastAnswersParams) error {
+	_, err := q.db.Exec(ctx, forgetLastAnswers, arg.TenantID, arg.Endpoints)
 	return err
 }
 

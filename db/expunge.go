@@ -59,10 +59,27 @@ func (q *Queries) ExpungeEvents(ctx context.Context, tenant id.UUID, events []id
 		return out, err
 	}
 	out.Cleared = int(cleared)
+	if err := q.forgetLastAnswers(ctx, tenant, rows); err != nil {
+		return out, err
+	}
 	if err := q.forgetBodies(ctx, out.Events); err != nil {
 		return out, err
 	}
 	return out, q.enter(ctx, books)
+}
+
+// forgetLastAnswers clears what else keeps answers of the endpoints concerned.
+func (q *Queries) forgetLastAnswers(ctx context.Context, tenant id.UUID, rows []DeliveriesOfEventsRow) error {
+	endpoints := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		endpoints[i] = d.EndpointID
+	}
+	slices.SortFunc(endpoints, compareIDs)
+	endpoints = slices.Compact(endpoints)
+	if err := q.ForgetLastAnswers(ctx, ForgetLastAnswersParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+		return err
+	}
+	return q.ForgetAnswersInNotices(ctx, ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
 }
 
 // cancelExpunged cancels those of the deliveries that wait. It waits for the rows that the recorder holds: one of the two may

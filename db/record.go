@@ -124,13 +124,15 @@ func (r *Record) write(ctx context.Context, conn *pgx.Conn) (Recorded, error) {
 		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return o.Attempt != nil && known[o.Attempt.ID] })
 	}
 	books := Books{}
-	late := lateSuccesses(outcomes, matched)
-	if len(late) > 0 {
+	late, stray, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
+	if len(late)+len(stray) > 0 {
 		b := &pgx.Batch{}
 		queueLateSuccesses(b, late, books)
+		queueExpunged(b, stray, expunged)
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return nil, err
 		}
+		forgetAnswers(stray, expunged)
 	}
 	second := &pgx.Batch{}
 	queueAttempts(second, outcomes, matched)
@@ -392,7 +394,51 @@ func orNull(t time.Time) *time.Time {
 
 // LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes.
 func (d *DB) LogLate(ctx context.Context, outcomes []*Outcome) error {
+	stray, expunged := lateAnswers(outcomes, Recorded{}), map[id.UUID]bool{}
+	if len(stray) > 0 {
+		if err := d.hot(ctx, func(b *pgx.Batch) { queueExpunged(b, stray, expunged) }); err != nil {
+			return err
+		}
+		forgetAnswers(stray, expunged)
+	}
 	return d.hot(ctx, func(b *pgx.Batch) {
 		queueAttempts(b, outcomes, Recorded{})
 	})
+}
+
+// lateAnswers are the outcomes that came late with something that was answered: their event may have been expunged while the
+// request was under way.
+func lateAnswers(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil || o.Attempt.ResponseHeaders != "") {
+			late = append(late, o)
+		}
+	}
+	return late
+}
+
+func queueExpunged(b *pgx.Batch, outcomes []*Outcome, expunged map[id.UUID]bool) {
+	days := map[int64]*ExpungedEventsParams{}
+	for _, o := range outcomes {
+		created := o.EventID.Time()
+		p := days[created.Unix()/86400]
+		if p == nil {
+			p = &ExpungedEventsParams{}
+			days[created.Unix()/86400] = p
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.EventID), append(p.Created, created)
+		p.Low, p.High = widen(p.Low, p.High, created)
+	}
+	for _, p := range days {
+		b.Queue(expungedEvents, p.Tenants, p.Created, p.Ids, p.Low, p.High).Query(collectIDs(expunged))
+	}
+}
+
+// forgetAnswers keeps the attempts without what was answered.
+func forgetAnswers(outcomes []*Outcome, expunged map[id.UUID]bool) {
+	for _, o := range outcomes {
+		if expunged[o.EventID] {
+			o.Attempt.ResponseExcerpt, o.Attempt.ResponseHeaders = nil, ""
+		}
+	}
 }

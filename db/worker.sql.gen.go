@@ -158,6 +158,51 @@ func (q *Queries) EnterStats(ctx context.Context, arg EnterStatsParams) error {
 	return err
 }
 
+const expungedEvents = `-- name: ExpungedEvents :many
+SELECT v.id FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[])) AS u(tenant_id, created_at, id)
+CROSS JOIN LATERAL (
+	SELECT e.id, e.data IS NULL AS expunged FROM events e
+	WHERE e.tenant_id = u.tenant_id AND e.created_at = u.created_at AND e.id = u.id AND e.created_at BETWEEN $4 AND $5
+	LIMIT 1
+) v
+WHERE v.expunged
+`
+
+type ExpungedEventsParams struct {
+	Tenants []id.UUID
+	Created []time.Time
+	Ids     []id.UUID
+	Low     time.Time
+	High    time.Time
+}
+
+// Which of these events have lost their data: what is answered to their last requests is not kept.
+func (q *Queries) ExpungedEvents(ctx context.Context, arg ExpungedEventsParams) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, expungedEvents,
+		arg.Tenants,
+		arg.Created,
+		arg.Ids,
+		arg.Low,
+		arg.High,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const forgetDeadWorkers = `-- name: ForgetDeadWorkers :exec
 DELETE FROM workers WHERE dead AND started_at < now() - interval '1 day'
 `
@@ -1138,7 +1183,7 @@ func (q *Queries) RecordDeliveries(ctx context.Context, arg RecordDeliveriesPara
 
 const recordLateSuccess = `-- name: RecordLateSuccess :many
 WITH late AS (
-	UPDATE deliveries d SET status = 2, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
+	UPDATE deliveries d SET status = 2, reason = 0, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
 	FROM ROWS FROM (unnest($3::uuid[]), unnest($4::timestamptz[]), unnest($5::uuid[]), unnest($6::smallint[]),
 		unnest($7::smallint[])) AS u(tenant_id, created_at, id, attempts, last_status)
 	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN $1 AND $2 AND d.status = 4

@@ -219,6 +219,14 @@ UPDATE attempts SET response_headers = NULL, response_excerpt = NULL
 WHERE tenant_id = @tenant_id AND delivery_id = ANY(@deliveries::uuid[]) AND created_at >= @since::timestamptz
 	AND (response_headers IS NOT NULL OR response_excerpt IS NOT NULL);
 
+-- name: ForgetLastAnswers :exec
+-- What is shown of endpoints' last failures may be an answer to what was expunged.
+UPDATE endpoint_health SET last_excerpt = '' WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND last_excerpt <> '';
+
+-- name: ForgetAnswersInNotices :exec
+UPDATE notices SET details = details - 'last_excerpt'
+WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND details ? 'last_excerpt';
+
 -- name: ForgetBodies :exec
 -- The digests of these events' requests, kept for a day under their idempotency keys.
 SELECT posthorn.forget_bodies(@events::uuid[]);

@@ -203,7 +203,7 @@ ON CONFLICT (tenant_id, created_at, id) DO UPDATE SET status = excluded.status, 
 -- name: RecordLateSuccess :many
 -- What really happened wins: a success that arrives after a cancel makes the delivery delivered.
 WITH late AS (
-	UPDATE deliveries d SET status = 2, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
+	UPDATE deliveries d SET status = 2, reason = 0, attempts = greatest(d.attempts, u.attempts), last_status = u.last_status, settled_at = now()
 	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@attempts::smallint[]),
 		unnest(@last_statuses::smallint[])) AS u(tenant_id, created_at, id, attempts, last_status)
 	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high AND d.status = 4
@@ -212,6 +212,16 @@ WITH late AS (
 	DELETE FROM cancellations c USING late WHERE c.tenant_id = late.tenant_id AND c.delivery_id = late.id
 )
 SELECT tenant_id, created_at, id FROM late;
+
+-- name: ExpungedEvents :many
+-- Which of these events have lost their data: what is answered to their last requests is not kept.
+SELECT v.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
+CROSS JOIN LATERAL (
+	SELECT e.id, e.data IS NULL AS expunged FROM events e
+	WHERE e.tenant_id = u.tenant_id AND e.created_at = u.created_at AND e.id = u.id AND e.created_at BETWEEN @low AND @high
+	LIMIT 1
+) v
+WHERE v.expunged;
 
 -- name: KnownAttempts :many
 -- Which attempts an earlier try of the same transaction recorded, its outcome unknown until now.

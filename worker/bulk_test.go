@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"testing"
@@ -300,5 +301,35 @@ func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
 	})
 	h.followed(w, ep)
 	h.settled(10*time.Second, delivery.Delivered, 6)
+	h.balanced()
+}
+
+// An event is expunged while its request is under way: the request is on record, what was answered to it is not.
+func TestWhatIsAnsweredToAnExpungedEventIsNotKept(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	g := newGate(t)
+	r := newReceiver(t, func(arrival) int { g.pass(); return 500 })
+	r.headers = http.Header{"X-Echo": {"secret"}}
+	h.endpoint(tenant, r.URL, nil)
+	h.worker(true)
+	event := h.emit(tenant, item("order.completed", "", 1))[0]
+	g.waitEntered(t)
+	h.as(tenant, func(q *db.Queries) error {
+		done, err := q.ExpungeEvents(t.Context(), tenant, []id.UUID{event})
+		if err == nil && (len(done.Events) != 1 || done.Canceled != 1) {
+			t.Errorf("expunged: %+v", done)
+		}
+		return err
+	})
+	g.release()
+	eventually(t, 10*time.Second, "the attempt is on record", func() bool { return h.count("SELECT count(*) FROM attempts WHERE late AND status = 500") == 1 })
+	if n := h.count("SELECT count(*) FROM attempts WHERE response_headers IS NOT NULL OR response_excerpt IS NOT NULL"); n != 0 {
+		t.Error("with what was answered")
+	}
+	if status, reason, _ := h.state(h.deliveryOf(event)); status != delivery.Canceled || reason != delivery.Expunged {
+		t.Errorf("the delivery is %s, %s", status, reason)
+	}
 	h.balanced()
 }

@@ -43,6 +43,7 @@ ALTER TABLE lanes ADD COLUMN drop_below bigint NOT NULL DEFAULT 0;
 -- Expunging takes away what was sent and what came back; the rows stay.
 GRANT UPDATE (data) ON events TO posthorn_tenant;
 GRANT UPDATE (response_headers, response_excerpt) ON attempts TO posthorn_tenant;
+GRANT UPDATE (details) ON notices TO posthorn_tenant;
 
 -- A digest of a body that can be guessed tells the body: the digests of expunged events go as well, and a repeat under their
 -- idempotency keys is refused from then on. The tenant is the transaction's, not an argument.
@@ -63,6 +64,7 @@ REVOKE CREATE ON SCHEMA posthorn FROM posthorn_lookup;
 DROP FUNCTION posthorn.forget_bodies(uuid[]);
 REVOKE SELECT, UPDATE ON idempotency_keys FROM posthorn_lookup;
 
+REVOKE UPDATE (details) ON notices FROM posthorn_tenant;
 REVOKE UPDATE (response_headers, response_excerpt) ON attempts FROM posthorn_tenant;
 REVOKE UPDATE (data) ON events FROM posthorn_tenant;
 ALTER TABLE lanes DROP COLUMN drop_below;

@@ -28,6 +28,10 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 		FROM deliveries WHERE id = $1`, first, secret)
 	w.sql("DELETE FROM queue WHERE delivery_id = $1", first)
 	w.sql("UPDATE deliveries SET status = 2, settled_at = now() WHERE id = $1", first)
+	w.sql("INSERT INTO endpoint_health (endpoint_id, tenant_id, last_excerpt) VALUES ($1, $2, $3) ON CONFLICT (endpoint_id) DO UPDATE SET last_excerpt = $3",
+		w.uuid(id.Endpoint, sent), tn.uuid.String(), secret)
+	w.sql("INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at) VALUES ($1, gen_random_uuid(), 'endpoint.warning', 'k', $2, jsonb_build_object('last_excerpt', $3::text, 'url', 'x'), now())",
+		tn.uuid.String(), w.uuid(id.Endpoint, sent), secret)
 	hash := one[string](w, "SELECT encode(body_hash, 'hex') FROM idempotency_keys WHERE key = 'k'")
 
 	path := "/api/v1/events/" + event + "/expunge"
@@ -41,7 +45,7 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 		t.Errorf("%s", again.Body)
 	}
 	// Nothing of it is in any table, nor a digest that a guess could be tried on.
-	for _, table := range []string{"events", "attempts", "deliveries", "queue", "audit_log", "bulk_jobs", "idempotency_keys", "cancellations"} {
+	for _, table := range []string{"events", "attempts", "deliveries", "queue", "audit_log", "bulk_jobs", "idempotency_keys", "cancellations", "endpoint_health", "notices"} {
 		for _, trace := range []string{secret, hash, fmt.Sprintf("%x", secret)} {
 			if n := one[int](w, "SELECT count(*)::int FROM "+table+" x WHERE strpos(x::text, $1) > 0", trace); n != 0 {
 				t.Errorf("%s still hold %s", table, trace)
