@@ -41,7 +41,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
 	}, auth.Deps{
 		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.showsMails(), Log: p.Log, Now: time.Now,
-	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now},
+	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
 		mailbox.Deps{DB: general, Keys: ring, Development: p.showsMails(), CronSecret: p.Config.CronSecret.Reveal()}))
 	return engine
 }

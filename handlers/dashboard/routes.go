@@ -3,15 +3,14 @@ package dashboard
 
 import (
 	"log/slog"
-	"net/http"
 	"slices"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/egress"
 	"posthorn/handlers"
-	"posthorn/views/pages"
 )
 
 // Deps is what the handlers work with.
@@ -21,6 +20,11 @@ type Deps struct {
 	BaseURL string // the public URL, without a slash at its end
 	Log     *slog.Logger
 	Now     func() time.Time
+
+	Emitter            Emitter
+	Egress             egress.Policy
+	EndpointsPerTenant int // unless the tenant's settings say otherwise; 0 is 50
+	MaxPayload         int // bytes of an event's data; 0 is 256 KiB
 }
 
 // dashboard holds the handlers.
@@ -33,6 +37,12 @@ const Root = "/t/:" + handlers.TenantParam
 
 // Routes is the route table of a tenant's pages.
 func Routes(d Deps) []handlers.Route {
+	if d.EndpointsPerTenant == 0 {
+		d.EndpointsPerTenant = 50
+	}
+	if d.MaxPayload == 0 {
+		d.MaxPayload = 256 << 10
+	}
 	a := &dashboard{d}
 	return slices.Concat([]handlers.Route{
 		page("GET", "", access.Read, a.home),
@@ -48,7 +58,7 @@ func Routes(d Deps) []handlers.Route {
 		page("GET", "/settings", access.ChangeSettings, a.showSettings),
 		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
-	}, a.deliveryRoutes())
+	}, a.endpointRoutes(), a.deliveryRoutes())
 }
 
 // maxForm bounds the body of a form.
@@ -64,8 +74,4 @@ func fresh(method, path string, action access.Action, h handlers.Handler) handle
 	r := page(method, path, action, h)
 	r.Access.Fresh = true
 	return r
-}
-
-func (a *dashboard) home(c *handlers.Call) error {
-	return c.Render(http.StatusOK, pages.Home(pages.HomeView{Shell: c.Shell(c.Actor.TenantName, "overview")}))
 }

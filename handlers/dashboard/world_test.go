@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		Authenticator: handlers.NewAuthenticator(w.db, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
 		Sessions: handlers.NewSessions(w.db, base),
 	})
-	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now})
+	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit})
 	engine := kit.NewEngine()
 	kit.Mount(engine, w.routes)
 	w.engine = engine

@@ -193,6 +193,15 @@
   on("htmx:sseError", (event) => live(event, "off", "Connecting again"));
   on("htmx:sseClose", (event) => live(event, "off", "Not live"));
 
+  // What polls shows the same; nobody asks for a page that nobody sees.
+  const polls = (event) => event.target instanceof Element && event.target.matches("[data-poll]");
+  on("htmx:beforeRequest", (event) => { if (polls(event) && document.hidden) event.preventDefault(); });
+  on("htmx:afterRequest", (event) => {
+    if (!polls(event)) return;
+    if (event.detail.successful) live({ target: document.body }, "on", "Live");
+    else live({ target: document.body }, "off", "Connecting again");
+  });
+
   // A swap that failed keeps the page as it is and says so.
   const unreachable = () => say("The server could not be reached. What you see may be old.");
   on("htmx:sendError", unreachable);

@@ -141,3 +141,6 @@ func ShortID(id string) string {
 
 // Plain writes a number as programs read it.
 func Plain(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Since is Ago from the page's moment.
+func Since(ctx context.Context, t time.Time) string { return Ago(t, now(ctx)) }

@@ -1,0 +1,170 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/analytics"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// showEndpoint answers an endpoint's first page.
+func (a *dashboard) showEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	now := a.Now()
+	var e db.FullEndpoint
+	var condition db.Condition
+	var hours []analytics.Row
+	var window analytics.Window
+	var feed []db.DeliveryState
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		if condition, err = q.ReadCondition(c.Ctx(), c.Actor.Tenant, u, now); err != nil {
+			return err
+		}
+		if hours, window, err = lastDay(c, q, &u, now); err != nil {
+			return err
+		}
+		feed, err = newest(c, q, &u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := pages.EndpointView{
+		EndpointHead: head(c, e.Endpoint, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
+		Feed: feedView(c, feed, map[id.UUID]string{u: e.URL}),
+	}
+	v.Feed.Poll = endpointPath(c, u) + "/live"
+	v.Waiting = v.Verification.State == "pending"
+	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)
+	var day analytics.Cell
+	for _, r := range hours {
+		day.Merge(r.Cell)
+	}
+	v.Day, v.P50, v.P95 = day.Attempts.Rate(), day.Quantile(0.5), day.Quantile(0.95)
+	describe(&v, e.Endpoint, condition)
+	return c.Render(http.StatusOK, pages.Endpoint(v))
+}
+
+// describe says how the endpoint is and what is going to happen to it.
+func describe(v *pages.EndpointView, e db.Endpoint, is db.Condition) {
+	counters, breaker := is.EndpointHealth.Counters(), is.EndpointHealth.Breaker()
+	v.Failures, v.LastSuccess, v.LastFailure = counters.ConsecutiveFailures, counters.LastSuccessAt, counters.LastFailureAt
+	v.Breaker, v.NextProbe = breaker.State, breaker.NextProbeAt
+	v.StatusReason = reasons[e.StatusReason]
+	if e.Status == string(endpoint.Disabled) {
+		v.DisableWhy = disabledWhy(e, is)
+	} else if len(is.Warn) > 0 && !is.DisableAt.IsZero() {
+		v.DisableAt, v.DisableWhy = is.DisableAt, "Nothing but failures since "+components.Stamp(is.Warn[0].Since)+"."
+	}
+	if counters.ConsecutiveFailures > 0 {
+		v.LastError = strings.TrimSpace(components.AnswerText(int(is.LastStatus), is.LastFailure) + ". " + is.EndpointHealth.LastError)
+	}
+}
+
+func disabledWhy(e db.Endpoint, is db.Condition) string {
+	for _, r := range healthReasons {
+		if string(r) == e.StatusReason {
+			return is.Policy.Sentence(r)
+		}
+	}
+	return "Its last answers were failures."
+}
+
+// liveEndpoint answers the newest deliveries of an endpoint, for its page to renew.
+func (a *dashboard) liveEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var e db.Endpoint
+	var feed []db.DeliveryState
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if e, err = q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+			return err
+		}
+		feed, err = newest(c, q, &u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := feedView(c, feed, map[id.UUID]string{u: e.URL})
+	v.Poll = endpointPath(c, u) + "/live"
+	return c.Render(http.StatusOK, pages.Feed(v))
+}
+
+// showVerification answers how far a verification is, for the pages that wait for it. Once it is over the whole page is
+// another one.
+func (a *dashboard) showVerification(c *handlers.Call) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	v := verificationView(c, e.Endpoint, e.Verification)
+	if v.State == "succeeded" && strings.HasSuffix(c.GetHeader("HX-Current-URL"), endpointPath(c, e.ID)) {
+		c.Writer.Header().Set("HX-Refresh", "true")
+	}
+	return c.Render(http.StatusOK, pages.Verification(v))
+}
+
+// read is the endpoint that the path names.
+func (a *dashboard) read(c *handlers.Call) (e db.FullEndpoint, err error) {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return e, err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
+		return err
+	})
+	return e, err
+}
+
+func head(c *handlers.Call, e db.Endpoint, tab string) pages.EndpointHead {
+	url := egress.Mask(e.URL)
+	return pages.EndpointHead{
+		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
+		Description: e.Description, Status: endpoint.Status(e.Status), StatusAt: e.StatusAt, Tab: tab,
+		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets),
+	}
+}
+
+func facts(e db.FullEndpoint) pages.EndpointFacts {
+	s := e.Settings
+	limits := "No rate limit"
+	if s.RateLimit != nil {
+		limits = components.Count(int64(*s.RateLimit)) + " requests/s"
+	}
+	return pages.EndpointFacts{
+		EventTypes: s.EventTypes, Format: string(s.Format), Ordering: s.Ordering, Created: e.CreatedAt,
+		Retries: fmt.Sprintf("%s, %d attempts", s.RetryPolicy, s.Schedule().Attempts()),
+		Limits:  fmt.Sprintf("%s, %d at once, %d s each", limits, s.MaxInFlight, s.TimeoutSeconds),
+	}
+}
+
+func verificationView(c *handlers.Call, e db.Endpoint, v *db.Verification) pages.VerificationView {
+	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, URL: egress.Mask(e.URL)}
+	if v == nil {
+		return out
+	}
+	out.State, out.Tries, out.Detail, out.At = v.State, int(v.Tries), v.LastDetail, v.RequestedAt
+	if v.LastStatus != nil {
+		out.Status = int(*v.LastStatus)
+	}
+	return out
+}

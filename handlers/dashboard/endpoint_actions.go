@@ -1,0 +1,160 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"posthorn/db"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+var healthReasons = health.Reasons()
+
+func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
+	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause)
+}
+
+func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
+	return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume)
+}
+
+// setState does what a rule says about an endpoint's state, audits what it changed, and returns to the endpoint.
+func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error)) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		var from endpoint.Status
+		var change endpoint.Change
+		_, changed, err := q.SetEndpointState(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+			var refused error
+			from = s
+			change, refused = rule(s)
+			return change, refused
+		})
+		if err != nil || !changed {
+			return err
+		}
+		return auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To})
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash(done)
+	return c.Redirect(endpointPath(c, u))
+}
+
+func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if _, err := q.VerifyEndpoint(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.verify", u, nil)
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("A verification is under way.")
+	return c.Redirect(endpointPath(c, u))
+}
+
+func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err := q.RemoveEndpoint(c.Ctx(), c.Actor.Tenant, u)
+		if err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.delete", u, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("The endpoint was deleted. What still waited for it is being canceled.")
+	return c.Redirect(root(c) + "/endpoints")
+}
+
+// showEndpointSettings answers the form of an endpoint's settings. Who may not change them reads them there, the URL as lists show it.
+func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	names, err := a.readCatalogue(c)
+	if err != nil {
+		return err
+	}
+	v := pages.EndpointSettingsView{EndpointHead: head(c, e.Endpoint, "settings"), Form: formOf(e.Settings, names)}
+	if !v.MayChange {
+		v.Form.URL = v.URL
+	}
+	return c.Render(http.StatusOK, pages.EndpointSettings(v))
+}
+
+// saveEndpointSettings changes an endpoint. What changes nothing is not audited.
+func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	err = a.changeEndpoint(c, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+		s, err := settingsOf(in, s)
+		if err != nil {
+			return s, err
+		}
+		return s.Check(a.Egress)
+	})
+	if err == nil {
+		c.Flash("The settings were saved.")
+		return c.Redirect(endpointPath(c, u) + "/settings")
+	}
+	cause := err
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	names, err := a.readCatalogue(c)
+	if err != nil {
+		return err
+	}
+	form, err := filled(in, names, cause)
+	if err != nil {
+		return err
+	}
+	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: head(c, e.Endpoint, "settings"), Form: form}))
+}
+
+// changeEndpoint gives an endpoint other settings, and audits which.
+func (a *dashboard) changeEndpoint(c *handlers.Call, u id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
+	return a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		before, after, err := q.ChangeEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, to)
+		if err != nil {
+			return err
+		}
+		changed := after.Settings.Diff(before.Settings)
+		if len(changed) == 0 {
+			return nil
+		}
+		details := map[string]any{"changed": changed}
+		if after.URL != before.URL {
+			details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
+		}
+		return auditEndpoint(c, q, "endpoint.update", u, details)
+	})
+}

@@ -1,0 +1,111 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// How many past events a filter is tried on, and how long that may take. One event costs a millisecond or two at most
+// (domain/filter).
+const (
+	tryEvents = 50
+	tryTime   = 2 * time.Second
+)
+
+func (a *dashboard) showFilter(c *handlers.Call) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.FilterEditor(pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(e.Settings, nil)}))
+}
+
+func (a *dashboard) saveFilter(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	err = a.changeEndpoint(c, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+		s.Filter = filterJSON(in.Get("filter"))
+		return s.Check(a.Egress)
+	})
+	if err != nil {
+		return a.refuseFilter(c, in, err)
+	}
+	c.Flash("The filter was saved. It counts for events that are emitted from now on.")
+	return c.Redirect(endpointPath(c, u) + "/filter")
+}
+
+func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	v := pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(e.Settings, nil)}
+	v.Form.Filter = in.Get("filter")
+	if err := handlers.NotInput(cause); err != nil {
+		return err
+	}
+	v.Form.Wrong = handlers.WrongFields(cause)
+	return c.Render(handlers.Status(cause), pages.FilterEditor(v))
+}
+
+// tryFilter shows which of the newest past events a filter would take. It changes nothing.
+func (a *dashboard) tryFilter(c *handlers.Call) error {
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	tried := e.Settings.Clone()
+	tried.Filter = filterJSON(in.Get("filter"))
+	if tried, err = tried.CheckSubscription(); err != nil {
+		return a.refuseFilter(c, in, err)
+	}
+	var events []db.SampledEventsRow
+	var whole bool
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		events, whole, err = q.SampleEvents(c.Ctx(), c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(tried, nil), Tried: a.judge(c, tried, events, whole)}
+	return c.Render(http.StatusOK, pages.FilterEditor(v))
+}
+
+func (a *dashboard) judge(c *handlers.Call, s endpoint.Settings, events []db.SampledEventsRow, whole bool) *pages.DryRunView {
+	route := routing.Compile(routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active})
+	end := a.Now().Add(tryTime)
+	out := &pages.DryRunView{Complete: whole}
+	for _, e := range events {
+		if a.Now().After(end) {
+			out.Complete = false
+			break
+		}
+		v := route.Judge(routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data})
+		if v.Matched {
+			out.Matched++
+		}
+		out.Rows = append(out.Rows, pages.DryRunRow{
+			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail, At: e.ID.Time(),
+		})
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/signature"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// mostTypes bounds the event types that a form offers to tick; the others can be written.
+const mostTypes = 200
+
+func catalogue(c *handlers.Call, q *db.Queries) ([]string, error) {
+	rows, err := q.ListEventTypesUp(c.Ctx(), db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: mostTypes})
+	names := make([]string, len(rows))
+	for i, r := range rows {
+		names[i] = r.Name
+	}
+	return names, err
+}
+
+// formOf writes settings as the form shows them.
+func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
+	f := pages.EndpointForm{
+		URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
+		Channels: strings.Join(s.Channels, " "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
+		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
+		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
+		AcceptConflict: s.AcceptConflict, Verification: s.Verification, Catalogue: catalogue,
+	}
+	var patterns, delays, headers []string
+	for _, t := range s.EventTypes {
+		if slices.Contains(catalogue, t) {
+			f.Types = append(f.Types, t)
+		} else if !f.All {
+			patterns = append(patterns, t)
+		}
+	}
+	for _, d := range s.RetryDelays {
+		delays = append(delays, strconv.Itoa(d))
+	}
+	for name, h := range s.Headers {
+		value := h.Value
+		if s.Headers.Hidden(name) {
+			value = endpoint.Marker
+		}
+		headers = append(headers, name+": "+value)
+	}
+	slices.Sort(headers)
+	f.Patterns, f.RetryDelays, f.Headers = strings.Join(patterns, "\n"), strings.Join(delays, " "), strings.Join(headers, "\n")
+	return f
+}
+
+// filled is the form as it was sent, for who has to mend it.
+func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
+	wrong, err := handlers.WrongFields(cause), handlers.NotInput(cause)
+	return pages.EndpointForm{
+		URL: in.Get("url"), Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
+		Filter: in.Get("filter"), Channels: in.Get("channels"), Format: in.Get("format"), Prefix: in.Get("prefix"), RetryPolicy: in.Get("retry_policy"),
+		RetryDelays: in.Get("retry_delays"), RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
+		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
+		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), Verification: in.Get("verification"),
+		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
+	}, err
+}
+
+// settingsOf lays what was written over settings. It judges nothing that Check judges: a number that is none becomes one out
+// of its range.
+func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
+	s = s.Clone()
+	s.URL, s.Description = strings.TrimSpace(in.Get("url")), strings.TrimSpace(in.Get("description"))
+	s.EventTypes, s.Channels = typesOf(in), split(in.Get("channels"))
+	s.Format, s.Prefix, s.Ordering, s.Verification = signature.Format(in.Get("format")), in.Get("prefix"), in.Get("ordering"), in.Get("verification")
+	s.RetryPolicy, s.RetryDelays = in.Get("retry_policy"), nil
+	if s.RetryPolicy == endpoint.Custom {
+		for _, text := range split(in.Get("retry_delays")) {
+			s.RetryDelays = append(s.RetryDelays, number(text))
+		}
+	}
+	s.RetryClientErrors, s.AcceptConflict = in.Has("retry_client_errors"), in.Has("accept_conflict")
+	s.TimeoutSeconds, s.MaxInFlight = number(in.Get("timeout_seconds")), number(in.Get("max_in_flight"))
+	s.RateLimit, s.Burst = orNoNumber(in.Get("rate_limit")), orNoNumber(in.Get("burst"))
+	s.PayloadVersion = strings.TrimSpace(in.Get("payload_version"))
+	if in.Has("filter") { // the settings page leaves it to the filter's own
+		s.Filter = filterJSON(in.Get("filter"))
+	}
+	given, err := headersOf(in.Get("custom_headers"))
+	if err != nil {
+		return s, err
+	}
+	s.Headers, err = s.Headers.Replace(given, nil)
+	return s, err
+}
+
+// typesOf are the patterns that were ticked or written.
+func typesOf(in url.Values) []string {
+	if in.Get("scope") == "all" {
+		return []string{"*"}
+	}
+	return append(slices.Clone(in["types"]), split(in.Get("patterns"))...)
+}
+
+func split(text string) []string {
+	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })...)
+}
+
+// number reads a number; what is none is -1, which no setting may be.
+func number(text string) int {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func orNoNumber(text string) *int {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	n := number(text)
+	return &n
+}
+
+func orEmptyNumber(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// filterText is a filter as people write it: an expression without its quotation marks, or a JSON object.
+func filterText(saved string) string {
+	var expression string
+	if json.Unmarshal([]byte(saved), &expression) == nil {
+		return expression
+	}
+	return saved
+}
+
+// filterJSON is a filter as it is saved: what begins with a brace is JSON, anything else an expression.
+func filterJSON(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" || strings.HasPrefix(text, "{") {
+		return text
+	}
+	out, err := json.Marshal(text)
+	if err != nil {
+		return text // a text is always JSON
+	}
+	return string(out)
+}
+
+// headersOf reads "Name: value", one a line.
+func headersOf(text string) (map[string]*string, error) {
+	given := map[string]*string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || name == "" {
+			return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Write each header on a line of its own, as Name: value.")
+		}
+		given[name] = &value
+	}
+	return given, nil
+}

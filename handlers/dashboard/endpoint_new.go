@@ -1,0 +1,111 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// newEndpoint answers the form on which an endpoint is added.
+func (a *dashboard) newEndpoint(c *handlers.Call) error {
+	var names []string
+	var defaults endpoint.Defaults
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if defaults, err = q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
+			return err
+		}
+		names, err = catalogue(c, q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.NewEndpoint(pages.NewEndpointView{
+		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Form: formOf(defaults.Settings, names),
+	}))
+}
+
+// createEndpoint adds an endpoint. Its secret is on the answer's page and on no other.
+func (a *dashboard) createEndpoint(c *handlers.Call) error {
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	var e db.FullEndpoint
+	var secret endpoint.Secret
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		settings, err := settingsOf(in, defaults.Settings)
+		if err == nil {
+			settings, err = settings.Check(a.Egress)
+		}
+		if err != nil {
+			return err
+		}
+		if secret, err = firstSecret(settings, in.Get("secret"), random); err != nil {
+			return err
+		}
+		if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
+			"url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Get("secret") != "",
+		})
+	})
+	if err != nil {
+		return a.refuseNew(c, in, err)
+	}
+	v := pages.CreatedView{EndpointHead: head(c, e.Endpoint, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification)}
+	if c.Actor.May(access.RotateSecrets) {
+		v.Secret, v.Public = secret.Text, secret.Public
+	}
+	return c.Render(http.StatusOK, pages.Created(v))
+}
+
+func firstSecret(s endpoint.Settings, given string, random [32]byte) (endpoint.Secret, error) {
+	if given != "" {
+		return endpoint.ImportSecret(s.Format, given)
+	}
+	return endpoint.NewSecret(s.Format, endpoint.HMAC, random)
+}
+
+// refuseNew shows the form again, with what is wrong beside each field.
+func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) error {
+	names, err := a.readCatalogue(c)
+	if err != nil {
+		return err
+	}
+	form, err := filled(in, names, cause)
+	if err != nil {
+		return err
+	}
+	return c.Render(handlers.Status(cause), pages.NewEndpoint(pages.NewEndpointView{
+		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Form: form,
+	}))
+}
+
+func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		names, err = catalogue(c, q)
+		return err
+	})
+	return names, err
+}
+
+// auditEndpoint writes what was done to an endpoint, in the transaction that does it.
+func auditEndpoint(c *handlers.Call, q *db.Queries, action string, u id.UUID, details any) error {
+	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
+}

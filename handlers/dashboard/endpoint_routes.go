@@ -1,0 +1,39 @@
+package dashboard
+
+import (
+	"posthorn/domain/access"
+	"posthorn/handlers"
+)
+
+// endpointRoutes are the overview's live part and the pages of endpoints.
+func (a *dashboard) endpointRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("GET", "/live", access.Read, a.live),
+		page("GET", "/endpoints", access.Read, a.listEndpoints),
+		page("POST", "/endpoints", access.ChangeEndpoints, a.createEndpoint),
+		page("GET", "/endpoints/new", access.ChangeEndpoints, a.newEndpoint),
+		page("GET", "/endpoints/:endpoint_id", access.Read, a.showEndpoint),
+		page("GET", "/endpoints/:endpoint_id/live", access.Read, a.liveEndpoint),
+		page("GET", "/endpoints/:endpoint_id/verification", access.Read, a.showVerification),
+		page("POST", "/endpoints/:endpoint_id/verify", access.ChangeEndpoints, a.verifyEndpoint),
+		page("POST", "/endpoints/:endpoint_id/pause", access.ChangeEndpoints, a.pauseEndpoint),
+		page("POST", "/endpoints/:endpoint_id/resume", access.ChangeEndpoints, a.resumeEndpoint),
+		page("POST", "/endpoints/:endpoint_id/delete", access.ChangeEndpoints, a.deleteEndpoint),
+		page("GET", "/endpoints/:endpoint_id/settings", access.Read, a.showEndpointSettings),
+		page("POST", "/endpoints/:endpoint_id/settings", access.ChangeEndpoints, a.saveEndpointSettings),
+		page("GET", "/endpoints/:endpoint_id/filter", access.Read, a.showFilter),
+		page("POST", "/endpoints/:endpoint_id/filter", access.ChangeEndpoints, a.saveFilter),
+		page("POST", "/endpoints/:endpoint_id/filter/try", access.Read, a.tryFilter),
+		page("GET", "/endpoints/:endpoint_id/secrets", access.Read, a.showSecrets),
+		page("POST", "/endpoints/:endpoint_id/secrets", access.RotateSecrets, a.rotateSecret),
+		page("POST", "/endpoints/:endpoint_id/switch-secret", access.RotateSecrets, a.switchSecret),
+		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),
+		large(page("POST", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.sendTest)),
+	}
+}
+
+// large is a route whose form may hold an event's data, which grows when it is encoded.
+func large(r handlers.Route) handlers.Route {
+	r.MaxBody = 4 << 20
+	return r
+}

@@ -1,0 +1,159 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// Emitter stores events and their deliveries.
+type Emitter interface {
+	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
+}
+
+const testData = "{\n  \"test\": true\n}"
+
+// showTest answers the page from which a test event is sent, and, where the query names a delivery of this endpoint, what
+// became of it: all of it for a browser, the answer's part for htmx.
+func (a *dashboard) showTest(c *handlers.Call) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	v := pages.TestView{EndpointHead: head(c, e.Endpoint, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
+	if text := c.Query("delivery"); text != "" {
+		if v.Sent, err = a.sent(c, e, text); err != nil {
+			return err
+		}
+		if c.Fragment() {
+			return c.Render(http.StatusOK, pages.Trial(*v.Sent))
+		}
+	}
+	return c.Render(http.StatusOK, pages.TestSend(v))
+}
+
+// whyNoTest is the rule's sentence where the endpoint's state allows no test.
+func whyNoTest(e db.FullEndpoint) string {
+	if f := fault.As(endpoint.Test(endpoint.Status(e.Status))); f != nil {
+		return f.Detail
+	}
+	return ""
+}
+
+// sendTest emits an event to this endpoint alone, and goes on to where its answer appears.
+func (a *dashboard) sendTest(c *handlers.Call) error {
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	sent, err := a.emitTest(c, e, in.Get("type"), in.Get("data"))
+	if err == nil {
+		return c.Redirect(endpointPath(c, e.ID) + "/test?delivery=" + id.Delivery.Format(sent))
+	}
+	v := pages.TestView{EndpointHead: head(c, e.Endpoint, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
+	status := handlers.Status(err)
+	v.Wrong = handlers.WrongFields(err)
+	if err := handlers.NotInput(err); err != nil {
+		return err
+	}
+	if v.Why == "" {
+		v.Why = v.Wrong[""]
+	}
+	return c.Render(status, pages.TestSend(v))
+}
+
+func (a *dashboard) emitTest(c *handlers.Call, e db.FullEndpoint, kind, data string) (sent id.UUID, err error) {
+	if err := endpoint.Test(endpoint.Status(e.Status)); err != nil {
+		return sent, err
+	}
+	if !json.Valid([]byte(data)) {
+		return sent, fault.InvalidField("data", "body_malformed", "The data is not JSON. Mend it, as in "+`{"test": true}.`)
+	}
+	name, err := json.Marshal(kind)
+	if err != nil {
+		return sent, err
+	}
+	body := `{"type":` + string(name) + `,"data":` + data + `}`
+	emission, err := event.Parse([]byte(body), event.Limits{MaxPayload: a.MaxPayload}, a.Now())
+	if err != nil {
+		return sent, err
+	}
+	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: emission, Only: &e.ID}})[0]
+	if r.Err != nil {
+		return sent, r.Err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		ask := db.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: e.ID, Since: r.ID.Time()}
+		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind})
+	})
+	return sent, err
+}
+
+// sent is what became of a delivery of an endpoint.
+func (a *dashboard) sent(c *handlers.Call, e db.FullEndpoint, text string) (*pages.TrialView, error) {
+	u, err := id.Delivery.Parse(text)
+	if err != nil {
+		return nil, fault.ErrNotFound
+	}
+	var d db.DeliveryState
+	var attempts []db.Attempt
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if d, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, 1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.EndpointID != e.ID {
+		return nil, fault.ErrNotFound
+	}
+	v := &pages.TrialView{
+		Poll: endpointPath(c, e.ID) + "/test?delivery=" + text, Href: root(c) + "/deliveries/" + text, Status: d.Shown, LastStatus: int(d.LastStatus),
+		Failure: d.LastFailure, Attempts: int(d.Attempts), Hidden: !c.Actor.May(access.ReadPayloads),
+	}
+	if d.NextAt != nil && d.Attempts > 0 {
+		v.NextAt = *d.NextAt
+	}
+	if len(attempts) > 0 {
+		answerOf(v, attempts[0])
+	}
+	return v, nil
+}
+
+func answerOf(v *pages.TrialView, at db.Attempt) {
+	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
+	v.Phases = components.PhaseProps{DNS: us(at.DNSUs), Connect: us(at.ConnectUs), TLS: us(at.TLSUs), Wait: us(at.WaitUs), Read: us(at.ReadUs)}
+	if at.Error != nil {
+		v.Error = *at.Error
+	}
+	if v.Hidden {
+		return
+	}
+	if at.ResponseHeaders != nil {
+		v.Headers = *at.ResponseHeaders
+	}
+	v.Body = strings.ToValidUTF8(string(at.ResponseExcerpt), "\ufffd")
+}

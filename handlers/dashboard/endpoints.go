@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/analytics"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// listEndpoints answers the tenant's endpoints. There are so few of them that the filters look at all.
+func (a *dashboard) listEndpoints(c *handlers.Call) error {
+	now := a.Now()
+	var rows []db.Endpoint
+	var states []db.EndpointsHealthRow
+	var series analytics.Series
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if rows, err = q.NewestEndpoints(c.Ctx(), c.Actor.Tenant, mostEndpoints); err != nil {
+			return err
+		}
+		if states, err = q.EndpointsHealth(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		day := analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now)
+		series, err = q.AttemptSeries(c.Ctx(), c.Actor.Tenant, db.StatsAsked{Window: day, ByEndpoint: true})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := pages.EndpointsView{
+		Shell: c.Shell("Endpoints", "endpoints"), Root: root(c) + "/endpoints", MayChange: c.Actor.May(access.ChangeEndpoints),
+		Query: strings.TrimSpace(c.Query("q")), Status: c.Query("status"), Total: len(rows),
+	}
+	rates, succeeded := map[id.UUID]health.Rate{}, map[id.UUID]time.Time{}
+	for _, r := range series.Rows() {
+		rates[r.Endpoint] = r.Attempts.Rate()
+	}
+	for _, s := range states {
+		succeeded[s.ID] = s.EndpointHealth.Counters().LastSuccessAt
+	}
+	for _, e := range rows {
+		if v.Status != "" && e.Status != v.Status || !mentions(e, v.Query) {
+			continue
+		}
+		v.Rows = append(v.Rows, pages.EndpointRow{
+			Href: endpointPath(c, e.ID), URL: egress.Mask(e.URL), Description: e.Description, Status: endpoint.Status(e.Status),
+			Reason: stateReason(e), EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
+		})
+	}
+	return c.Render(http.StatusOK, pages.Endpoints(v))
+}
+
+// mentions reports whether an endpoint's URL as it is shown, description or id holds a text.
+func mentions(e db.Endpoint, text string) bool {
+	text = strings.ToLower(text)
+	return text == "" || strings.Contains(strings.ToLower(egress.Mask(e.URL)), text) ||
+		strings.Contains(strings.ToLower(e.Description), text) || strings.Contains(id.Endpoint.Format(e.ID), text)
+}
+
+// reasons are the words for why an endpoint is in its state.
+var reasons = map[string]string{
+	"url_changed": "its URL changed", "gone": "it answered 410", "tls": "TLS errors only", "auth": "401, 403 or 404 in a row",
+	"unhealthy": "failures only, for days", "failures": "too many failures in a row", "exhausted": "too many deliveries failed for good",
+}
+
+func stateReason(e db.Endpoint) string {
+	if e.Status == string(endpoint.Active) {
+		return ""
+	}
+	return reasons[e.StatusReason]
+}

@@ -1,0 +1,171 @@
+package pages
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/views/charts"
+	"posthorn/views/components"
+	"posthorn/views/icons"
+	"posthorn/views/layout"
+)
+
+// EndpointHead is what all pages of one endpoint begin with.
+type EndpointHead struct {
+	Shell       layout.Shell
+	Root        string // of the tenant's pages
+	Href        string // of the endpoint
+	ID          string
+	URL         string // masked
+	Description string
+	Status      endpoint.Status
+	StatusAt    time.Time
+	Tab         string
+	MayChange   bool
+	MaySecrets  bool // rotate and see new ones
+	Waiting     bool // a verification is under way
+}
+
+func (h EndpointHead) title() string { return strings.TrimPrefix(h.URL, "https://") }
+
+func (h EndpointHead) tabs() []components.Tab {
+	tab := func(key, label, href string) components.Tab {
+		return components.Tab{Label: label, Href: href, Active: h.Tab == key}
+	}
+	all := []components.Tab{
+		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.ID),
+		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
+	}
+	if h.MayChange {
+		all = append(all, tab("test", "Test", h.Href+"/test"))
+	}
+	return all
+}
+
+// menu are the actions that are not in the first row.
+func (h EndpointHead) menu() []components.MenuItem {
+	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
+	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
+}
+
+func (h EndpointHead) mayPause() bool { return h.MayChange && h.Status == endpoint.Active }
+func (h EndpointHead) mayResume() bool {
+	return h.MayChange && (h.Status == endpoint.Paused || h.Status == endpoint.Disabled)
+}
+
+// resumeText says what resuming does, by why the endpoint is stopped.
+func (h EndpointHead) resumeText() string {
+	if h.Status == endpoint.Disabled {
+		return "The endpoint is verified first. Once it has proven itself, what was held is delivered at its own rate, oldest first."
+	}
+	return "What was held meanwhile is delivered at the endpoint's own rate, oldest first."
+}
+
+// EndpointView is an endpoint's first page.
+type EndpointView struct {
+	EndpointHead
+	StatusReason string
+	Breaker      health.State
+	NextProbe    time.Time
+	DisableAt    time.Time // when Posthorn will disable it if nothing changes; zero for never
+	DisableWhy   string
+	Day          health.Rate
+	P50, P95     time.Duration
+	LastSuccess  time.Time
+	LastFailure  time.Time
+	LastError    string
+	Failures     int
+	Volume       charts.Props
+	Success      charts.Props
+	Latency      charts.Props
+	Facts        EndpointFacts
+	Verification VerificationView
+	Feed         FeedView
+}
+
+// EndpointFacts are an endpoint's settings at a glance.
+type EndpointFacts struct {
+	EventTypes []string
+	Format     string
+	Retries    string
+	Limits     string
+	Ordering   string
+	Created    time.Time
+}
+
+// VerificationView is how far a verification is; it renews itself while it is under way.
+type VerificationView struct {
+	Poll   string
+	State  string // pending, succeeded, failed, superseded; empty for none
+	Tries  int
+	Status int
+	Detail string
+	At     time.Time
+	Mode   string
+	URL    string
+}
+
+func (v VerificationView) running() bool { return v.State == "pending" }
+
+// steps are what happens in a verification, and how far it is.
+func (v VerificationView) steps() []components.StepProps {
+	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.URL + "."}
+	proof := components.StepProps{State: components.StepWaiting, Title: "Read the answer", Text: "It has to hold the challenge."}
+	if v.Mode == "simple" {
+		sent.Title, proof.Text = "Send a request", "Any 2xx will do."
+	}
+	ready := components.StepProps{State: components.StepWaiting, Title: "Deliver", Text: "What waited is delivered then."}
+	if v.Tries > 0 {
+		sent.State, proof.State = components.StepDone, components.StepRunning
+		sent.Text = components.Many(int64(v.Tries), "try", "tries") + " so far."
+	}
+	switch v.State {
+	case "succeeded":
+		sent.State, proof.State, ready.State = components.StepDone, components.StepDone, components.StepDone
+		proof.Text, ready.Text = "The endpoint has proven itself.", "The endpoint is ready."
+	case "failed":
+		sent.State, proof.State = components.StepDone, components.StepFailed
+		proof.Text = v.Detail
+	default:
+		if v.Detail != "" {
+			proof.Text = v.Detail + " It is tried again."
+		}
+	}
+	return []components.StepProps{sent, proof, ready}
+}
+
+// CreatedView follows the creation of an endpoint: the secret, shown this once, and the verification.
+type CreatedView struct {
+	EndpointHead
+	Secret       string
+	Public       string
+	Verification VerificationView
+}
+
+// EndpointSettingsView is the form of an endpoint's settings.
+type EndpointSettingsView struct {
+	EndpointHead
+	Form EndpointForm
+}
+
+func failuresTone(v EndpointView) components.Tone {
+	switch {
+	case v.Breaker != health.Closed:
+		return components.Bad
+	case v.Failures > 0:
+		return components.Warning
+	}
+	return components.Neutral
+}
+
+func breakerWord(s health.State) string { return strings.ReplaceAll(s.String(), "_", " ") }
+
+func lastStat(ctx context.Context, at time.Time) components.StatProps {
+	if at.IsZero() {
+		return components.StatProps{Label: "Last success", Value: "–", Note: "nothing was delivered yet"}
+	}
+	return components.StatProps{Label: "Last success", Value: components.Since(ctx, at), Note: components.Stamp(at)}
+}

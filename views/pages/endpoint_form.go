@@ -1,0 +1,147 @@
+package pages
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"posthorn/domain/endpoint"
+	"posthorn/domain/retry"
+	"posthorn/domain/signature"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// EndpointForm is what a person wrote about an endpoint, as they wrote it.
+type EndpointForm struct {
+	URL, Description  string
+	All               bool // takes every event type
+	Types             []string
+	Patterns          string // further patterns, one a line
+	Filter, Channels  string
+	Format, Prefix    string
+	RetryPolicy       string
+	RetryDelays       string // seconds, with spaces or commas between
+	RetryClientErrors bool
+	Timeout, InFlight string
+	RateLimit, Burst  string // empty: none, twice the rate
+	Ordering          string
+	PayloadVersion    string
+	AcceptConflict    bool
+	Verification      string
+	Headers           string            // Name: value, one a line
+	Catalogue         []string          // the tenant's event types
+	Wrong             map[string]string // by the field's name in the API; "" is of the whole
+}
+
+// NewEndpointView is the page on which an endpoint is added.
+type NewEndpointView struct {
+	Shell layout.Shell
+	Root  string // of the endpoints
+	Form  EndpointForm
+}
+
+// wrong is what is wrong with a field; entries of maps and lists ("custom_headers.X-A") count as their field.
+func (f EndpointForm) wrong(field string) string {
+	if text := f.Wrong[field]; text != "" {
+		return text
+	}
+	for name, text := range f.Wrong {
+		if strings.HasPrefix(name, field+".") {
+			return text
+		}
+	}
+	return ""
+}
+
+// summary lists everything that is wrong, for the head of the form.
+func (f EndpointForm) summary() []components.Wrong {
+	var out []components.Wrong
+	for name, text := range f.Wrong {
+		field, _, _ := strings.Cut(name, ".")
+		id := "f-" + field
+		switch name {
+		case "":
+			id = ""
+		case "retry_policy.delays":
+			id = "f-retry_delays"
+		}
+		out = append(out, components.Wrong{ID: id, Detail: text})
+	}
+	slices.SortFunc(out, func(a, b components.Wrong) int { return cmp.Compare(a.ID+a.Detail, b.ID+b.Detail) })
+	return out
+}
+
+func (f EndpointForm) typeOptions() []components.Option {
+	out := make([]components.Option, len(f.Catalogue))
+	for i, name := range f.Catalogue {
+		out[i] = components.Option{Label: name, Value: name, Selected: slices.Contains(f.Types, name)}
+	}
+	return out
+}
+
+func (f EndpointForm) scope() string {
+	if f.All {
+		return "all"
+	}
+	return "some"
+}
+
+var formatWords = map[signature.Format]string{
+	signature.Standard: "Standard Webhooks", signature.XWebhook: "X-Webhook headers", signature.TV1: "t=…,v1=… in one header",
+	signature.BodyHex: "Hex over the body", signature.Raw: "Raw data, hex signature",
+}
+
+func formatOptions() []components.Option {
+	var out []components.Option
+	for _, f := range signature.Formats() {
+		out = append(out, components.Option{Label: formatWords[f] + " (" + string(f) + ")", Value: string(f)})
+	}
+	return out
+}
+
+func retryOptions() []components.Option {
+	var out []components.Option
+	for _, name := range retry.Names() {
+		s, _ := retry.Named(name)
+		total := s.Delays[0] * 0
+		for _, d := range s.Delays {
+			total += d
+		}
+		out = append(out, components.Option{Label: name + ": " + components.Many(int64(s.Attempts()), "attempt", "attempts") + " over " + components.Duration(total), Value: name})
+	}
+	return append(out, components.Option{Label: "custom: your own delays", Value: endpoint.Custom})
+}
+
+func orderingOptions() []components.Option {
+	return []components.Option{
+		{Label: "None: as fast as possible", Value: "none"},
+		{Label: "By key: events of one key in their order", Value: "key"},
+		{Label: "Strict: all events in their order", Value: "strict"},
+	}
+}
+
+func verificationOptions() []components.Option {
+	return []components.Option{
+		{Label: "Echo a challenge", Value: "challenge", Hint: "A signed POST; the answer's body is the challenge, plain or as JSON."},
+		{Label: "Echo a challenge by GET", Value: "challenge_get", Hint: "A GET with ?challenge=; the answer's body is the challenge."},
+		{Label: "Any 2xx answer", Value: "simple", Hint: "For receivers that can't echo."},
+	}
+}
+
+func patternsLabel(f EndpointForm) string {
+	if len(f.Catalogue) > 0 {
+		return "Further patterns"
+	}
+	return "Event types"
+}
+
+// hidesFault reports whether something is wrong in the part of the form that is folded.
+func (f EndpointForm) hidesFault() bool {
+	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "custom_headers", "secret"} {
+		if f.wrong(field) != "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/views/components"
+)
+
+// SecretsView is an endpoint's live secrets.
+type SecretsView struct {
+	EndpointHead
+	Rows     []SecretRow
+	OneSlot  bool   // the format has room for one signature: a new secret waits for its switch
+	Switch   bool   // the newest does not sign yet
+	New      string // a secret that was made just now, shown this once
+	Public   string
+	Overlap  string // what was chosen
+	Wrong    string
+	Standard bool // the format knows key pairs
+}
+
+// SecretRow is one of them.
+type SecretRow struct {
+	Hint    string
+	Type    string
+	Public  string
+	Signing bool
+	Created time.Time
+	Expires time.Time // zero: no end
+}
+
+func overlapOptions() []components.Option {
+	return []components.Option{
+		{Label: "At once: older secrets end now", Value: "0"},
+		{Label: "1 hour", Value: "3600"},
+		{Label: "24 hours", Value: "86400"},
+		{Label: "3 days", Value: "259200"},
+		{Label: "7 days", Value: "604800"},
+	}
+}
+
+// FilterView is the editor of an endpoint's filter, with what it would have taken.
+type FilterView struct {
+	EndpointHead
+	Form  EndpointForm
+	Tried *DryRunView
+}
+
+// DryRunView is what a subscription makes of past events.
+type DryRunView struct {
+	Matched  int
+	Complete bool
+	Rows     []DryRunRow
+}
+
+// DryRunRow is one event.
+type DryRunRow struct {
+	Href    string
+	Type    string
+	Matched bool
+	Detail  string
+	At      time.Time
+}
+
+// TestView is the page from which a test event is sent.
+type TestView struct {
+	EndpointHead
+	Type, Data string
+	Wrong      map[string]string
+	Why        string // why no test can be sent now
+	Sent       *TrialView
+}
+
+// TrialView is what became of a test; it renews itself until the delivery is settled.
+type TrialView struct {
+	Poll       string
+	Href       string // of the delivery
+	Status     delivery.Status
+	LastStatus int
+	Failure    delivery.Failure
+	Attempts   int
+	NextAt     time.Time
+	Phases     components.PhaseProps
+	Headers    string
+	Body       string
+	Error      string
+	Hidden     bool // the viewer may not read answers
+}
+
+// settled reports whether nothing more comes by itself soon.
+func (v TrialView) settled() bool { return v.Attempts > 0 || v.Status.Terminal() }
+
+func triedTitle(v DryRunView) string {
+	title := "It would have taken " + components.Count(int64(v.Matched)) + " of " + components.Many(int64(len(v.Rows)), "past event", "past events")
+	if !v.Complete {
+		title += " (of those that were looked at)"
+	}
+	return title
+}
+
+func withLegend(p components.PhaseProps) components.PhaseProps {
+	p.Legend = true
+	return p
+}

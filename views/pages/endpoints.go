@@ -1,0 +1,60 @@
+package pages
+
+import (
+	"strings"
+	"time"
+
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// EndpointsView is the list of a tenant's endpoints.
+type EndpointsView struct {
+	Shell     layout.Shell
+	Root      string // /t/ten_.../endpoints
+	MayChange bool
+	Query     string
+	Status    string
+	Total     int // of the tenant; the rows are what the filters leave
+	Rows      []EndpointRow
+}
+
+// EndpointRow is one of them.
+type EndpointRow struct {
+	Href        string
+	URL         string // masked
+	Description string
+	Status      endpoint.Status
+	Reason      string // why it is in its state, in words; empty where there is nothing to say
+	EventTypes  []string
+	Rate        health.Rate
+	LastAnswer  time.Time
+}
+
+func (v EndpointsView) clear() string {
+	if v.Query == "" && v.Status == "" {
+		return ""
+	}
+	return v.Root
+}
+
+func statusOptions() []components.Option {
+	out := []components.Option{{Label: "All states"}}
+	for _, s := range endpoint.Statuses() {
+		out = append(out, components.Option{Label: strings.ToUpper(string(s)[:1]) + string(s)[1:], Value: string(s)})
+	}
+	return out
+}
+
+// typesText names what an endpoint subscribes to, in a line.
+func typesText(patterns []string) string {
+	switch {
+	case len(patterns) == 1 && patterns[0] == "*":
+		return "All events"
+	case len(patterns) <= 2:
+		return strings.Join(patterns, ", ")
+	}
+	return strings.Join(patterns[:2], ", ") + " and " + components.Count(int64(len(patterns)-2)) + " more"
+}

@@ -1,0 +1,141 @@
+package pages
+
+import (
+	"strconv"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+	"posthorn/views/charts"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// OverviewView is how a tenant's webhooks are, at a glance.
+type OverviewView struct {
+	Shell     layout.Shell
+	Root      string // of the tenant's pages: /t/ten_...
+	MayChange bool   // endpoints
+	Summary   health.Summary
+	Steps     FirstSteps
+	Volume    charts.Props
+	Success   charts.Props
+	Latency   charts.Props
+	Failing   []FailingEndpoint
+	Feed      FeedView
+}
+
+// FirstSteps says how far a new tenant is.
+type FirstSteps struct {
+	HasEndpoint, HasActive, HasEvent, HasDelivered bool
+	FirstEndpoint                                  string // its page, where there is one
+}
+
+// Done reports whether nothing is left to show.
+func (s FirstSteps) Done() bool { return s.HasDelivered }
+
+func (s FirstSteps) state(done, next bool) components.StepState {
+	switch {
+	case done:
+		return components.StepDone
+	case next:
+		return components.StepRunning
+	}
+	return components.StepWaiting
+}
+
+// FailingEndpoint is one of those that fail most.
+type FailingEndpoint struct {
+	Href, URL        string
+	Failed, Attempts int64
+}
+
+// Share is what of its attempts failed, from 0 to 1.
+func (f FailingEndpoint) Share() float64 {
+	if f.Attempts == 0 {
+		return 0
+	}
+	return float64(f.Failed) / float64(f.Attempts)
+}
+
+// FeedView is the newest deliveries, which renew themselves.
+type FeedView struct {
+	Poll string // where its next state comes from
+	Rows []FeedRow
+}
+
+// FeedRow is one delivery.
+type FeedRow struct {
+	Href       string
+	Type       string
+	URL        string // of the endpoint, masked; empty for one that is deleted
+	Status     delivery.Status
+	LastStatus int
+	Failure    delivery.Failure
+	Attempts   int
+	At         time.Time
+}
+
+func (r FeedRow) endpoint() string {
+	if r.URL == "" {
+		return "a deleted endpoint"
+	}
+	return r.URL
+}
+
+// rateTone is how good a success rate is, by the thresholds of the health summary.
+func rateTone(r health.Rate) components.Tone {
+	switch {
+	case !r.Known() || r.Share() >= 0.99:
+		return components.Neutral
+	case r.Share() >= 0.9:
+		return components.Warning
+	}
+	return components.Bad
+}
+
+// rateNumber is the rate without its unit: "99.8", rounded down, or a dash.
+func rateNumber(r health.Rate) (value, unit string) {
+	if !r.Known() {
+		return "–", ""
+	}
+	tenths := r.Succeeded * 1000 / r.Total
+	if tenths == 1000 {
+		return "100", "%"
+	}
+	return strconv.FormatInt(tenths/10, 10) + "." + strconv.FormatInt(tenths%10, 10), "%"
+}
+
+func rateStat(label string, r health.Rate, period string) components.StatProps {
+	value, unit := rateNumber(r)
+	return components.StatProps{
+		Label: label, Value: value, Unit: unit, Tone: rateTone(r),
+		Note: "of " + components.Many(r.Total, "attempt", "attempts") + " in " + period,
+	}
+}
+
+func latencyStat(p50, p95 time.Duration) components.StatProps {
+	if p50 == 0 {
+		return components.StatProps{Label: "Latency", Value: "–", Note: "No attempts in 24 h"}
+	}
+	return components.StatProps{Label: "Latency p50", Value: components.Duration(p50), Note: "p95 " + components.Duration(p95)}
+}
+
+func failedStat(root string, n int64) components.StatProps {
+	p := components.StatProps{
+		Label: "Failed for good", Value: components.Count(n), Note: "in 24 h", Href: root + "/deliveries?status=failed",
+	}
+	if n > 0 {
+		p.Tone = components.Bad
+		p.Note = "in 24 h: look, mend, replay"
+	}
+	return p
+}
+
+// quieter is the tone of what stands below the first finding.
+func quieter(s health.Severity) components.Tone {
+	if s == health.Critical {
+		return components.Bad
+	}
+	return components.Warning
+}
