@@ -1,14 +1,14 @@
 package dashboard_test
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -16,7 +16,7 @@ import (
 // newForm is what the form for a new endpoint sends when nothing but the URL was written.
 func newForm(change ...string) url.Values {
 	form := url.Values{
-		"url": {"https://hooks.acme.example/orders?token=canary"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"},
+		"url": {"https://hooks.acme-logistics.com/orders?token=canary"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"},
 		"timeout_seconds": {"15"}, "max_in_flight": {"5"}, "rate_limit": {"50"}, "burst": {""}, "ordering": {"none"}, "verification": {"challenge"},
 		"filter": {""}, "channels": {""}, "custom_headers": {""}, "payload_version": {""}, "description": {"Orders, production"},
 	}
@@ -28,55 +28,102 @@ func newForm(change ...string) url.Values {
 
 var endpointInPage = regexp.MustCompile(`/t/ten_[a-z0-9]+/endpoints/(ep_[a-z0-9]+)`)
 
-// add adds an endpoint and gives its path.
-func (b *browser) add(change ...string) string {
-	b.w.t.Helper()
-	got := b.post(b.w.root+"/endpoints", newForm(change...)).want(http.StatusOK, "whsec_").sound("endpoint-created")
+// desk is a world with one tenant that people work in.
+type desk struct {
+	*world
+	tn   tenant
+	root string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	w := newWorld(t)
+	tn := w.tenant("Acme Logistics")
+	return &desk{w, tn, tn.path}
+}
+
+func (d *desk) as(role access.Role) *browser { return d.tn.of[role] }
+
+// add adds an endpoint as its owner does, and gives its path.
+func (d *desk) add(change ...string) string {
+	d.t.Helper()
+	got := d.as(access.Owner).post(d.root+"/endpoints", newForm(change...)).want(http.StatusOK, "whsec_").keep("endpoint-created")
 	return endpointInPage.FindString(got.Body)
 }
 
 // activate makes an endpoint what its verification would make it.
-func (w *world) activate(path string) {
-	w.t.Helper()
+func (d *desk) activate(path string) {
+	d.t.Helper()
 	u, err := id.Endpoint.Parse(path[strings.LastIndexByte(path, '/')+1:])
 	if err != nil {
-		w.t.Fatal(err)
+		d.t.Fatal(err)
 	}
-	err = w.db.Tenant(w.t.Context(), w.tenant, func(q *db.Queries) error {
-		_, err := q.SetEndpointStatus(w.t.Context(), db.SetEndpointStatusParams{Status: "active", TenantID: w.tenant, ID: u})
-		return err
-	})
-	if err != nil {
-		w.t.Fatal(err)
+	d.setStatus(u, "active")
+}
+
+// keep writes a page into the folder that POSTHORN_PAGES names, to be looked at.
+func (p *page) keep(name string) *page {
+	p.t.Helper()
+	if to := os.Getenv("POSTHORN_PAGES"); to != "" {
+		if err := os.WriteFile(filepath.Join(to, name+".html"), []byte(p.Body), 0o600); err != nil {
+			p.t.Fatal(err)
+		}
 	}
+	return p
 }
 
 func TestANewTenantIsToldWhatToDoFirst(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	owner.get(w.root+"/").want(200, "First steps", "Add an endpoint", "No deliveries yet").sound("overview-new")
-	owner.get(w.root+"/endpoints").want(200, "No endpoints yet").sound("endpoints-empty")
-	owner.get(w.root + "/endpoints/new").want(200).sound("endpoint-new")
-	w.as(access.Viewer).get(w.root + "/endpoints").want(200).lacks("Add endpoint").sound("endpoints-viewer")
+	owner.get(w.root+"/").want(200, "First steps", "Add an endpoint", "No deliveries yet").keep("overview-new")
+	owner.get(w.root+"/endpoints").want(200, "No endpoints yet").keep("endpoints-empty")
+	owner.get(w.root + "/endpoints/new").want(200).keep("endpoint-new")
+	w.as(access.Viewer).get(w.root + "/endpoints").want(200).lacks("Add endpoint").keep("endpoints-viewer")
+}
+
+func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	good, bad := w.endpoint(w.tn, "https://hooks.acme-logistics.com/orders"), w.endpoint(w.tn, "https://erp.acme-logistics.com/in?key=canary")
+	for _, kind := range []string{"order.completed", "invoice.paid", "order.completed", "shipment.delayed"} {
+		ev := w.emit(w.tn, kind, `{"total":129.5}`)
+		for _, ep := range []id.UUID{good, bad} {
+			dlv := id.UUID(one[[16]byte](w.world, "SELECT id FROM deliveries WHERE event_id = $1 AND endpoint_id = $2", ev.String(), ep.String()))
+			if ep == good {
+				w.attempt(dlv, tried{status: 200, answer: "ok", terminal: 2})
+			} else {
+				w.attempt(dlv, tried{status: 503, answer: "down"})
+			}
+		}
+	}
+	w.sql("UPDATE endpoint_health SET consecutive_failures = 12, unhealthy_since = now() - interval '3 days', last_failure_at = now(), last_status = 503, last_error = 'The server said 503.', breaker_state = 1, opened_at = now(), next_probe_at = now() + interval '40 seconds' WHERE endpoint_id = $1", bad.String())
+	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
+		SELECT $1, e.id, 'order.completed', 3600, date_trunc('hour', now()) - make_interval(hours => h), CASE WHEN e.id = $3 AND h < 6 THEN 3 * 16 + 9 ELSE 6 END,
+			(200 + 120 * sin(h / 3.0))::int, 20000000
+		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
+	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints that fail most", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
+	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "The breaker is open", "will be disabled", "503").keep("endpoint-failing")
+	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "retrying", "delivered").lacks("<html")
+	w.as(access.Owner).get(w.root+"/endpoints").want(200, "erp.acme-logistics.com").keep("endpoints-busy")
 }
 
 func TestEveryPageOfAnEndpointIsSound(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner, viewer := w.as(access.Owner), w.as(access.Viewer)
-	path := owner.add()
-	owner.get(path).want(200, "Verification", "unverified").sound("endpoint-unverified").lacks("canary")
+	path := w.add()
+	owner.get(path).want(200, "Verification", "unverified").keep("endpoint-unverified").lacks("canary")
 	w.activate(path)
 	for _, tab := range []string{"", "/settings", "/filter", "/secrets", "/test"} {
-		owner.get(path + tab).want(200).sound("endpoint" + strings.ReplaceAll(tab, "/", "-"))
+		owner.get(path + tab).want(200).keep("endpoint" + strings.ReplaceAll(tab, "/", "-"))
 		if tab != "/test" {
-			viewer.get(path+tab).want(200).sound("viewer"+strings.ReplaceAll(tab, "/", "-")).lacks("canary", "Delete endpoint", "whsec_")
+			viewer.get(path+tab).want(200).keep("viewer"+strings.ReplaceAll(tab, "/", "-")).lacks("canary", "Delete endpoint", "whsec_")
 		}
 	}
-	owner.get(w.root+"/").want(200, "Overview").sound("overview")
-	owner.get(w.root+"/endpoints").want(200, "hooks.acme.example").sound("endpoints").lacks("canary")
-	owner.get(w.root+"/endpoints?q=nowhere").want(200, "Nothing matches").sound("endpoints-filtered")
+	owner.get(w.root+"/").want(200, "Overview").keep("overview")
+	owner.get(w.root+"/endpoints").want(200, "hooks.acme-logistics.com").keep("endpoints").lacks("canary")
+	owner.get(w.root+"/endpoints?q=nowhere").want(200, "Nothing matches").keep("endpoints-filtered")
 	for _, part := range []string{w.root + "/live", path + "/live", path + "/verification"} {
 		owner.get(part, "HX-Request", "true").want(200)
 	}
@@ -84,80 +131,80 @@ func TestEveryPageOfAnEndpointIsSound(t *testing.T) {
 
 func TestASecretIsShownOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	path := owner.add()
+	path := w.add()
 	owner.get(path).want(200).lacks("whsec_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "The new secret").sound("endpoint-rotated")
+	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "The new secret").keep("endpoint-rotated")
 	owner.get(path+"/secrets").want(200, "Live secrets").lacks("whsec_")
 	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
 }
 
 func TestWhatIsWrongIsSaidBesideItsFieldAndWhatWasTypedStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
 	got := owner.post(w.root+"/endpoints", newForm("url", "http://10.0.0.1/x", "timeout_seconds", "many", "description", "kept <b>text</b>", "filter", "data.(")).
 		want(400, "The endpoint was not added", "timeout_seconds must be from 1 to 30 seconds.", "kept &lt;b&gt;text", `value="many"`, `id="f-url-error"`, `id="f-filter-error"`)
-	got.sound("endpoint-refused")
-	path := owner.add()
-	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing was changed", "max_in_flight must be from 1 to 100").sound("settings-refused")
-	owner.post(path+"/filter", url.Values{"filter": {"type =="}}).want(400, `id="f-filter-error"`).sound("filter-refused")
+	got.keep("endpoint-refused")
+	path := w.add()
+	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing was changed", "max_in_flight must be from 1 to 100").keep("settings-refused")
+	owner.post(path+"/filter", url.Values{"filter": {"type =="}}).want(400, `id="f-filter-error"`).keep("filter-refused")
 	owner.post(w.root+"/endpoints", newForm("custom_headers", "no colon here")).want(400, "as Name: value.")
 }
 
 func TestSettingsAreSavedAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	path := owner.add("custom_headers", "X-Team: payments\nAuthorization: Bearer canary-value")
-	owner.get(path+"/settings").want(200, "X-Team: payments", "Authorization: ***").lacks("canary-value")
+	path := w.add("custom_headers", "X-Squad: payments\nAuthorization: Bearer canary-value")
+	owner.get(path+"/settings").want(200, "X-Squad: payments", "Authorization: ***").lacks("canary-value")
 	form := newForm("rate_limit", "", "retry_policy", "custom", "retry_delays", "5, 60 300", "scope", "some", "patterns", "order.*\ninvoice.paid", "custom_headers", "Authorization: ***")
 	form.Del("filter")
 	owner.post(path+"/settings", form).to(path + "/settings")
-	owner.get(path+"/settings").want(200, "order.*\ninvoice.paid", `value="5 60 300"`, "Authorization: ***").lacks("X-Team")
-	owner.post(path+"/filter", url.Values{"filter": {`data.total > 100.0 && type != "<x>"`}}).to(path + "/filter")
-	owner.get(path+"/filter").want(200, "data.total &gt; 100.0").sound("filter-saved")
+	owner.get(path+"/settings").want(200, "order.*\ninvoice.paid", `value="5 60 300"`, "Authorization: ***").lacks("X-Squad")
+	owner.post(path+"/filter", url.Values{"filter": {`data.total > 99.0 && type != "<x>"`}}).to(path + "/filter")
+	owner.get(path+"/filter").want(200, "data.total &gt; 99.0").keep("filter-saved")
 	owner.get(path+"/settings").want(200, "order.*")
 }
 
 func TestAFilterIsTriedOnPastEventsWithoutBeingSaved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	path := owner.add()
+	path := w.add()
 	w.activate(path)
 	for _, data := range []string{`{"total":50}`, `{"total":500}`} {
 		owner.post(path+"/test", url.Values{"type": {"order.completed"}, "data": {data}}).to(path + "/test?delivery=dlv_")
 	}
-	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 100.0"}}).want(200, "It would have taken 1 of 2 past events", "left out").sound("filter-tried")
-	owner.get(path + "/filter").want(200).lacks("data.total &gt; 100.0")
-	w.as(access.Viewer).post(path+"/filter/try", url.Values{"filter": {"data.total > 100.0"}}).want(200, "1 of 2")
+	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "It would have taken 1 of 2 past events", "left out").keep("filter-tried")
+	owner.get(path + "/filter").want(200).lacks("data.total &gt; 99.0")
+	w.as(access.Viewer).post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "1 of 2")
 }
 
 func TestATestLeadsToItsAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	path := owner.add()
-	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).want(409, "unverified").sound("test-refused")
+	path := w.add()
+	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).want(409, "unverified").keep("test-refused")
 	w.activate(path)
 	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{"}}).want(400, "The data is not JSON")
 	sent := owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).to(path + "/test?delivery=dlv_")
-	owner.get(sent).want(200, "Waiting for the answer").sound("test-sent")
+	owner.get(sent).want(200, "Waiting for the answer").keep("test-sent")
 	owner.get(sent, "HX-Request", "true").want(200, `id="sent"`).lacks("<html")
-	other := owner.add()
+	other := w.add()
 	owner.get(other + "/test?delivery=" + sent[strings.Index(sent, "dlv_"):]).want(404)
 }
 
 func TestPausingResumingAndDeletingAskFirstAndAreSaid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := newDesk(t)
 	owner := w.as(access.Owner)
-	path := owner.add()
+	path := w.add()
 	w.activate(path)
 	owner.get(path).want(200, "Pause this endpoint?", "Delete this endpoint?")
-	owner.get(owner.post(path+"/pause", nil).to(path)).want(200, "The endpoint is paused.", "Resume this endpoint?").sound("endpoint-paused")
+	owner.get(owner.post(path+"/pause", nil).to(path)).want(200, "The endpoint is paused.", "Resume this endpoint?").keep("endpoint-paused")
 	owner.get(owner.post(path+"/resume", nil).to(path)).want(200, "The endpoint is being resumed.")
 	owner.post(path+"/verify", nil).to(path)
 	owner.get(owner.post(path+"/delete", nil).to(w.root+"/endpoints")).want(200, "The endpoint was deleted.")
@@ -166,41 +213,12 @@ func TestPausingResumingAndDeletingAskFirstAndAreSaid(t *testing.T) {
 
 func TestViewersChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	path, viewer := w.as(access.Owner).add(), w.as(access.Viewer)
+	w := newDesk(t)
+	path, viewer := w.add(), w.as(access.Viewer)
 	for _, action := range []string{"/pause", "/resume", "/verify", "/delete", "/settings", "/filter", "/secrets", "/switch-secret", "/test"} {
 		viewer.post(path+action, newForm()).want(403)
 	}
 	viewer.post(w.root+"/endpoints", newForm()).want(403)
 	viewer.get(w.root + "/endpoints/new").want(403)
 	viewer.get(path + "/test").want(403)
-}
-
-var someIDs = regexp.MustCompile(`(ten|ep|req)_[a-z0-9]+`)
-
-func TestEndpointsOfOthersAreAsUnknownAsNone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	path := w.as(access.Owner).add()
-	foreign := path[strings.LastIndexByte(path, '/')+1:]
-	w.tenant, w.root = w.newTenant("Another")
-	stranger := w.as(access.Owner)
-	unknown := id.Endpoint.Format(db.NewID())
-	bodies := map[string]string{}
-	for _, tab := range []string{"", "/live", "/verification", "/settings", "/filter", "/secrets", "/test"} {
-		for _, which := range []string{foreign, unknown, "ep_malformed"} {
-			got := stranger.get(w.root + "/endpoints/" + which + tab).want(404)
-			bodies[someIDs.ReplaceAllString(strings.ReplaceAll(got.Body, which, ""), "")] = tab
-		}
-	}
-	if len(bodies) != 1 {
-		t.Errorf("the answers differ: %d kinds", len(bodies))
-	}
-	for _, action := range []string{"/pause", "/resume", "/verify", "/delete", "/settings", "/filter", "/filter/try", "/secrets", "/switch-secret", "/test"} {
-		for _, which := range []string{foreign, unknown} {
-			form := newForm()
-			maps.Copy(form, url.Values{"overlap": {"3600"}, "type": {"x.y"}, "data": {"{}"}, "secret": {""}})
-			stranger.post(w.root+"/endpoints/"+which+action, form).want(404)
-		}
-	}
 }

@@ -61,8 +61,3 @@ type CodesView struct {
 	Codes string // one a line
 	Next  string
 }
-
-// HomeView is the first page of a tenant.
-type HomeView struct {
-	Shell layout.Shell
-}
