@@ -97,7 +97,10 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 			}
 		}
 	}
-	w.sql("UPDATE endpoint_health SET consecutive_failures = 12, unhealthy_since = now() - interval '3 days', last_failure_at = now(), last_status = 503, last_error = 'The server said 503.', breaker_state = 1, opened_at = now(), next_probe_at = now() + interval '40 seconds' WHERE endpoint_id = $1", bad.String())
+	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at, last_status, last_error,
+		breaker_state, opened_at, next_probe_at)
+		VALUES ($1, $2, 12, now() - interval '3 days', now() - interval '3 days', now(), 503, 'The server said 503.', 1, now(), now() + interval '40 seconds')`,
+		w.tn.id.String(), bad.String())
 	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, event_type, width, bucket, kind, n, us)
 		SELECT $1, e.id, 'order.completed', 3600, date_trunc('hour', now()) - make_interval(hours => h), CASE WHEN e.id = $3 AND h < 6 THEN 3 * 16 + 9 ELSE 6 END,
 			(200 + 120 * sin(h / 3.0))::int, 20000000

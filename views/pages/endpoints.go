@@ -40,7 +40,7 @@ func (v EndpointsView) clear() string {
 	return v.Root
 }
 
-func statusOptions() []components.Option {
+func stateOptions() []components.Option {
 	out := []components.Option{{Label: "All states"}}
 	for _, s := range endpoint.Statuses() {
 		out = append(out, components.Option{Label: strings.ToUpper(string(s)[:1]) + string(s)[1:], Value: string(s)})

@@ -153,7 +153,7 @@ func endpoints(v EndpointsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "State", HideLabel: true, Value: v.Status}, statusOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "State", HideLabel: true, Value: v.Status}, stateOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
