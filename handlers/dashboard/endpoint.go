@@ -48,7 +48,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		EndpointHead: head(c, e.Endpoint, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
 		Feed: feedView(c, feed, map[id.UUID]string{u: e.URL}),
 	}
-	v.Feed.Poll = endpointPath(c, u) + "/live"
+	v.Feed.Poll, v.Feed.One = endpointPath(c, u)+"/live", true
 	v.Waiting = v.Verification.State == "pending"
 	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)
 	var day analytics.Cell
@@ -104,7 +104,7 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 		return err
 	}
 	v := feedView(c, feed, map[id.UUID]string{u: e.URL})
-	v.Poll = endpointPath(c, u) + "/live"
+	v.Poll, v.One = endpointPath(c, u)+"/live", true
 	return c.Render(http.StatusOK, pages.Feed(v))
 }
 

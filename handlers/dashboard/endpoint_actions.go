@@ -15,15 +15,27 @@ import (
 var healthReasons = health.Reasons()
 
 func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
-	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause)
+	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause, nil)
 }
 
+// resumeEndpoint lets what was held be delivered, unless the member chose to drop it.
 func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
-	return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume)
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	if in.Get("held") != "drop" {
+		return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume, nil)
+	}
+	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and what was held is being canceled.", endpoint.Resume, func(q *db.Queries, u id.UUID) error {
+		_, err := q.DropHeld(c.Ctx(), c.Actor.Tenant, u, c.Author(), "")
+		return err
+	})
 }
 
-// setState does what a rule says about an endpoint's state, audits what it changed, and returns to the endpoint.
-func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error)) error {
+// setState does what a rule says about an endpoint's state, audits what it changed, and returns to the endpoint; also is what
+// else belongs to the change.
+func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Queries, id.UUID) error) error {
 	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
@@ -40,7 +52,10 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 		if err != nil || !changed {
 			return err
 		}
-		return auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To})
+		if err := auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+			return err
+		}
+		return also(q, u)
 	})
 	if err != nil {
 		return err

@@ -209,6 +209,12 @@ func TestPausingResumingAndDeletingAskFirstAndAreSaid(t *testing.T) {
 	owner.get(path).want(200, "Pause this endpoint?", "Delete this endpoint?")
 	owner.get(owner.post(path+"/pause", nil).to(path)).want(200, "The endpoint is paused.", "Resume this endpoint?").keep("endpoint-paused")
 	owner.get(owner.post(path+"/resume", nil).to(path)).want(200, "The endpoint is being resumed.")
+	owner.post(path+"/pause", nil).to(path)
+	w.emit(w.tn, "order.completed", "{}")
+	owner.get(owner.post(path+"/resume", url.Values{"held": {"drop"}}).to(path)).want(200, "what was held is being canceled")
+	if n := one[int](w.world, "SELECT count(*)::int FROM bulk_jobs WHERE tenant_id = $1", w.tn.id.String()); n != 1 {
+		t.Errorf("%d jobs drop what was held", n)
+	}
 	owner.post(path+"/verify", nil).to(path)
 	owner.get(owner.post(path+"/delete", nil).to(w.root+"/endpoints")).want(200, "The endpoint was deleted.")
 	owner.get(path).want(404)

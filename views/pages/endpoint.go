@@ -59,9 +59,9 @@ func (h EndpointHead) mayResume() bool {
 // resumeText says what resuming does, by why the endpoint is stopped.
 func (h EndpointHead) resumeText() string {
 	if h.Status == endpoint.Disabled {
-		return "The endpoint is verified first. Once it has proven itself, what was held is delivered at its own rate, oldest first."
+		return "The endpoint is verified first, and receives events once it has proven itself."
 	}
-	return "What was held meanwhile is delivered at the endpoint's own rate, oldest first."
+	return "The endpoint receives events again at once."
 }
 
 // EndpointView is an endpoint's first page.

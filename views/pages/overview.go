@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -61,6 +62,7 @@ func (f FailingEndpoint) Share() float64 {
 // FeedView is the newest deliveries, which renew themselves.
 type FeedView struct {
 	Poll string // where its next state comes from
+	One  bool   // all are of one endpoint, which is not named
 	Rows []FeedRow
 }
 
@@ -138,4 +140,12 @@ func quieter(s health.Severity) components.Tone {
 		return components.Bad
 	}
 	return components.Warning
+}
+
+func (v FeedView) columns() []components.Column {
+	all := []components.Column{{Label: "Event type"}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Last answer"}, {Label: "Created"}}
+	if v.One {
+		return slices.Delete(all, 1, 2)
+	}
+	return all
 }
