@@ -27,7 +27,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 	case a.Portal != nil:
 		s.Portal, s.Brand, s.Accent, s.Return = true, a.Portal.Brand, strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
 	case !a.Operator.ID.IsZero():
-		s.Person = layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
+		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 	default:
 		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
 	}

@@ -1,13 +1,17 @@
-// Package admin is the operators' console: how they sign in, with a session and a cookie of their own.
+// Package admin is the operators' console: how they sign in, with a session and a cookie of their own, and what runs, what waits,
+// who is in trouble, and what operators may do about it.
 package admin
 
 import (
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/seal"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
 	"posthorn/views/pages"
@@ -44,12 +48,37 @@ func Routes(d Deps) []handlers.Route {
 		open("POST", "/console/setup/totp", a.confirmTOTP),
 		open("POST", "/console/sign-out", a.signOut),
 
-		{Method: http.MethodGet, Path: "/console", Access: handlers.Access{Operator: true}, Handler: a.home},
+		page("GET", "/account", a.home),
+		page("GET", "", a.overview),
+
+		page("GET", "/tenants", a.listTenants),
+		page("POST", "/tenants", a.createTenant),
+		page("GET", "/tenants/:"+tenantParam, a.showTenant),
+		page("POST", "/tenants/:"+tenantParam+"/suspend", a.suspendTenant),
+		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
+
+		page("GET", "/health", a.listHosts),
+		page("GET", "/queue", a.showQueue),
+		page("GET", "/jobs", a.listJobs),
+		page("GET", "/mail", a.listMails),
+		page("POST", "/mail/:mail_id/again", a.sendMailAgain),
+		page("GET", "/books", a.showBooks),
+		page("GET", "/audit", a.listAudit),
 	}
 }
 
-// maxForm bounds the body of a form.
-const maxForm = 16 << 10
+// Root is where the console is.
+const Root = "/console"
+
+// tenantParam names the tenant in a path. It is not the parameter by which members are admitted: operators belong to none.
+const tenantParam = "id"
+
+const (
+	maxForm  = 16 << 10 // bounds the body of a form
+	pageRows = 50
+	// lookFor bounds a look at everything: the totals of a large platform take a moment.
+	lookFor = 10 * time.Second
+)
 
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
@@ -58,6 +87,66 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 // home says who is signed in, and how well the account is guarded.
 func (a *admin) home(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.ConsoleHome(pages.ConsoleHomeView{
-		Shell: c.Shell("Console", "overview"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
+		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
 	}))
+}
+func page(method, path string, h handlers.Handler) handlers.Route {
+	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm, Timeout: lookFor, Handler: h}
+}
+
+// newest is before every id that there can be.
+var newest = func() (u id.UUID) {
+	for i := range u {
+		u[i] = 0xff
+	}
+	return u
+}()
+
+// before is where a page of a list begins: behind the id that the address names, else at the newest. What is no id of the
+// kind is the list's beginning.
+func before(c *handlers.Call, kind id.Kind) id.UUID {
+	if u, err := kind.Parse(c.Query("before")); err == nil {
+		return u
+	}
+	return newest
+}
+
+// older is the address of the next page of a list; empty where there is none. n rows were asked for beyond a page's.
+func older[R any](c *handlers.Call, kind id.Kind, rows []R, of func(R) id.UUID) (shown []R, next string) {
+	if len(rows) <= pageRows {
+		return rows, ""
+	}
+	shown = rows[:pageRows]
+	query := c.Request.URL.Query()
+	query.Set("before", kind.Format(of(shown[pageRows-1])))
+	return shown, c.Request.URL.Path + "?" + query.Encode()
+}
+
+// word is a query parameter that must be one of a few words; anything else is as if it were not given.
+func word(c *handlers.Call, name string, words ...string) string {
+	for _, w := range words {
+		if c.Query(name) == w {
+			return w
+		}
+	}
+	return ""
+}
+
+const maxReason = 500
+
+// reason reads why an operator does something. It is asked for, since the tenant will ask.
+func reason(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if text == "" || len(text) > maxReason {
+		return "", fault.InvalidFields([]fault.Field{{Name: "reason", Code: "out_of_range", Detail: "Say why, in 1 to 500 characters. It is kept in the audit log, where the tenant sees it."}})
+	}
+	return text, nil
+}
+
+func (a *admin) overview(c *handlers.Call) error {
+	v, err := a.overviewView(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, v)
 }

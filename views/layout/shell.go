@@ -21,6 +21,7 @@ type Shell struct {
 	Flash  Flash
 	Unread int    // notices that nobody has read
 	ViewAs string // the operator who looks on; empty for the tenant's own people
+	Operator bool // an operator's page: their account and sign-out are the console's
 	Portal bool   // signed in by a provider's link: no account, no other tenants
 	Return string // where a portal's people came from
 }
@@ -139,7 +140,6 @@ func consoleNavigation() []group {
 		{entries: []entry{
 			{key: "overview", label: "Overview", path: "/console", icon: icons.Pulse},
 			{key: "tenants", label: "Tenants", path: "/console/tenants", icon: icons.Building},
-			{key: "deliveries", label: "Deliveries", path: "/console/deliveries", icon: icons.Send},
 			{key: "health", label: "Endpoint health", path: "/console/health", icon: icons.Gauge},
 		}},
 		{label: "Machinery", entries: []entry{
@@ -150,7 +150,6 @@ func consoleNavigation() []group {
 		}},
 		{label: "Platform", entries: []entry{
 			{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
-			{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
 		}},
 	}
 }

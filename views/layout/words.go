@@ -26,10 +26,21 @@ func (s Shell) theme() string {
 	return s.Theme
 }
 
-func accountMenu() []components.MenuItem {
+func (s Shell) accountMenu() []components.MenuItem {
+	if s.Operator {
+		return []components.MenuItem{{Label: "Account", Href: "/console/account", Icon: icons.User}}
+	}
 	return []components.MenuItem{
 		{Label: "Account", Href: "/account", Icon: icons.User},
 	}
+}
+
+// signOut is where the session ends; operators have one of their own.
+func (s Shell) signOut() string {
+	if s.Operator {
+		return "/console/sign-out"
+	}
+	return "/sign-out"
 }
 
 func (r Refusal) title() string {

@@ -1,0 +1,365 @@
+package admin_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
+	"posthorn/db/seal"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/handlers"
+	"posthorn/handlers/admin"
+	"posthorn/handlers/pagetest"
+)
+
+
+const consoleBase = "http://127.0.0.1:8080"
+
+// console is the console on a database of its own, with an operator who is signed in.
+type console struct {
+	t      *testing.T
+	db     *db.DB
+	sql    *pgxpool.Pool // as the console role
+	engine http.Handler
+	cookie *http.Cookie
+	op     id.UUID
+}
+
+func newConsole(t *testing.T) *console {
+	t.Helper()
+	w := &console{t: t, op: db.NewID()}
+	dsn := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	var err error
+	if w.db, err = db.Open(t.Context(), dsn, db.Options{MaxConns: 4}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.db.Close)
+	cfg, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MaxConns = 1
+	cfg.ConnConfig.RuntimeParams["search_path"] = "posthorn"
+	if w.sql, err = pgxpool.NewWithConfig(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.sql.Close)
+	w.exec("SET ROLE posthorn_console")
+	ring, err := seal.NewRing(seal.Generate([32]byte{7}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := handlers.NewSessions(w.db, consoleBase)
+	kit := handlers.New(handlers.Config{
+		Authenticator: handlers.NewAuthenticator(w.db, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Sessions: sessions, BaseURL: consoleBase,
+	})
+	engine := kit.NewEngine()
+	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
+	w.engine = engine
+
+	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, 'op@example.com', 'Olga', now())", w.op)
+	var token string
+	if err := w.db.Account(t.Context(), func(q *db.Queries) (err error) {
+		token, err = q.StartSession(t.Context(), db.NewSession{Operator: &w.op, Life: time.Hour})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	w.cookie = &http.Cookie{Name: sessions.Cookie("operator"), Value: token}
+	return w
+}
+
+func (w *console) exec(sql string, args ...any) {
+	w.t.Helper()
+	if _, err := w.sql.Exec(w.t.Context(), sql, args...); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func (w *console) ask(sql string, args ...any) (n int) {
+	w.t.Helper()
+	if err := w.sql.QueryRow(w.t.Context(), sql, args...).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+func (w *console) send(method, path string, form url.Values, cookie *http.Cookie) *httptest.ResponseRecorder {
+	w.t.Helper()
+	r := httptest.NewRequestWithContext(w.t.Context(), method, consoleBase+path, strings.NewReader(form.Encode()))
+	r.Header.Set("Accept", "text/html")
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	if cookie != nil {
+		r.AddCookie(cookie)
+	}
+	res := httptest.NewRecorder()
+	w.engine.ServeHTTP(res, r)
+	return res
+}
+
+// page reads a page that must be there and sound.
+func (w *console) page(path string) string {
+	w.t.Helper()
+	res := w.send("GET", path, nil, w.cookie)
+	if res.Code != http.StatusOK {
+		w.t.Fatalf("%s: %d %s", path, res.Code, res.Body)
+	}
+	for _, fault := range pagetest.Faults(res.Body.String()) {
+		w.t.Errorf("%s: %s", path, fault)
+	}
+	return res.Body.String()
+}
+
+func (w *console) tenant(name string) id.UUID {
+	w.t.Helper()
+	row, _, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return row.ID
+}
+
+// endpoint makes an endpoint with a lane, and its health where it fails.
+func (w *console) endpoint(tenant id.UUID, address, status string, failures int) id.UUID {
+	w.t.Helper()
+	u := db.NewID()
+	w.exec("INSERT INTO endpoints (tenant_id, id, url, event_types, status, created_at) VALUES ($1, $2, $3, '{*}', $4, now())", tenant, u, address, status)
+	w.exec("INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($1, $2, $3)", u, tenant, status != "active")
+	if failures > 0 {
+		w.exec(`INSERT INTO endpoint_health (endpoint_id, tenant_id, consecutive_failures, breaker_state, opened_at, next_probe_at, last_failure_at)
+			VALUES ($1, $2, $3, CASE WHEN $3 >= 10 THEN 1 ELSE 0 END, now(), now() + interval '1 minute', now())`, u, tenant, failures)
+	}
+	return u
+}
+
+// queued makes deliveries that wait, with their line in the books.
+func (w *console) queued(tenant, endpoint id.UUID, n int, entered int) {
+	w.t.Helper()
+	for range n {
+		w.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $2, $3, $4)", tenant, db.NewID(), db.NewID(), endpoint)
+	}
+	w.exec("INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged) VALUES (ARRAY[$1::uuid], ARRAY[(now() AT TIME ZONE 'UTC')::date], ARRAY[$2::int], '{0}', '{0}', '{0}', '{0}')", tenant, entered)
+}
+
+var paths = []string{"", "/tenants", "/health", "/queue", "/jobs", "/mail", "/books", "/audit"}
+
+func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	all := append([]string{"/tenants/" + id.Tenant.Format(tenant)}, paths...)
+	person := db.NewID()
+	w.exec("INSERT INTO people (id, email, name, password, created_at) VALUES ($1, 'a@example.com', 'A', '', now())", person)
+	var token string
+	if err := w.db.Account(t.Context(), func(q *db.Queries) (err error) {
+		token, err = q.StartSession(t.Context(), db.NewSession{Person: &person, Life: time.Hour})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range []*http.Cookie{nil, {Name: "posthorn", Value: token}, {Name: w.cookie.Name, Value: token}} {
+		for _, path := range all {
+			res := w.send("GET", "/console"+path, nil, cookie)
+			if res.Code != http.StatusSeeOther || !strings.HasPrefix(res.Header().Get("Location"), "/console/sign-in") {
+				t.Errorf("%s with %v: %d to %s", path, cookie, res.Code, res.Header().Get("Location"))
+			}
+		}
+		res := w.send("POST", "/console/tenants/"+id.Tenant.Format(tenant)+"/suspend", url.Values{"reason": {"x"}}, cookie)
+		if res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM tenants WHERE state = 'suspended'") != 0 {
+			t.Errorf("a stranger suspended a tenant: %d", res.Code)
+		}
+	}
+	// A session of an operator who was switched off is worth nothing.
+	w.exec("UPDATE operators SET disabled_at = now()")
+	if res := w.send("GET", "/console", nil, w.cookie); res.Code != http.StatusSeeOther {
+		t.Errorf("an operator who was switched off sees %d", res.Code)
+	}
+}
+
+func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	for _, path := range paths {
+		w.page("/console" + path)
+	}
+	acme, umbrella := w.tenant("Acme & <Söhne>"), w.tenant("Umbrella")
+	down := w.endpoint(acme, "https://down.example.com/hooks?token=s3cr3t", "active", 12)
+	w.endpoint(umbrella, "https://down.example.com:8443/x", "disabled", 0)
+	well := w.endpoint(umbrella, "https://well.example.com/x", "active", 0)
+	w.queued(acme, down, 5, 5)
+	w.queued(umbrella, well, 3, 3)
+	w.exec("INSERT INTO workers (id, name) VALUES ($1, 'worker-1')", db.NewID())
+	for _, path := range append([]string{"/tenants/" + id.Tenant.Format(acme)}, paths...) {
+		page := w.page("/console" + path)
+		if strings.Contains(page, "s3cr3t") || strings.Contains(page, "<Söhne>") {
+			t.Errorf("%s shows what it must not", path)
+		}
+	}
+	for path, words := range map[string][]string{
+		"":                      {"Umbrella", "1 "},
+		"/tenants":              {"Acme &amp; &lt;Söhne&gt;", "Umbrella"},
+		"/tenants?q=umb":        {"Umbrella"},
+		"/health":               {"down.example.com", "down.example.com:8443", "well.example.com"},
+		"/queue":                {"worker-1", "breaker open", "https://down.example.com/hooks"},
+		"/books":                {"is accounted for"},
+		"/audit":                {"tenant.created"},
+		"/audit?actor=operator": {"Nothing fits"},
+	} {
+		page := w.page("/console" + path)
+		for _, word := range words {
+			if !strings.Contains(page, word) {
+				t.Errorf("%s does not show %q", path, word)
+			}
+		}
+	}
+	if strings.Contains(w.page("/console/tenants?q=umb"), "Söhne") {
+		t.Error("the filter shows every tenant")
+	}
+}
+
+// An endpoint that nothing may be sent to now makes nobody late.
+func TestOnlyWhatCouldBeSentIsLate(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	held, open, late := w.tenant("Held"), w.tenant("Open"), w.tenant("Late")
+	w.queued(held, w.endpoint(held, "https://a.example.com/", "paused", 0), 1, 1)
+	w.queued(open, w.endpoint(open, "https://b.example.com/", "active", 10), 1, 1)
+	w.queued(late, w.endpoint(late, "https://c.example.com/", "active", 0), 1, 1)
+	page := w.page("/console")
+	if strings.Contains(page, "Held</a>") || strings.Contains(page, "Open</a>") || !strings.Contains(page, "/console/tenants/"+id.Tenant.Format(late)) {
+		t.Errorf("late: %s", page)
+	}
+}
+
+func TestBooksThatDoNotAddUpComeFirst(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	good, bad := w.tenant("Good"), w.tenant("Bad")
+	w.queued(good, w.endpoint(good, "https://a.example.com/", "active", 0), 3, 3)
+	w.queued(bad, w.endpoint(bad, "https://b.example.com/", "active", 0), 3, 5)
+	page := w.page("/console/books")
+	if !strings.Contains(page, "The books do not add up") || !strings.Contains(page, "1 line differs") || strings.Index(page, ">Bad<") > strings.Index(page, ">Good<") {
+		t.Errorf("books: %s", page)
+	}
+	if page := w.page("/console/tenants/" + id.Tenant.Format(good)); strings.Contains(page, "Bad") {
+		t.Error("a tenant's page shows another's books")
+	}
+}
+
+func TestATenantIsMadeAndItsKeyShownOnce(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	res := w.send("POST", "/console/tenants", url.Values{"name": {"Acme"}}, w.cookie)
+	if res.Code != http.StatusCreated || !strings.Contains(res.Body.String(), "phk_") || len(pagetest.Faults(res.Body.String())) > 0 {
+		t.Fatalf("%d %v", res.Code, pagetest.Faults(res.Body.String()))
+	}
+	if strings.Contains(w.page("/console/tenants"), "phk_") {
+		t.Error("the key is shown again")
+	}
+	if res := w.send("POST", "/console/tenants", url.Values{"name": {" "}}, w.cookie); res.Code != http.StatusBadRequest && res.Code != http.StatusUnprocessableEntity || !strings.Contains(res.Body.String(), "aria-invalid") {
+		t.Errorf("an empty name: %d", res.Code)
+	}
+	if n := w.ask("SELECT count(*) FROM audit_log WHERE action = 'tenant.created' AND actor_kind = 'operator' AND actor_id = $1", id.Operator.Format(w.op)); n != 1 {
+		t.Errorf("%d entries in the audit log", n)
+	}
+}
+
+func TestSuspendingNeedsAReasonAndIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	if res := w.send("POST", at+"/suspend", url.Values{"reason": {"  "}}, w.cookie); res.Code/100 != 4 || !strings.Contains(res.Body.String(), "Say why") || len(pagetest.Faults(res.Body.String())) > 0 {
+		t.Errorf("without a reason: %d", res.Code)
+	}
+	var both sync.WaitGroup
+	for i := range 2 {
+		both.Go(func() {
+			if res := w.send("POST", at+"/suspend", url.Values{"reason": {fmt.Sprintf("spam %d", i)}}, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != at {
+				t.Errorf("%d to %s", res.Code, res.Header().Get("Location"))
+			}
+		})
+	}
+	both.Wait()
+	if n := w.ask("SELECT count(*) FROM audit_log WHERE action = 'tenant.suspended' AND tenant_id = $1 AND reason LIKE 'spam _'", tenant); n != 1 {
+		t.Errorf("%d suspensions of one tenant", n)
+	}
+	if page := w.page(at); !strings.Contains(page, "Resume the tenant") || !strings.Contains(page, "Acme is suspended.") {
+		t.Error("the page does not say so")
+	}
+	if res := w.send("POST", at+"/resume", url.Values{"reason": {"mended"}}, w.cookie); res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM tenants WHERE state = 'active'") != 1 {
+		t.Errorf("resumed: %d", res.Code)
+	}
+	for _, gone := range []string{id.Tenant.Format(db.NewID()), "ten_x"} {
+		if res := w.send("POST", "/console/tenants/"+gone+"/suspend", url.Values{"reason": {"x"}}, w.cookie); res.Code != http.StatusNotFound {
+			t.Errorf("a tenant that is gone: %d", res.Code)
+		}
+	}
+}
+
+func TestAMailThatWasGivenUpIsSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	u := db.NewID()
+	w.exec("INSERT INTO mails (id, key, recipient, kind, state, tries, last_error, created_at) VALUES ($1, 'k', 'somebody@example.com', $2, 'failed', 9, 'refused', now())", u, string(mail.VerifyAddress))
+	page := w.page("/console/mail?state=failed")
+	if !strings.Contains(page, "given up") || strings.Contains(page, "somebody@example.com") {
+		t.Errorf("the log of mails: %s", page)
+	}
+	again := "/console/mail/" + id.Mail.Format(u) + "/again"
+	if res := w.send("POST", again, url.Values{}, w.cookie); res.Code != http.StatusSeeOther {
+		t.Fatalf("%d %s", res.Code, res.Body)
+	}
+	if n := w.ask("SELECT count(*) FROM mails WHERE state = 'waiting' AND tries = 0 AND key = 'k'"); n != 1 {
+		t.Error("it does not wait")
+	}
+	if res := w.send("POST", again, url.Values{}, w.cookie); res.Code != http.StatusConflict {
+		t.Errorf("twice: %d", res.Code)
+	}
+}
+
+func TestListsOfTheConsoleShowEachRowOnce(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	const n = 120
+	for i := range n {
+		w.exec("INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, now())", db.NewID(), fmt.Sprintf("tenant-%03d", i))
+	}
+	seen := map[string]int{}
+	for path, pages := "/console/tenants?state=active", 0; path != ""; pages++ {
+		page := w.page(path)
+		for i := range n {
+			seen[fmt.Sprintf("tenant-%03d", i)] += strings.Count(page, fmt.Sprintf(">tenant-%03d<", i))
+		}
+		_, rest, found := strings.Cut(page, `rel="next" href="`)
+		path = ""
+		if found {
+			path, _, _ = strings.Cut(rest, `"`)
+			path = strings.ReplaceAll(path, "&amp;", "&")
+		}
+		if pages > 3 {
+			t.Fatal("the list does not end")
+		}
+	}
+	for i := range n {
+		if name := fmt.Sprintf("tenant-%03d", i); seen[name] != 1 {
+			t.Errorf("%s is shown %d times", name, seen[name])
+		}
+	}
+}

@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/egress"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/console"
+)
+
+// tenants is the list as the address narrows it down.
+func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
+	v = console.TenantsView{
+		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"),
+		Name: components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
+	}
+	var rows []db.ConsoleTenantsRow
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		rows, err = q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Most: pageRows + 1})
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	rows, v.Next = older(c, id.Tenant, rows, func(r db.ConsoleTenantsRow) id.UUID { return r.ID })
+	for _, r := range rows {
+		waiting := components.Count(r.Waiting)
+		if r.Waiting > 10_000 {
+			waiting = components.Count(10_000) + "+"
+		}
+		v.Tenants = append(v.Tenants, console.TenantLine{
+			Name: r.Name, Path: tenantPath(r.ID), Suspended: r.State == "suspended", Endpoints: r.Endpoints, Disabled: r.Disabled, Waiting: waiting, Created: r.CreatedAt,
+		})
+	}
+	return v, nil
+}
+
+func (a *admin) listTenants(c *handlers.Call) error {
+	v, err := a.tenants(c)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Tenants", "tenants")
+	return c.Render(http.StatusOK, console.Tenants(v))
+}
+
+// createTenant answers with the list and the new tenant's key, which no later page can show.
+func (a *admin) createTenant(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	name, wrong := account.Name("name", form.Get("name"))
+	status, made, text := http.StatusCreated, db.Tenant{}, ""
+	if wrong == nil {
+		if made, text, err = a.DB.CreateTenant(c.Ctx(), db.NewTenant{Name: name}, c.Author()); err != nil {
+			return err
+		}
+	}
+	v, err := a.tenants(c)
+	if err != nil {
+		return err
+	}
+	if wrong != nil {
+		status, v.Name.Value, v.Name.Error = handlers.Status(wrong), form.Get("name"), handlers.WrongFields(wrong)["name"]
+	} else {
+		v.NewKey, v.NewTenant, v.NewTenantURL = text, made.Name, tenantPath(made.ID)
+	}
+	v.Shell = c.Shell("Tenants", "tenants")
+	return c.Render(status, console.Tenants(v))
+}
+
+const (
+	tenantBookDays  = 14
+	tenantEndpoints = 250
+)
+
+func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return v, err
+	}
+	var row db.Tenant
+	var endpoints []db.ConsoleEndpointsRow
+	var books []db.ConsoleBooksRow
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
+			return err
+		}
+		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{TenantID: u, Most: tenantEndpoints}); err != nil {
+			return err
+		}
+		books, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
+		return err
+	})
+	if err != nil {
+		return v, err
+	}
+	v = console.TenantView{
+		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
+		Retention: int(row.RetentionDays), Strict: row.StrictTypes, Books: bookLines(books),
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+	}
+	for _, e := range endpoints {
+		v.Endpoints = append(v.Endpoints, console.EndpointLine{
+			ID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Status: e.Status, Since: e.StatusAt, Reason: e.StatusReason,
+		})
+	}
+	return v, nil
+}
+
+func (a *admin) showTenant(c *handlers.Call) error {
+	v, err := a.tenant(c)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell(v.Name, "tenants")
+	return c.Render(http.StatusOK, console.Tenant(v))
+}
+
+func (a *admin) suspendTenant(c *handlers.Call) error { return a.setState(c, "suspended") }
+
+func (a *admin) resumeTenant(c *handlers.Call) error { return a.setState(c, "active") }
+
+// setState suspends or resumes a tenant. Of two operators who do it at once one does, and both see the result.
+func (a *admin) setState(c *handlers.Call, state string) error {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	why, wrong := reason(form.Get("reason"))
+	if wrong != nil {
+		v, err := a.tenant(c)
+		if err != nil {
+			return err
+		}
+		v.Reason.Value, v.Reason.Error = form.Get("reason"), handlers.WrongFields(wrong)["reason"]
+		v.Shell = c.Shell(v.Name, "tenants")
+		return c.Render(handlers.Status(wrong), console.Tenant(v))
+	}
+	row, err := a.DB.SetTenantState(c.Ctx(), u, state, why, c.Author())
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "This tenant is gone: somebody has deleted it.")
+	}
+	if err != nil {
+		return err
+	}
+	done := "resumed"
+	if state == "suspended" {
+		done = "suspended"
+	}
+	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
+	return c.Redirect(tenantPath(u))
+}
+
+const platformBookDays = 30
+
+func (a *admin) showBooks(c *handlers.Call) error {
+	var rows []db.ConsoleBooksRow
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		rows, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{Since: a.Now().UTC().AddDate(0, 0, -platformBookDays), Most: 4*pageRows + 1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := console.BooksView{Shell: c.Shell("Books", "books"), Days: platformBookDays, Most: len(rows) > 4*pageRows, Lines: bookLines(rows)}
+	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
+	for _, l := range v.Lines {
+		if l.Difference != 0 {
+			v.Differences++
+		}
+	}
+	return c.Render(http.StatusOK, console.Books(v))
+}
+
+func bookLines(rows []db.ConsoleBooksRow) []console.BookLine {
+	lines := make([]console.BookLine, len(rows))
+	for i, r := range rows {
+		lines[i] = console.BookLine{
+			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Accepted: r.Accepted, Delivered: r.Delivered, Failed: r.Failed,
+			Canceled: r.Canceled, Waiting: r.Waiting, Held: r.Held, Expunged: r.Expunged, Difference: r.Difference,
+		}
+	}
+	return lines
+}

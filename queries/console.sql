@@ -1,0 +1,140 @@
+-- What operators look at in their console, across tenants. Runs as the console role. Whatever might be large is bounded
+-- before it is counted, so that a look never weighs on the engine.
+
+-- name: ConsoleTenants :many
+-- Tenants, newest first. Waiting deliveries are counted up to 10,001.
+SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
+	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL) AS endpoints,
+	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
+	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
+FROM tenants t
+WHERE t.id < @before AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
+ORDER BY t.id DESC
+LIMIT @most;
+
+-- name: ConsoleTotals :one
+-- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters up to 100,000.
+SELECT (SELECT count(*) FROM tenants) AS tenants,
+	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
+	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
+	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
+	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
+	(SELECT count(*) FROM workers WHERE NOT dead) AS workers,
+	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
+	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed LIMIT 100000) x) AS dead_letters,
+	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed;
+
+-- name: ConsoleOldestDue :many
+-- The tenants whose deliveries have been ready for the longest and could be sent: neither held nor behind an open breaker.
+-- Of each lane only its head counts, so a backlog costs one look.
+SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes
+FROM (
+	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes
+	FROM lanes l LEFT JOIN endpoint_health s ON s.endpoint_id = l.endpoint_id
+	CROSS JOIN LATERAL (
+		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
+	) h
+	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0
+	GROUP BY l.tenant_id
+) o JOIN tenants t ON t.id = o.tenant_id
+ORDER BY o.ready_at
+LIMIT @most;
+
+-- name: ConsoleWorkers :many
+-- The workers and how many lanes each holds, the living first.
+SELECT w.id, w.name, w.dead, w.started_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes
+FROM workers w
+ORDER BY w.dead, w.started_at;
+
+-- name: ConsoleLanes :many
+-- The lanes with the longest backlogs among the first 200,000 waiting deliveries.
+SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
+	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner
+FROM (
+	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
+	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q
+	GROUP BY q.endpoint_id ORDER BY count(*) DESC LIMIT @most
+) b
+JOIN lanes l ON l.endpoint_id = b.endpoint_id
+JOIN endpoints e ON e.id = b.endpoint_id
+JOIN tenants t ON t.id = e.tenant_id
+LEFT JOIN endpoint_health h ON h.endpoint_id = b.endpoint_id
+LEFT JOIN workers w ON w.id = l.owner
+ORDER BY b.n DESC;
+
+-- name: ConsoleEndpoints :many
+SELECT id, url, status, status_at, status_reason FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL ORDER BY id DESC LIMIT @most;
+
+-- name: ConsoleHosts :many
+-- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are.
+SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
+	count(*) FILTER (WHERE x.status = 'active') AS active, count(*) FILTER (WHERE x.status = 'disabled') AS disabled,
+	count(*) FILTER (WHERE x.breaker_state <> 0) AS breakers_open, count(*) FILTER (WHERE x.consecutive_failures > 0) AS failing,
+	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
+FROM (
+	SELECT e.tenant_id, e.status, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
+		coalesce(h.breaker_state, 0) AS breaker_state, coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
+	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+	WHERE e.deleted_at IS NULL
+) x
+WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
+GROUP BY x.host
+ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
+LIMIT @most;
+
+-- name: ConsoleMails :many
+SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, coalesce(t.name, '') AS tenant_name
+FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
+WHERE m.id < @before AND (@state::text = '' OR m.state = @state::text)
+ORDER BY m.id DESC
+LIMIT @most;
+
+-- name: SendMailAgain :execrows
+-- A mail that was given up gets a fresh chain of tries, under its old key: a provider that took it already sends nothing.
+UPDATE mails SET state = 'waiting', tries = 0, due_at = now(), last_error = '', done_at = NULL WHERE id = @id AND state = 'failed';
+
+-- name: ConsoleJobs :many
+SELECT j.*, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
+WHERE j.id < @before
+ORDER BY j.id DESC
+LIMIT @most;
+
+-- name: ConsoleChores :many
+-- When each periodic job was last done, by whichever worker.
+SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infinity' ORDER BY name;
+
+-- name: ConsoleAudit :many
+SELECT a.*, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
+WHERE a.id < @before AND (@action::text = '' OR a.action = @action::text) AND (@actor::text = '' OR a.actor_kind = @actor::text)
+ORDER BY a.id DESC
+LIMIT @most;
+
+-- name: ConsoleBooks :many
+-- The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits in the queue, all as of one
+-- moment: what was accepted and has not ended must wait.
+WITH entries AS (
+	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
+	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))
+	UNION ALL
+	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
+	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
+		unnest(l.failed), unnest(l.canceled), unnest(l.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
+	WHERE u.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR u.tenant_id = sqlc.narg('tenant_id'))
+), sums AS (
+	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
+		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
+	FROM entries GROUP BY tenant_id, day
+), waits AS (
+	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
+		count(*) FILTER (WHERE l.held) AS held
+	FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
+	WHERE q.delivery_id >= posthorn.first_id((@since::date)::timestamp AT TIME ZONE 'UTC')
+		AND (sqlc.narg('tenant_id')::uuid IS NULL OR q.tenant_id = sqlc.narg('tenant_id'))
+	GROUP BY 1, 2
+)
+SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
+	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
+	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
+FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
+ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
+LIMIT @most;
