@@ -24,7 +24,6 @@ import (
 	"posthorn/handlers/pagetest"
 )
 
-
 const consoleBase = "http://127.0.0.1:8080"
 
 // console is the console on a database of its own, with an operator who is signed in.

@@ -90,6 +90,7 @@ func (a *admin) home(c *handlers.Call) error {
 		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
 	}))
 }
+
 func page(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm, Timeout: lookFor, Handler: h}
 }

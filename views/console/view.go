@@ -112,9 +112,9 @@ type HostsView struct {
 
 // HostLine is one host that endpoints point to.
 type HostLine struct {
-	Host                                                          string
+	Host                                                        string
 	Endpoints, Tenants, Active, Disabled, BreakersOpen, Failing int64
-	LastFailure                                                   time.Time // zero: none
+	LastFailure                                                 time.Time // zero: none
 }
 
 func (l HostLine) tone() components.Tone {
@@ -209,10 +209,10 @@ type BooksView struct {
 
 // BookLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.
 type BookLine struct {
-	Tenant, TenantPath                                           string
-	Day                                                          time.Time
+	Tenant, TenantPath                                             string
+	Day                                                            time.Time
 	Accepted, Delivered, Failed, Canceled, Waiting, Held, Expunged int64
-	Difference                                                   int64
+	Difference                                                     int64
 }
 
 // AuditView is the audit log of the whole platform.
@@ -225,9 +225,9 @@ type AuditView struct {
 
 // AuditLine is one entry of an audit log.
 type AuditLine struct {
-	At                                                   time.Time
+	At                                                 time.Time
 	Actor, ActorID, Action, Object, Tenant, TenantPath string
-	Address, Reason                                      string
+	Address, Reason                                    string
 }
 
 func number(n int64) string { return components.Count(n) }

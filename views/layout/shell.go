@@ -10,20 +10,20 @@ import (
 
 // Shell is what every page knows beside its content. The zero value is a page for nobody in particular.
 type Shell struct {
-	Title  string // of the document, before the tenant's name
-	Theme  string // "light", "dark", or empty for what the system prefers
-	Accent string // rrggbb; empty for Posthorn's own
-	Brand  string // a provider's name in place of Posthorn's
-	Tenant Tenant // whose page it is; none on pages of a person or of an operator
-	Person Person // none for a portal link
-	Role   access.Role
-	Active string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
-	Flash  Flash
-	Unread int    // notices that nobody has read
-	ViewAs string // the operator who looks on; empty for the tenant's own people
-	Operator bool // an operator's page: their account and sign-out are the console's
-	Portal bool   // signed in by a provider's link: no account, no other tenants
-	Return string // where a portal's people came from
+	Title    string // of the document, before the tenant's name
+	Theme    string // "light", "dark", or empty for what the system prefers
+	Accent   string // rrggbb; empty for Posthorn's own
+	Brand    string // a provider's name in place of Posthorn's
+	Tenant   Tenant // whose page it is; none on pages of a person or of an operator
+	Person   Person // none for a portal link
+	Role     access.Role
+	Active   string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
+	Flash    Flash
+	Unread   int    // notices that nobody has read
+	ViewAs   string // the operator who looks on; empty for the tenant's own people
+	Operator bool   // an operator's page: their account and sign-out are the console's
+	Portal   bool   // signed in by a provider's link: no account, no other tenants
+	Return   string // where a portal's people came from
 }
 
 // Tenant is the tenant of a page, and the others that the person may switch to.
