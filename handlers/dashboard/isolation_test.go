@@ -9,6 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/bulk"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/dashboard"
@@ -21,7 +22,27 @@ func (w *world) things(tn tenant) map[string]string {
 	ev := w.emit(tn, "order.paid", `{"secret":"of `+tn.path+`"}`)
 	dlv := w.delivery(ev)
 	w.attempt(dlv, tried{status: 500, answer: "no", terminal: 3, reason: 1})
+	var job id.UUID
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
+		j, err := q.StartBulkJob(w.t.Context(), tn.id, db.Author{Kind: "command"}, db.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
+		job = j.ID
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var key id.UUID
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
+		row, _, err := q.MakeKey(w.t.Context(), db.NewKey{Tenant: &tn.id, Name: "k", Scopes: access.TenantScopes()})
+		key = row.ID
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	return map[string]string{
+		"key_id":      id.Key.Format(key),
+		"job_id":      id.Job.Format(job),
 		"endpoint_id": id.Endpoint.Format(ep), "event_id": id.Event.Format(ev), "delivery_id": id.Delivery.Format(dlv), "name": "order.paid",
 		"member_id": id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'viewer'", tn.id.String()))),
 	}
@@ -106,8 +127,8 @@ func (w *world) counts(tn tenant) string {
 		(SELECT string_agg(status::text || coalesce(archived_at::text, '-'), ',' ORDER BY id) FROM deliveries WHERE tenant_id = $1),
 		(SELECT count(*) FROM queue WHERE tenant_id = $1), (SELECT count(*) FROM audit_log WHERE tenant_id = $1),
 		(SELECT count(*) FROM memberships WHERE tenant_id = $1), (SELECT string_agg(status, ',' ORDER BY id) FROM endpoints WHERE tenant_id = $1),
-		(SELECT count(*) FROM api_keys WHERE tenant_id = $1), (SELECT count(*) FROM event_types WHERE tenant_id = $1),
-		(SELECT count(*) FROM bulk_jobs WHERE tenant_id = $1))`, tn.id.String())
+		(SELECT count(*) FROM api_keys WHERE tenant_id = $1 AND revoked_at IS NULL), (SELECT count(*) FROM event_types WHERE tenant_id = $1),
+		(SELECT string_agg(state, ',') FROM bulk_jobs WHERE tenant_id = $1))`, tn.id.String())
 }
 
 // TestAViewerChangesNothing sends every form as a viewer.

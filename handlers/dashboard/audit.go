@@ -1,0 +1,120 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) auditRoutes() []handlers.Route {
+	return []handlers.Route{page("GET", "/audit-log", access.Read, a.listAudit)}
+}
+
+// auditActions are those that the filter proposes; others may be typed.
+var auditActions = []string{
+	"bulk_job.start", "delivery.archive", "delivery.cancel", "delivery.replay", "delivery.retry_now", "endpoint.created", "endpoint.deleted", "endpoint.disabled",
+	"endpoint.paused", "endpoint.resumed", "endpoint.updated", "event.emitted", "event.replay", "event_type.created", "key.created", "key.revoked", "secret.rotated",
+}
+
+func (a *dashboard) listAudit(c *handlers.Call) error {
+	ask := readListQuery(c, id.Audit)
+	v := pages.AuditView{
+		Root: path(c, ""), Actions: auditActions, Action: ask.filter.Get("action"), Since: ask.filter.Get("since"), Until: ask.filter.Get("until"),
+	}
+	status := http.StatusOK
+	p, err := c.Page(handlers.List{Name: "audit-log", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByAction}})
+	if err != nil {
+		if v.Wrong, err = wrongQuery(err); err != nil {
+			return err
+		}
+		status = http.StatusBadRequest
+	} else if err := a.fillAudit(c, p, ask, &v); err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Audit log", "audit-log")
+	return c.Render(status, pages.Audit(v))
+}
+
+func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, v *pages.AuditView) error {
+	if !ask.after.IsZero() {
+		p.After, v.Newer = ask.after[:], ask.at(v.Root+"/audit-log", "", "")
+	}
+	low, high, err := p.Between(time.Unix(0, 0), a.Now())
+	if err != nil {
+		return err
+	}
+	scan := int32(rows + 1)
+	if p.Action != "" {
+		scan = lookAt
+	}
+	var found []db.ScanAuditDownRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		found, err = q.ScanAuditDown(c.Ctx(), db.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	page, next := looked(found, scan, func(r db.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	for _, r := range page {
+		v.Rows = append(v.Rows, auditRow(r, v.Root))
+	}
+	if !next.IsZero() {
+		v.Older, v.Short = ask.at(v.Root+"/audit-log", "after", id.Audit.Format(next)), len(page) < rows
+	}
+	return nil
+}
+
+// objectPages are where objects of a kind are.
+var objectPages = map[string]string{"delivery": "/deliveries/", "event": "/events/", "endpoint": "/endpoints/", "bulk_job": "/bulk-jobs/"}
+
+func auditRow(r db.ScanAuditDownRow, root string) pages.AuditRow {
+	v := pages.AuditRow{
+		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: r.ActorKind, WhoID: r.ActorID, ObjectKind: r.ObjectKind, Object: r.ObjectID,
+		Address: r.Address, Reason: r.Reason, Details: details(r.Details),
+	}
+	if to := objectPages[r.ObjectKind]; to != "" && r.ObjectID != "" && r.Action != "endpoint.deleted" {
+		v.Link = root + to + r.ObjectID
+	}
+	return v
+}
+
+// detailShown bounds how much of one detail a row shows, in characters.
+const detailShown = 200
+
+// details are what an entry says beside the rest, by name.
+func details(raw json.RawMessage) []pages.Fact {
+	var in map[string]any
+	if json.Unmarshal(raw, &in) != nil {
+		return nil
+	}
+	var out []pages.Fact
+	for name, value := range in {
+		text, ok := value.(string)
+		if !ok {
+			encoded, err := json.Marshal(value)
+			if err != nil || value == nil {
+				continue
+			}
+			text = string(encoded)
+		}
+		if text == "" {
+			continue
+		}
+		if cut := []rune(text); len(cut) > detailShown {
+			text = fmt.Sprintf("%s…", string(cut[:detailShown]))
+		}
+		out = append(out, pages.Fact{Label: strings.ReplaceAll(name, "_", " "), Value: text})
+	}
+	slices.SortFunc(out, func(a, b pages.Fact) int { return strings.Compare(a.Label, b.Label) })
+	return out
+}

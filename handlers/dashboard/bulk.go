@@ -1,0 +1,334 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/bulk"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) bulkRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("POST", "/deliveries/bulk", access.ActOnDeliveries, a.confirmBulk),
+		page("GET", "/bulk-jobs", access.Read, a.listBulkJobs),
+		page("POST", "/bulk-jobs", access.ActOnDeliveries, a.startBulk),
+		page("GET", "/bulk-jobs/:job_id", access.Read, a.showBulkJob),
+		page("GET", "/bulk-jobs/:job_id/live", access.Read, a.refreshBulkJob),
+		page("POST", "/bulk-jobs/:job_id/cancel", access.ActOnDeliveries, a.cancelBulkJob),
+	}
+}
+
+// filterNames are the fields of a form that narrow the deliveries down.
+var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "archived"}
+
+// bulkForm is what a form asks to be done.
+type bulkForm struct {
+	db.NewBulkJob
+	fields map[string][]string // what the confirmation sends on
+	back   string              // the list that the form stood on
+}
+
+var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "Nothing is chosen. Go back, and choose deliveries in the list.")
+
+// readBulk reads what is to be done to which deliveries: those that were chosen, or all that match the filter. The filter
+// is read as the list reads its address.
+func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err error) {
+	b.Kind = bulk.Kind(form.Get("action"))
+	switch b.Kind {
+	case bulk.Replay, bulk.RetryNow, bulk.Cancel, bulk.Archive, bulk.Unarchive:
+	default:
+		return b, fault.InvalidField("action", "action_unknown", "action is one of replay, retry_now, cancel, archive, unarchive.")
+	}
+	filter := url.Values{}
+	for _, name := range filterNames {
+		if v := form.Get(name); v != "" {
+			filter.Set(name, v)
+		}
+	}
+	b.back = path(c, "/deliveries")
+	if len(filter) > 0 {
+		b.back += "?" + filter.Encode()
+	}
+	b.fields = map[string][]string{"action": {string(b.Kind)}}
+	if form.Get("all") != "true" {
+		b.Filter.IDs = form["id"]
+		b.fields["id"] = b.Filter.IDs
+		if n := len(b.Filter.IDs); n == 0 || n > bulk.MaxIDs {
+			return b, errNoneChosen
+		}
+		for name := range filter {
+			b.fields[name] = filter[name]
+		}
+		return b, nil
+	}
+	b.fields["all"] = []string{"true"}
+	for name := range filter {
+		b.fields[name] = filter[name]
+	}
+	c.Request.URL.RawQuery = filter.Encode()
+	p, err := c.Page(deliveryFilters)
+	if err != nil {
+		return b, err
+	}
+	b.Filter = bulk.Filter{Status: p.Status, Endpoint: form.Get("endpoint"), Type: p.Type, Channel: p.Channel, Since: orNil(p.Since), Until: orNil(p.Until), Archived: p.Archived}
+	return b, nil
+}
+
+func orNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// options reads what a job may be told beside what it does.
+func (b *bulkForm) options(form url.Values) (wrong []fault.Field) {
+	b.Reason = strings.TrimSpace(form.Get("reason"))
+	if len([]rune(b.Reason)) > maxReason {
+		wrong = append(wrong, fault.Field{Name: "reason", Code: "reason_long", Detail: fmt.Sprintf("A reason has %d characters at most.", maxReason)})
+	}
+	if text := strings.TrimSpace(form.Get("pace")); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > bulk.MaxPace {
+			wrong = append(wrong, fault.Field{Name: "pace", Code: "pace_range", Detail: fmt.Sprintf("pace is 1 to %d a second.", bulk.MaxPace)})
+		}
+		b.Pace = n
+	}
+	return wrong
+}
+
+// confirmBulk says to how many the job would do what, and changes nothing.
+func (a *dashboard) confirmBulk(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	b, err := a.readBulk(c, form)
+	if err != nil {
+		return err
+	}
+	return a.showConfirm(c, http.StatusOK, b, nil, form)
+}
+
+func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string, form url.Values) error {
+	if faults := b.Filter.Faults(b.Kind); len(faults) > 0 {
+		return fault.InvalidFields(faults)
+	}
+	var e db.Estimate
+	var filter []pages.Fact
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, b.NewBulkJob); err != nil {
+			return err
+		}
+		if filter, err = a.filterFacts(c, q, b.Filter); err != nil {
+			return err
+		}
+		e, err = q.EstimateBulk(c.Ctx(), c.Actor.Tenant, b.NewBulkJob)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := pages.BulkConfirmView{
+		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Skipped: pages.Skips(e.Skipped), Filter: filter,
+		Fields: b.fields, Wrong: wrong,
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: maxReason},
+		Pace: components.FieldProps{
+			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "a second", Width: "short",
+			Hint: "Leave it empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
+		},
+	}
+	v.Shell = c.Shell("Confirm", "deliveries")
+	return c.Render(status, pages.BulkConfirm(v))
+}
+
+// filterFacts says in words what a job selects.
+func (a *dashboard) filterFacts(c *handlers.Call, q *db.Queries, f bulk.Filter) ([]pages.Fact, error) {
+	var out []pages.Fact
+	add := func(label, value string) {
+		if value != "" {
+			out = append(out, pages.Fact{Label: label, Value: value})
+		}
+	}
+	if len(f.IDs) > 0 {
+		add("Chosen", components.Many(int64(len(f.IDs)), "delivery", "deliveries"))
+	}
+	add("Status", strings.ReplaceAll(f.Status, "_", " "))
+	add("Event type", f.Type)
+	add("Channel", f.Channel)
+	if f.Endpoint != "" {
+		u, err := id.Endpoint.Parse(f.Endpoint)
+		if err != nil {
+			return out, fault.ErrNotFound
+		}
+		labels, err := a.labels(c, q, []id.UUID{u})
+		if err != nil {
+			return out, err
+		}
+		name := f.Endpoint
+		if l, ok := labels[u]; ok {
+			name = l.Name()
+		}
+		add("Endpoint", name)
+	}
+	if f.Since != nil {
+		add("Since", components.Stamp(*f.Since))
+	}
+	if f.Until != nil {
+		add("Until", components.Stamp(*f.Until))
+	}
+	if f.Archived {
+		add("Archived", "yes")
+	}
+	return out, nil
+}
+
+func (a *dashboard) startBulk(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	b, err := a.readBulk(c, form)
+	if err != nil {
+		return err
+	}
+	if wrong := b.options(form); len(wrong) > 0 {
+		b.Pace = 0
+		return a.showConfirm(c, http.StatusBadRequest, b, handlers.WrongFields(fault.InvalidFields(wrong)), form)
+	}
+	if faults := b.Filter.Faults(b.Kind); len(faults) > 0 {
+		return fault.InvalidFields(faults)
+	}
+	var job db.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, b.NewBulkJob); err != nil {
+			return err
+		}
+		job, err = q.StartBulkJob(c.Ctx(), c.Actor.Tenant, c.Author(), b.NewBulkJob)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(job.ID)))
+}
+
+func (a *dashboard) listBulkJobs(c *handlers.Call) error {
+	ask := readListQuery(c, id.Job)
+	if _, err := c.Page(handlers.List{Name: "bulk-jobs"}); err != nil {
+		return err
+	}
+	v := pages.BulkJobsView{Root: path(c, "")}
+	l := db.BulkJobList{Most: rows + 1, After: lastID()}
+	if !ask.after.IsZero() {
+		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
+	}
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		found, err := q.ListBulkJobs(c.Ctx(), c.Actor.Tenant, l)
+		if len(found) > rows {
+			found = found[:rows]
+			v.Older = ask.at(v.Root+"/bulk-jobs", "after", id.Job.Format(found[rows-1].ID))
+		}
+		for _, j := range found {
+			v.Rows = append(v.Rows, bulkJob(j))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Bulk jobs", "deliveries")
+	return c.Render(http.StatusOK, pages.BulkJobs(v))
+}
+
+func bulkJob(j db.BulkJob) pages.BulkJob {
+	v := pages.BulkJob{
+		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact, Reason: j.Reason,
+		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
+	}
+	if j.Pace != nil {
+		v.Pace = int(*j.Pace)
+	}
+	skipped := map[bulk.Skip]int64{}
+	_ = json.Unmarshal(j.Skipped, &skipped) // as it was stored
+	v.Skipped = pages.Skips(skipped)
+	return v
+}
+
+func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err error) {
+	u, err := c.ID(id.Job, "job_id")
+	if err != nil {
+		return v, err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		j, err := q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+		if err != nil {
+			return err
+		}
+		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j), Acts: c.Actor.May(access.ActOnDeliveries)}
+		var filter bulk.Filter
+		_ = json.Unmarshal(j.Filter, &filter)
+		v.Job.Filter, err = a.filterFacts(c, q, filter)
+		return err
+	})
+	return v, err
+}
+
+func (a *dashboard) showBulkJob(c *handlers.Call) error {
+	v, err := a.bulkJobView(c)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Bulk job", "deliveries")
+	return c.Render(http.StatusOK, pages.BulkJobPage(v))
+}
+
+func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
+	v, err := a.bulkJobView(c)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if v.Job.State.Over() {
+		status = endPolling
+	}
+	return c.Render(status, pages.BulkJobParts(v))
+}
+
+// cancelBulkJob ends a job where it stands. One that is over meanwhile is shown as it is.
+func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
+	u, err := c.ID(id.Job, "job_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.CancelBulkJob(c.Ctx(), c.Actor.Tenant, u, c.Author(), "")
+		return err
+	})
+	e := fault.As(err)
+	if e != nil && e.Kind == fault.Conflict {
+		v, err := a.bulkJobView(c)
+		if err != nil {
+			return err
+		}
+		v.Stale, v.Shell = e.Detail, c.Shell("Bulk job", "deliveries")
+		return c.Render(http.StatusConflict, pages.BulkJobPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	c.Flash("The job is canceled.")
+	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(u)))
+}

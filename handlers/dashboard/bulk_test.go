@@ -1,0 +1,87 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/bulk"
+	"posthorn/domain/id"
+)
+
+// confirmed are the fields that a confirmation sends on.
+func confirmed(p *page) url.Values {
+	out := url.Values{}
+	for _, m := range regexp.MustCompile(`type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(p.Body, -1) {
+		out.Add(m[1], m[2])
+	}
+	return out
+}
+
+func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	var dead []string
+	for i := range 3 {
+		dlv := w.delivery(w.emit(tn, "order.paid", fmt.Sprint(i)))
+		w.attempt(dlv, tried{status: 500, terminal: 3, reason: 1})
+		dead = append(dead, id.Delivery.Format(dlv))
+	}
+	waiting := id.Delivery.Format(w.delivery(w.emit(tn, "order.paid", "4")))
+
+	list := dev.get(tn.path+"/deliveries").want(200, `data-bulk`, `value="`+dead[0]+`"`, `name="action" value="replay"`)
+	list.lacks("All that match")
+	chosen := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": append(dead[:2:2], waiting)})
+	chosen.want(200, "Replay 2 deliveries?", "1 still under way", "3 deliveries")
+	if n := one[int](w, "SELECT count(*)::int FROM bulk_jobs"); n != 0 {
+		t.Fatalf("asking made %d jobs", n)
+	}
+
+	dev.get(tn.path+"/deliveries?status=failed").want(200, "All that match")
+	all := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}, "type": {"order.paid"}})
+	form := confirmed(all.want(200, "Replay 3 deliveries?", "order.paid"))
+	form.Set("pace", "none")
+	again := dev.post(tn.path+"/bulk-jobs", form).want(400, "pace is 1 to 10000 a second.", `value="none"`, "Replay 3 deliveries?")
+	form = confirmed(again)
+	form.Set("pace", "100")
+	form.Set("reason", "the receiver is back")
+	job := dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/")
+	dev.get(job).want(200, "queued", "0 of 3", "the receiver is back", "100 a second", `hx-get="`+job+`/live"`, "Cancel the job")
+	tn.of[access.Viewer].get(job).want(200).lacks("Cancel the job")
+	if kind := one[string](w, "SELECT kind FROM bulk_jobs"); kind != string(bulk.Replay) || w.audited(tn, "bulk_job.start") != 1 {
+		t.Errorf("the job is of %s, and audited %d times", kind, w.audited(tn, "bulk_job.start"))
+	}
+	w.sql("UPDATE bulk_jobs SET state = 'running', done = 2, skipped = '{\"held\": 1}'")
+	dev.get(job+"/live", "HX-Request", "true").want(200, "2 of 3", "1 held").lacks("<html")
+	dev.post(job+"/cancel", nil).to(job)
+	dev.get(job).want(200, "canceled", "What it did stays done").lacks("hx-get")
+	dev.get(job + "/live").want(286)
+	dev.post(job+"/cancel", nil).want(http.StatusConflict, "nothing left to cancel")
+	dev.get(tn.path+"/bulk-jobs").want(200, job, "Replay deliveries")
+}
+
+func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mine, theirs := w.tenant("Mine"), w.tenant("Theirs")
+	w.endpoint(theirs, "https://hooks.example.com/in")
+	foreign := w.delivery(w.emit(theirs, "order.paid", "1"))
+	dev := mine.of[access.Developer]
+	ask := func(form url.Values) *page { return dev.post(mine.path+"/deliveries/bulk", form) }
+	ask(url.Values{"action": {"replay"}}).want(400, "Nothing is chosen")
+	ask(url.Values{"action": {"explode"}, "all": {"true"}}).want(400, "action is one of")
+	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Say which deliveries are meant")
+	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Say which deliveries are meant")
+	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(404)
+	ask(url.Values{"action": {"cancel"}, "id": {id.Delivery.Format(foreign)}}).want(200, "Cancel 0 deliveries?", "None of them can be canceled").lacks("/bulk-jobs\"")
+	if got := dev.get(mine.path+"/bulk-jobs").want(200, "No bulk jobs yet"); strings.Contains(got.Body, "job_") {
+		t.Error("there is a job")
+	}
+}

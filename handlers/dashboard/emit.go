@@ -1,0 +1,136 @@
+package dashboard
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/event"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+const sampleData = "{\n  \"id\": 42,\n  \"amount\": 19.9,\n  \"currency\": \"EUR\"\n}"
+
+func (a *dashboard) newEvent(c *handlers.Call) error {
+	return a.showEmit(c, http.StatusOK, url.Values{"type": {c.Query("type")}, "data": {sampleData}, "token": {id.Event.Format(db.NewID())}}, nil)
+}
+
+func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
+	v := pages.EmitView{Root: path(c, ""), Wrong: wrong, Token: form.Get("token")}
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		_, v.Types, err = a.filterChoices(c, q)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Fields = []components.FieldProps{
+		{Name: "type", Label: "Event type", Value: form.Get("type"), Error: wrong["type"], Required: true, Mono: true, Placeholder: "order.completed", MaxLength: event.MaxName, Attrs: map[string]any{"list": "known-types"}},
+		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Events of one key arrive in order at endpoints that ask for it."},
+		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separated by commas, 10 at most."},
+	}
+	v.Data = components.FieldProps{Name: "data", Label: "Data", Value: form.Get("data"), Error: wrong["data"], Required: true, Mono: true, Rows: 12, Hint: "Any JSON value. Its bytes are kept and sent as they are here."}
+	v.Shell = c.Shell("Emit a test event", "events")
+	return c.Render(status, pages.Emit(v))
+}
+
+// emit stores an event as the API does, and goes to its page.
+func (a *dashboard) emit(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	e, body, err := a.readEmission(form)
+	var made emit.Result
+	if err == nil {
+		made = a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: e, BodyHash: sha256.Sum256(body)}})[0]
+		err = made.Err
+	}
+	if err != nil {
+		if handlers.NotInput(err) != nil && !isTooLarge(err) {
+			return err
+		}
+		return a.showEmit(c, handlers.Status(err), form, handlers.WrongFields(err))
+	}
+	text := id.Event.Format(made.ID)
+	if !made.Duplicate {
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+			return c.Audit(q, "event.emitted", "event", text, "", map[string]string{"type": e.Type})
+		})
+		if err != nil {
+			return err
+		}
+		c.Flash("Emitted: " + components.Many(int64(made.Deliveries), "endpoint takes it.", "endpoints take it."))
+	}
+	return c.Redirect(path(c, "/events/"+text))
+}
+
+func isTooLarge(err error) bool {
+	e := fault.As(err)
+	return e != nil && e.Kind == fault.TooLarge
+}
+
+// readEmission writes the form as the body that the API takes, and reads that as it does: the rules and the sentences are
+// the same.
+func (a *dashboard) readEmission(form url.Values) (e event.Emission, body []byte, err error) {
+	data := strings.ReplaceAll(form.Get("data"), "\r\n", "\n") // forms send line ends of their own
+	if err := checkJSON(data); err != nil {
+		return e, nil, err
+	}
+	body, err = json.Marshal(strings.TrimSpace(form.Get("type")))
+	if err != nil {
+		return e, nil, err
+	}
+	body = slices.Concat([]byte(`{"type":`), body, []byte(`,"data":`), []byte(strings.TrimSpace(data)))
+	more := map[string]any{}
+	if key := strings.TrimSpace(form.Get("key")); key != "" {
+		more["key"] = key
+	}
+	if channels := strings.FieldsFunc(form.Get("channels"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) }); len(channels) > 0 {
+		more["channels"] = channels
+	}
+	for name, value := range more {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return e, nil, err
+		}
+		body = slices.Concat(body, []byte(`,"`+name+`":`), text)
+	}
+	body = append(body, '}')
+	if e, err = event.Parse(body, event.Limits{MaxPayload: a.MaxPayload}, a.Now()); err != nil {
+		return e, nil, err
+	}
+	if u, err := id.Event.Parse(form.Get("token")); err == nil {
+		e.IdempotencyKey = "page-" + id.Event.Format(u)
+	}
+	return e, body, nil
+}
+
+// checkJSON refuses what is no JSON value, beside its field.
+func checkJSON(text string) error {
+	var v any
+	err := json.Unmarshal([]byte(text), &v)
+	var syntax *json.SyntaxError
+	switch {
+	case strings.TrimSpace(text) == "":
+		return fault.InvalidField("data", event.CodeDataMissing, `Give the event's data, such as {"id": 42}.`)
+	case errors.As(err, &syntax):
+		line := 1 + strings.Count(text[:min(int(syntax.Offset), len(text))], "\n")
+		return fault.InvalidField("data", event.CodeNotJSON, fmt.Sprintf("This is not JSON: look at line %d (%s).", line, syntax.Error()))
+	case err != nil:
+		return fault.InvalidField("data", event.CodeNotJSON, "This is not JSON. Give one JSON value.")
+	}
+	return nil
+}

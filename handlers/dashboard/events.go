@@ -1,0 +1,297 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) eventRoutes() []handlers.Route {
+	emission := page("POST", "/events", access.ChangeEndpoints, a.emit)
+	emission.MaxBody = 2 << 20 // the data of an event, as forms write it
+	return []handlers.Route{
+		page("GET", "/events", access.Read, a.listEvents),
+		page("GET", "/events/new", access.ChangeEndpoints, a.newEvent),
+		emission,
+		page("GET", "/events/:event_id", access.Read, a.showEvent),
+		page("GET", "/events/:event_id/data", access.Read, a.downloadData),
+		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent),
+	}
+}
+
+// lookAt is how many rows a filtered page looks at, at most.
+const lookAt = 10_000
+
+var eventFilters = handlers.List{Name: "events", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel}}
+
+func (a *dashboard) listEvents(c *handlers.Call) error {
+	ask := readListQuery(c, id.Event)
+	v := pages.EventsView{
+		Root: path(c, ""), Emits: c.Actor.May(access.ChangeEndpoints),
+		Filter: pages.EventFilter{Type: ask.filter.Get("type"), Channel: ask.filter.Get("channel"), Since: ask.filter.Get("since"), Until: ask.filter.Get("until")},
+	}
+	p, err := c.Page(eventFilters)
+	if err != nil {
+		if v.Wrong, err = wrongQuery(err); err != nil {
+			return err
+		}
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		var err error
+		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
+			return err
+		}
+		return a.fillEvents(c, q, p, ask, &v)
+	})
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if len(v.Wrong) > 0 {
+		status = http.StatusBadRequest
+	}
+	v.Shell = c.Shell("Events", "events")
+	return c.Render(status, pages.Events(v))
+}
+
+func (a *dashboard) fillEvents(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.EventsView) error {
+	if err := q.PlanByIndex(c.Ctx()); err != nil {
+		return err
+	}
+	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
+	if err != nil {
+		return err
+	}
+	if !ask.after.IsZero() {
+		p.After = ask.after[:]
+		v.Newer = ask.at(v.Root+"/events", "", "")
+	}
+	low, high, err := p.Between(floor, a.Now())
+	if err != nil {
+		return err
+	}
+	scan := int32(rows + 1)
+	if p.Type != "" || p.Channel != "" {
+		scan = lookAt
+	}
+	found, err := q.ScanEventsDown(c.Ctx(), db.ScanEventsDownParams{
+		TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(), Type: p.Type, Channel: p.Channel, Scan: scan, Most: rows + 1,
+	})
+	if err != nil {
+		return err
+	}
+	page, next := looked(found, scan, func(r db.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	for _, e := range page {
+		v.Rows = append(v.Rows, eventRow(db.Event{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key, Channels: e.Channels, DeliverAt: e.DeliverAt}))
+	}
+	if !next.IsZero() {
+		v.Older, v.Short = ask.at(v.Root+"/events", "after", id.Event.Format(next)), len(page) < rows
+	}
+	return nil
+}
+
+// looked takes a page out of what a bounded look returned: the rows that match, and the last one that it looked at. next is
+// where the page after it begins; zero at the end.
+func looked[T any](found []T, scan int32, of func(T) (u id.UUID, place int64, matches bool)) (page []T, next id.UUID) {
+	for _, r := range found {
+		u, place, matches := of(r)
+		if matches && len(page) == rows {
+			last, _, _ := of(page[rows-1])
+			return page, last
+		}
+		if matches {
+			page = append(page, r)
+		}
+		if place == int64(scan) {
+			return page, u
+		}
+	}
+	return page, id.UUID{}
+}
+
+func eventRow(e db.Event) pages.EventRow {
+	r := pages.EventRow{ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Due: orZero(e.DeliverAt)}
+	if e.Key != nil {
+		r.Key = *e.Key
+	}
+	return r
+}
+
+func (a *dashboard) showEvent(c *handlers.Call) error {
+	v, err := a.eventView(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.EventPage(v))
+}
+
+// verdictsShown bounds the endpoints of an event's page.
+const verdictsShown = 100
+
+func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return v, err
+	}
+	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries)}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		routed, err := q.ReadRouting(c.Ctx(), c.Actor.Tenant, u)
+		if err != nil {
+			return err
+		}
+		payloads, err := a.readsPayloads(c, q)
+		if err != nil {
+			return err
+		}
+		fillEvent(&v, routed, payloads)
+		page, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Event: &u, Most: rows})
+		if err != nil {
+			return err
+		}
+		ids := make([]id.UUID, len(page.Rows))
+		for i, d := range page.Rows {
+			ids[i] = d.EndpointID
+		}
+		labels, err := a.labels(c, q, ids)
+		for _, d := range page.Rows {
+			v.Deliveries = append(v.Deliveries, deliveryRow(d, labels))
+		}
+		return err
+	})
+	v.Shell = c.Shell(v.Row.Type, "events")
+	return v, err
+}
+
+func fillEvent(v *pages.EventView, r db.RoutedEvent, payloads bool) {
+	v.Row, v.Occurred, v.Hidden = eventRow(r.Event), orZero(r.OccurredAt), !payloads
+	if r.Version != nil {
+		v.Version = *r.Version
+	}
+	if v.Pretty = pretty(r.Data); v.Hidden {
+		v.Pretty.Text = ""
+	}
+	v.Routing, v.Truncated = r.Explain(), r.More
+	v.Endpoints = []components.Option{{Value: "", Label: "Every endpoint that it once went to"}}
+	for i, verdict := range v.Routing.Verdicts {
+		e := r.Endpoints[i]
+		label := pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.Gone}
+		if i == verdictsShown {
+			v.Truncated = true
+			break
+		}
+		row := pages.VerdictRow{Verdict: verdict, Endpoint: label}
+		if e.Delivery != nil {
+			row.Delivery = id.Delivery.Format(*e.Delivery)
+		}
+		v.Verdicts = append(v.Verdicts, row)
+		if !e.Gone {
+			v.Endpoints = append(v.Endpoints, components.Option{Value: label.ID, Label: label.Name()})
+		}
+	}
+}
+
+// prettyShown bounds the indented data of a page.
+const prettyShown = 12 << 10
+
+// pretty is an event's data, indented; as it is where it is too long for that.
+func pretty(data []byte) pages.Excerpt {
+	if data == nil {
+		return pages.Excerpt{Gone: "The event's data is not kept any more."}
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, data, "", "  ") != nil {
+		b.Reset()
+		b.Write(data)
+	}
+	e := excerpt(b.Bytes(), prettyShown)
+	e.Size = len(data)
+	return e
+}
+
+// downloadData answers with an event's data as it was received.
+func (a *dashboard) downloadData(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	var e db.Event
+	payloads := false
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if e, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, u); err != nil {
+			return err
+		}
+		payloads, err = a.readsPayloads(c, q)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !payloads:
+		return errPayloads
+	case e.Data == nil:
+		return delivery.ErrEventExpired
+	}
+	return download(c, id.Event.Format(u)+".json", e.Data)
+}
+
+// replayEvent sends an event again: to one endpoint, or to each that it once went to.
+func (a *dashboard) replayEvent(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	reason := strings.TrimSpace(form.Get("reason"))
+	if len([]rune(reason)) > maxReason {
+		return fault.InvalidField("reason", "reason_long", fmt.Sprintf("A reason has %d characters at most.", maxReason))
+	}
+	var only *id.UUID
+	if text := form.Get("endpoint"); text != "" {
+		ep, err := id.Endpoint.Parse(text)
+		if err != nil {
+			ep = handlers.NoEndpoint
+		}
+		only = &ep
+	}
+	var made db.EventReplay
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if made, err = q.ReplayEvent(c.Ctx(), c.Actor.Tenant, u, only); err != nil || len(made.Deliveries) == 0 {
+			return err
+		}
+		ids := make([]string, len(made.Deliveries))
+		for i, d := range made.Deliveries {
+			ids[i] = id.Delivery.Format(d.ID)
+		}
+		return c.Audit(q, "event.replay", "event", id.Event.Format(u), reason, map[string]any{"new_deliveries": ids})
+	})
+	e := fault.As(err)
+	if e != nil && e.Kind == fault.Conflict || err == nil && len(made.Deliveries) == 0 {
+		v, err := a.eventView(c)
+		if err != nil {
+			return err
+		}
+		if v.Wrong = "There is no endpoint to send it to: it went to none, or those that it went to are deleted or still have it under way. Choose one endpoint."; e != nil {
+			v.Wrong = e.Detail
+		}
+		return c.Render(http.StatusConflict, pages.EventPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	c.Flash(components.Many(int64(len(made.Deliveries)), "new delivery sends it again.", "new deliveries send it again."))
+	return c.Redirect(path(c, "/events/"+id.Event.Format(u)))
+}

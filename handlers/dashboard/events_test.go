@@ -1,0 +1,94 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in", func(s *endpoint.Settings) { s.Description = "takes all" })
+	w.endpoint(tn, "https://hooks.example.com/in", func(s *endpoint.Settings) { s.Description, s.EventTypes = "carts alone", []string{"cart.*"} })
+	data := `{"b":1.0,  "a":"<b>"}`
+	ev := w.emit(tn, "order.paid", data)
+	path := tn.path + "/events/" + id.Event.Format(ev)
+	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
+	dev.get(path).want(200, "1 of 2 endpoints took the event", "takes all", "carts alone", "not taken", "&#34;a&#34;: &#34;&lt;b&gt;&#34;", "pending", ">Replay<")
+	if got := dev.get(path + "/data").want(200); got.Body != data {
+		t.Errorf("the exact bytes are %s", got.Body)
+	}
+	viewer.get(path).want(200, "Your role does not show what events hold").lacks("&lt;b&gt;", ">Replay<")
+	viewer.get(path + "/data").want(http.StatusForbidden)
+
+	dev.post(path+"/replay", nil).want(http.StatusConflict, "Not replayed", "still have it under way")
+	w.attempt(w.delivery(ev), tried{status: 200, terminal: 2})
+	dev.post(path+"/replay", url.Values{"reason": {"again"}}).to(path)
+	dev.get(path).want(200, "1 new delivery sends it again.")
+	if n := w.audited(tn, "event.replay"); n != 1 {
+		t.Errorf("the replay is audited %d times", n)
+	}
+	dev.post(path+"/replay", url.Values{"endpoint": {"ep_nonsense"}}).want(http.StatusNotFound)
+	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
+	dev.get(path).want(200, "not kept any more").lacks(">Replay<")
+	dev.get(path + "/data").want(http.StatusConflict)
+}
+
+func TestEventsAreListedAndFiltered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	viewer := tn.of[access.Viewer]
+	viewer.get(tn.path+"/events").want(200, "No events yet").lacks("Emit a test event")
+	for i := range 45 {
+		w.emit(tn, "order.paid", fmt.Sprint(i))
+	}
+	w.emit(tn, "cart.left", "1")
+	first := viewer.get(tn.path+"/events").want(200, "cart.left", "40 rows")
+	second := viewer.get(leads(first, "next")).want(200, "6 rows")
+	viewer.get(leads(second, "prev")).want(200, "cart.left")
+	viewer.get(tn.path+"/events?type=cart.left&channel=").want(200, "1 row on this page", `value="cart.left"`)
+	viewer.get(tn.path+"/events?type=no.such").want(200, "No event matches")
+	viewer.get(tn.path+"/events?type=not%20a%20type").want(400, "type is one whole event type")
+}
+
+func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev := tn.of[access.Developer]
+	tn.of[access.Viewer].get(tn.path + "/events/new").want(http.StatusForbidden)
+	form := confirmed(dev.get(tn.path+"/events/new?type=order.paid").want(200, `value="order.paid"`))
+	form.Set("type", "order paid")
+	form.Set("data", "{\r\n\"a\": }")
+	dev.post(tn.path+"/events", form).want(400, "look at line 2", "&#34;a&#34;: }", `value="order paid"`)
+	form.Set("data", `1,"key":"smuggled"`)
+	dev.post(tn.path+"/events", form).want(400, "This is not JSON")
+	form.Set("data", "{\r\n  \"a\": 1.0\r\n}")
+	dev.post(tn.path+"/events", form).want(400, "event type")
+	form.Set("type", "order.paid")
+	form.Set("channels", "eu, us")
+	first := dev.post(tn.path+"/events", form).to(tn.path + "/events/evt_")
+	if second := dev.post(tn.path+"/events", form).to(tn.path + "/events/evt_"); second != first {
+		t.Error("pressing twice emitted twice")
+	}
+	dev.get(first).want(200, "1 endpoint takes it.", "eu, us")
+	if got := dev.get(first + "/data"); got.Body != "{\n  \"a\": 1.0\n}" {
+		t.Errorf("the data is %q", got.Body)
+	}
+	form.Set("data", `"`+strings.Repeat("x", 300<<10)+`"`)
+	form.Del("token")
+	dev.post(tn.path+"/events", form).want(http.StatusRequestEntityTooLarge, "At most 262144 bytes.")
+	if w.audited(tn, "event.emitted") != 1 {
+		t.Error("who emitted it is not audited once")
+	}
+}

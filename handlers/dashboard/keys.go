@@ -1,0 +1,178 @@
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// maxKeys is how many keys a tenant may have that are neither revoked nor expired, as in the API.
+const maxKeys = 200
+
+func (a *dashboard) keyRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("GET", "/keys", access.ManageKeys, a.listKeys),
+		page("GET", "/keys/new", access.ManageKeys, a.newKey),
+		page("POST", "/keys", access.ManageKeys, a.createKey),
+		page("POST", "/keys/:key_id/revoke", access.ManageKeys, a.revokeKey),
+	}
+}
+
+func (a *dashboard) listKeys(c *handlers.Call) error {
+	ask := readListQuery(c, id.Key)
+	if _, err := c.Page(handlers.List{Name: "keys"}); err != nil {
+		return err
+	}
+	v := pages.KeysView{Root: path(c, ""), Manages: true}
+	list := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: lastID(), Most: rows + 1}
+	if !ask.after.IsZero() {
+		list.After, v.Newer = ask.after, v.Root+"/keys"
+	}
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		found, err := q.ListKeysDown(c.Ctx(), list)
+		if len(found) > rows {
+			found = found[:rows]
+			v.Older = ask.at(v.Root+"/keys", "after", id.Key.Format(found[rows-1].ID))
+		}
+		for _, k := range found {
+			v.Rows = append(v.Rows, keyRow(k, a.Now()))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("API keys", "keys")
+	return c.Render(http.StatusOK, pages.Keys(v))
+}
+
+func keyRow(k db.APIKey, now time.Time) pages.KeyRow {
+	return pages.KeyRow{
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, Created: k.CreatedAt, Used: orZero(k.LastUsedAt), Ends: orZero(k.ExpiresAt),
+		Revoked: k.RevokedAt != nil, Expired: k.ExpiresAt != nil && !k.ExpiresAt.After(now),
+	}
+}
+
+func (a *dashboard) newKey(c *handlers.Call) error {
+	return a.showKeyForm(c, http.StatusOK, url.Values{"scopes": {string(access.EventsWrite)}}, nil)
+}
+
+func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
+	v := pages.KeyFormView{
+		Root: path(c, ""), Wrong: wrong,
+		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Production", Hint: "What uses it, so that you know which one to revoke."},
+		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Empty: never."},
+	}
+	for _, s := range access.TenantScopes() {
+		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
+	}
+	v.Shell = c.Shell("Create an API key", "keys")
+	return c.Render(status, pages.KeyForm(v))
+}
+
+// createKey makes a key and answers with its text, which no later page shows.
+func (a *dashboard) createKey(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	wanted, err := a.readKey(c, form)
+	if err != nil {
+		return a.showKeyForm(c, http.StatusBadRequest, form, handlers.WrongFields(err))
+	}
+	var row db.APIKey
+	var text string
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		// The tenant's row is locked so that two requests at once can't go over the limit together.
+		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		n, err := q.CountLiveKeys(c.Ctx(), wanted.Tenant)
+		if err != nil {
+			return err
+		}
+		if n >= maxKeys {
+			return fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("There may be %d API keys that are neither revoked nor expired in a tenant. Revoke one that is not needed.", maxKeys))
+		}
+		if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
+			return err
+		}
+		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+	})
+	if fault.Is(err, "keys_limit") {
+		return a.showKeyForm(c, http.StatusConflict, form, handlers.WrongFields(err))
+	}
+	if err != nil {
+		return err
+	}
+	v := pages.KeyMadeView{Root: path(c, ""), Row: keyRow(row, a.Now()), Text: text}
+	v.Shell = c.Shell("Copy the new key", "keys")
+	return c.Render(http.StatusCreated, pages.KeyMade(v))
+}
+
+func (a *dashboard) readKey(c *handlers.Call, form url.Values) (db.NewKey, error) {
+	tenant := c.Actor.Tenant
+	out := db.NewKey{Tenant: &tenant}
+	var wrong []fault.Field
+	var err error
+	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
+		wrong = append(wrong, fault.As(err).Fields...)
+	}
+	if out.Scopes, err = access.GrantScopes(form["scopes"], false); err != nil {
+		wrong = append(wrong, fault.As(err).Fields...)
+	}
+	if text := strings.TrimSpace(form.Get("expires_at")); text != "" {
+		at, err := time.Parse(time.RFC3339, withOffset(text))
+		switch {
+		case err != nil:
+			wrong = append(wrong, fault.Field{Name: "expires_at", Code: "time_malformed", Detail: "Write a date and a time in UTC, or leave it empty."})
+		case !at.After(a.Now()):
+			wrong = append(wrong, fault.Field{Name: "expires_at", Code: "expires_at_past", Detail: "The key would be expired already. Give a time to come, or none for a key that does not expire."})
+		}
+		at = at.UTC()
+		out.ExpiresAt = &at
+	}
+	if len(wrong) > 0 {
+		return out, fault.InvalidFields(wrong)
+	}
+	return out, nil
+}
+
+// revokeKey ends a key. Every node forgets what it keeps in memory about keys within a second.
+func (a *dashboard) revokeKey(c *handlers.Call) error {
+	u, err := c.ID(id.Key, "key_id")
+	if err != nil {
+		return err
+	}
+	var row db.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		if row, err = q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u}); err != nil {
+			return err
+		}
+		revoked, err := q.RevokeKey(c.Ctx(), db.RevokeKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+		if err != nil || revoked == 0 {
+			return err
+		}
+		if err := q.BumpKeysRevision(c.Ctx()); err != nil {
+			return err
+		}
+		return c.Audit(q, "key.revoked", "key", id.Key.Format(u), "", map[string]string{"name": row.Name, "prefix": row.Prefix})
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Revoked: " + row.Name + ".")
+	return c.Redirect(path(c, "/keys"))
+}

@@ -1,0 +1,86 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+	"time"
+
+	"posthorn/domain/access"
+	"posthorn/domain/signature"
+)
+
+func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	dev := tn.of[access.Developer]
+	tn.of[access.Viewer].get(tn.path + "/keys").want(http.StatusForbidden)
+	w.sql("UPDATE api_keys SET revoked_at = now() WHERE tenant_id = $1", tn.id.String()) // the one that the tenant began with
+	dev.get(tn.path+"/keys/new").want(200, `value="events:write" checked`, "Emit events")
+	dev.post(tn.path+"/keys", url.Values{"name": {" "}, "expires_at": {"2020-01-01T00:00"}}).want(400, "The key has no scopes", "expired already", `value="2020-01-01T00:00"`)
+	dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"tenants:write"}}).want(400, "for platform keys alone", `value="Shop"`)
+	made := dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"events:write", "events:read"}, "expires_at": {"2099-01-01T00:00"}}).want(201, "It is shown this once")
+	text := regexp.MustCompile(`phk_[0-9A-Za-z]{49}`).FindString(made.Body)
+	if text == "" || made.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("the key is not shown, or kept by browsers: %v", made.Header)
+	}
+	list := dev.get(tn.path+"/keys").want(200, "Shop", text[:10], "events:write events:read", "never", "live").lacks(text)
+	revoke := regexp.MustCompile(`action="([^"]+/revoke)"`).FindStringSubmatch(list.Body)
+	dev.post(revoke[1], nil).to(tn.path + "/keys")
+	dev.get(tn.path+"/keys").want(200, "revoked", "Revoked: Shop.").lacks("/revoke")
+	dev.post(revoke[1], nil).to(tn.path + "/keys")
+	if w.audited(tn, "key.created") != 1 || w.audited(tn, "key.revoked") != 1 {
+		t.Error("keys are not audited once each")
+	}
+	dev.get(tn.path+"/audit-log?action=key.revoked").want(200, "key.revoked", "Shop", "member").lacks("key.created</span>", text)
+}
+
+func TestTheAuditLogIsFiltered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	viewer := tn.of[access.Viewer]
+	for range 45 {
+		tn.of[access.Developer].post(tn.path+"/keys", url.Values{"name": {"<b>k</b>"}, "scopes": {"events:write"}}).want(201)
+	}
+	first := viewer.get(tn.path+"/audit-log").want(200, "key.created", "&lt;b&gt;k&lt;/b&gt;").lacks("<b>k")
+	viewer.get(leads(first, "next")).want(200, "key.created")
+	viewer.get(tn.path+"/audit-log?action=no.such").want(200, "Nothing here")
+	viewer.get(tn.path+"/audit-log?action=DROP").want(400, "action is one whole action")
+	viewer.get(tn.path+"/audit-log?until=2020-01-01").want(200, "Nothing here")
+}
+
+func TestTheSignatureDebuggerTellsWhichPartFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	viewer := tn.of[access.Viewer]
+	const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
+	key, err := signature.ParseKey(signature.Standard, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := signature.Message{EventID: "evt_1", Type: "a.b", CreatedAt: time.Now(), Data: []byte("{\n\"a\": 1}")}
+	body := signature.AppendBody(nil, signature.Standard, m)
+	headers := "POST /in HTTP/1.1\r\n"
+	for _, h := range (signature.Signing{Format: signature.Standard, Keys: []signature.Key{key}}).Headers(nil, m, body, signature.Send{At: time.Now(), Attempt: 1}) {
+		headers += "> " + h.Name + ": " + h.Value + "\r\n"
+	}
+	before := w.counts(tn)
+	viewer.get(tn.path+"/signature").want(200, "Signature debugger", "Nothing of it is stored").lacks("Result")
+	form := url.Values{"format": {"standard"}, "secret": {secret}, "headers": {headers}, "body": {string(body)}}
+	viewer.post(tn.path+"/signature", form).want(200, "The signature is good").lacks(secret)
+	form.Set("body", string(body)+" ")
+	viewer.post(tn.path+"/signature", form).want(200, "The signature is refused", "No signature matches", "evt_1").lacks(secret)
+	form.Set("secret", "hunter22")
+	viewer.post(tn.path+"/signature", form).want(200, "begins with whsec_", "what stands above must be right first").lacks("hunter22")
+	form.Set("headers", "nonsense")
+	viewer.post(tn.path+"/signature", form).want(400, "one header a line")
+	form.Set("format", "none")
+	viewer.post(tn.path+"/signature", form).want(400, "There is no such format")
+	if after := w.counts(tn); after != before {
+		t.Error("the debugger stored something")
+	}
+}

@@ -1,0 +1,94 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/domain/routing"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// EventsView is a page of a tenant's events.
+type EventsView struct {
+	Shell        layout.Shell
+	Root         string
+	Filter       EventFilter
+	Types        []string
+	Wrong        map[string]string
+	Rows         []EventRow
+	Newer, Older string
+	Short        bool
+	Emits        bool // the actor may emit
+}
+
+// EventFilter is what the list is narrowed down to.
+type EventFilter struct{ Type, Channel, Since, Until string }
+
+// EventRow is one event of a list.
+type EventRow struct {
+	ID, Type, Key string
+	Channels      []string
+	Created       time.Time
+	Due           time.Time // of a scheduled one
+}
+
+// EventView is the page of one event.
+type EventView struct {
+	Shell      layout.Shell
+	Root       string
+	Row        EventRow
+	Version    string
+	Occurred   time.Time
+	Hidden     bool    // the actor may not read payloads
+	Pretty     Excerpt // indented
+	Routing    routing.Explanation
+	Verdicts   []VerdictRow
+	Truncated  bool
+	Deliveries []DeliveryRow
+	Acts       bool
+	Endpoints  []components.Option // to replay to
+	Wrong      string
+}
+
+// VerdictRow is why one endpoint got the event, or why not.
+type VerdictRow struct {
+	routing.Verdict
+	Endpoint EndpointLabel
+	Delivery string
+}
+
+func (v EventView) path() string { return v.Root + "/events/" + v.Row.ID }
+
+func (r VerdictRow) tone() components.Tone {
+	switch {
+	case r.Held:
+		return components.Warning
+	case r.Matched:
+		return components.Good
+	}
+	return components.Neutral
+}
+
+func (r VerdictRow) word() string {
+	switch {
+	case r.Held:
+		return "held"
+	case r.Matched:
+		return "taken"
+	}
+	return "not taken"
+}
+
+// clause names what decided.
+func (r VerdictRow) clause() string { return sentence(string(r.Clause)) }
+
+// EmitView is the form that emits an event.
+type EmitView struct {
+	Shell  layout.Shell
+	Root   string
+	Types  []string
+	Wrong  map[string]string
+	Fields []components.FieldProps // type, key, channels
+	Data   components.FieldProps
+	Token  string // the idempotency key: pressing twice emits once
+}

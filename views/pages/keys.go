@@ -1,0 +1,72 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/domain/access"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// KeysView is the list of a tenant's API keys.
+type KeysView struct {
+	Shell        layout.Shell
+	Root         string
+	Rows         []KeyRow
+	Newer, Older string
+	Manages      bool
+}
+
+// KeyRow is one key; its text is known to nobody.
+type KeyRow struct {
+	ID, Name, Prefix    string
+	Scopes              []string
+	Created, Used, Ends time.Time
+	Revoked, Expired    bool
+}
+
+func (k KeyRow) tone() components.Tone {
+	switch {
+	case k.Revoked, k.Expired:
+		return components.Neutral
+	}
+	return components.Good
+}
+
+func (k KeyRow) word() string {
+	switch {
+	case k.Revoked:
+		return "revoked"
+	case k.Expired:
+		return "expired"
+	}
+	return "live"
+}
+
+// KeyFormView is the form that makes a key.
+type KeyFormView struct {
+	Shell   layout.Shell
+	Root    string
+	Wrong   map[string]string
+	Name    components.FieldProps
+	Expires components.FieldProps
+	Scopes  []components.Option
+}
+
+// KeyMadeView shows a new key, once.
+type KeyMadeView struct {
+	Shell layout.Shell
+	Root  string
+	Row   KeyRow
+	Text  string
+}
+
+// ScopeHints say what each scope lets a program do.
+var ScopeHints = map[access.Scope]string{
+	access.EventsWrite:   "Emit events: what your product needs.",
+	access.EventsRead:    "Read events and what they hold.",
+	access.WebhooksRead:  "Read endpoints, deliveries and their attempts.",
+	access.WebhooksWrite: "Create and change endpoints, replay, retry and cancel deliveries.",
+	access.KeysWrite:     "Make and revoke API keys.",
+	access.MembersWrite:  "Invite and change members, change the tenant's settings.",
+}

@@ -1,0 +1,39 @@
+package pages
+
+import (
+	"posthorn/domain/signature"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// SignatureView is the signature debugger.
+type SignatureView struct {
+	Shell    layout.Shell
+	Root     string
+	Wrong    map[string]string
+	Fields   []components.FieldProps // secret, prefix, tolerance
+	Format   components.FieldProps
+	Formats  []components.Option
+	Headers  components.FieldProps
+	Body     components.FieldProps
+	Findings []signature.Finding // none before anything was pasted
+	Good     bool
+}
+
+var checkTitles = map[signature.Check]string{
+	signature.CheckSecret: "The secret", signature.CheckHeaders: "The headers", signature.CheckID: "The message id",
+	signature.CheckTimestamp: "The timestamp", signature.CheckScheme: "The signature's form", signature.CheckSignature: "The signature",
+}
+
+func findingStep(f signature.Finding) components.StepProps {
+	p := components.StepProps{Title: checkTitles[f.Check], Text: f.Detail}
+	switch f.State {
+	case signature.Passed:
+		p.State = components.StepDone
+	case signature.Broken:
+		p.State = components.StepFailed
+	default:
+		p.State, p.Text = components.StepWaiting, "Not looked at: what stands above must be right first."
+	}
+	return p
+}
