@@ -3254,7 +3254,7 @@ func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body
 
 // RetryDelivery: send a waiting delivery at once.
 //
-// Takes the place of its scheduled attempt.
+// Takes the place of its scheduled attempt. While the endpoint's breaker is open it is the next probe, at once.
 //
 // POST /deliveries/{delivery_id}/retry-now, scope webhooks:write
 func (c *Client) RetryDelivery(ctx context.Context, deliveryID DeliveryID) (Delivery, error) {

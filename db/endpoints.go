@@ -241,6 +241,9 @@ func (q *Queries) RemoveEndpoint(ctx context.Context, tenant, u id.UUID) (Endpoi
 	if err := q.SupersedeVerifications(ctx, SupersedeVerificationsParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return Endpoint{}, err
 	}
+	if err := q.ForgetWarnings(ctx, ForgetWarningsParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return Endpoint{}, err
+	}
 	if err := q.DeleteLane(ctx, DeleteLaneParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return Endpoint{}, err
 	}

@@ -14,40 +14,44 @@ import (
 	"posthorn/domain/signature"
 )
 
-// The tables of docs/delivery.md are made from the rules themselves: `go test ./domain -run Contract -update` writes them.
+// The tables of these pages are made from the rules themselves: `go test ./domain -run Rules -update` writes them.
 var update = flag.Bool("update", false, "write the generated tables into the docs")
 
-const contractPage = "../docs/delivery.md"
-
-// tables are the generated parts of the page, by the name in their markers.
-func tables() map[string]string {
-	return map[string]string{"schedules": schedules(), "answers": answers(), "headers": headers()}
+// TestThePagesShowTheRules compares the generated parts of pages, by the name in their markers.
+func TestThePagesShowTheRules(t *testing.T) {
+	t.Parallel()
+	for page, tables := range map[string]map[string]string{
+		"../docs/delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
+		"../docs/health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
+	} {
+		showsRules(t, page, tables)
+	}
 }
 
-func TestTheDeliveryContractShowsTheRules(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(contractPage)
+func showsRules(t *testing.T, path string, tables map[string]string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := page
-	for name, table := range tables() {
+	for name, table := range tables {
 		begin, end := fmt.Appendf(nil, "<!-- generated: %s -->\n", name), []byte("<!-- end -->\n")
 		head, rest, found := bytes.Cut(want, begin)
 		_, tail, closed := bytes.Cut(rest, end)
 		if !found || !closed {
-			t.Fatalf("the page has no place for the table %q", name)
+			t.Fatalf("%s has no place for the table %q", path, name)
 		}
 		want = bytes.Join([][]byte{head, begin, []byte(table), end, tail}, nil)
 	}
 	switch {
 	case bytes.Equal(page, want):
 	case *update:
-		if err := os.WriteFile(contractPage, want, 0o644); err != nil {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s does not show the rules as they are: go test ./domain -run Contract -update", contractPage)
+		t.Errorf("%s does not show the rules as they are: go test ./domain -run Rules -update", path)
 	}
 }
 

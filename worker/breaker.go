@@ -78,7 +78,7 @@ func (l *lane) count(j *job, e end, now time.Time) *db.HealthChange {
 	if e.decision.Disable == delivery.DisableGone {
 		r.goneAt = now
 	}
-	change := &db.HealthChange{EndpointID: l.id, TenantID: l.tenant, Epoch: r.epoch, LastError: e.error}
+	var outage time.Time
 	if class == delivery.Success {
 		r.goneAt = time.Time{}
 		if before.Clean() && was.State == health.Closed && goneBefore.IsZero() && now.Sub(l.savedAt) < successEvery {
@@ -86,14 +86,16 @@ func (l *lane) count(j *job, e end, now time.Time) *db.HealthChange {
 		}
 		l.savedAt = now
 		if was.State != health.Closed && now.Sub(was.OpenedAt) >= health.LongOutage {
-			change.OutageFrom = was.OpenedAt
+			outage = was.OpenedAt
 		}
 	} else if l.counters == before && r.breaker == was && r.goneAt.Equal(goneBefore) {
 		return nil
 	}
 	r.changes++
-	change.N, change.Counters, change.Breaker, change.GoneAt = r.changes, l.counters, r.breaker, r.goneAt
-	return change
+	return &db.HealthChange{
+		EndpointID: l.id, TenantID: l.tenant, Epoch: r.epoch, N: r.changes, Counters: l.counters, Breaker: r.breaker, GoneAt: r.goneAt,
+		OutageFrom: outage, LastError: e.error,
+	}
 }
 
 // spare is what becomes of a delivery whose attempt was a probe.
