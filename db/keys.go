@@ -9,6 +9,7 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 )
 
 // The prefixes of API keys, by which people and secret scanners tell them apart.
@@ -33,8 +34,22 @@ type NewKey struct {
 	ExpiresAt *time.Time
 }
 
-// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere.
+// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere. Its tenant is
+// told.
 func (q *Queries) MakeKey(ctx context.Context, k NewKey) (APIKey, string, error) {
+	row, text, err := q.makeKey(ctx, k)
+	if err != nil || k.Tenant == nil {
+		return row, text, err
+	}
+	u := id.Key.Format(row.ID)
+	_, err = q.PostNotice(ctx, Notice{
+		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
+		Details: notice.KeyDetails{Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes, ExpiresAt: row.ExpiresAt},
+	})
+	return row, text, err
+}
+
+func (q *Queries) makeKey(ctx context.Context, k NewKey) (APIKey, string, error) {
 	prefix := tenantKeyPrefix
 	if k.Tenant == nil {
 		prefix = platformKeyPrefix

@@ -2,10 +2,13 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"posthorn/db/seal"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/domain/signature"
 )
 
@@ -97,8 +100,26 @@ func (q *Queries) RotateSecret(ctx context.Context, ring *seal.Ring, tenant, u i
 	if err := q.SetSlotSecret(ctx, SetSlotSecretParams{SlotSecretID: &slot, TenantID: tenant, ID: u}); err != nil {
 		return SecretState{}, err
 	}
+	if err := q.tellRotated(ctx, e, added, overlap); err != nil {
+		return SecretState{}, err
+	}
 	signing := slot == added.ID || !signature.Format(e.Format).OneSlot()
 	return SecretState{EndpointSecret: added, Signing: signing}, q.wakeLane(ctx, tenant, u)
+}
+
+// tellRotated posts the notice of a rotation: whoever verifies signatures must hear of the new secret.
+func (q *Queries) tellRotated(ctx context.Context, e Endpoint, added EndpointSecret, overlap int) error {
+	details := notice.SecretDetails{
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Secret: id.Secret.Format(added.ID), Hint: added.Hint,
+	}
+	if overlap > 0 {
+		until := added.CreatedAt.Add(time.Duration(overlap) * time.Second)
+		details.OldUntil = &until
+	}
+	_, err := q.PostNotice(ctx, Notice{
+		Tenant: e.TenantID, Kind: notice.SecretRotated, Key: string(notice.SecretRotated) + ":" + details.Secret, Endpoint: &e.ID, Details: details,
+	})
+	return err
 }
 
 // SwitchSecret makes an endpoint sign with its newest secret where its format has room for one signature. changed is false

@@ -38,7 +38,7 @@ func (d *DB) CreateTenant(ctx context.Context, t NewTenant, by Author) (tenant T
 		if err != nil {
 			return err
 		}
-		key, keyText, err := q.MakeKey(ctx, NewKey{Tenant: &u, Name: "first key", Scopes: access.TenantScopes()})
+		key, keyText, err := q.makeKey(ctx, NewKey{Tenant: &u, Name: "first key", Scopes: access.TenantScopes()})
 		if err != nil {
 			return err
 		}

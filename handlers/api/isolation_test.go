@@ -66,6 +66,7 @@ var probeBodies = map[string]string{
 	"GET /keys":                                   ``,
 	"GET /keys/:key_id":                           ``,
 	"DELETE /keys/:key_id":                        ``,
+	"GET /notices":                                ``,
 	"GET /audit-log":                              ``,
 	"GET /members":                                ``,
 	"GET /members/:member_id":                     ``,
@@ -143,7 +144,7 @@ func prepare(t *testing.T, url string) {
 			s.Theirs["portal_link_id"] = ids(w.do("GET", "/api/v1/portal-links", b.key, nil).want(200))
 		}
 	}
-	for _, list := range []string{"/events", "/deliveries", "/keys", "/audit-log", "/members", "/invitations", "/portal-links"} {
+	for _, list := range []string{"/events", "/deliveries", "/keys", "/notices", "/audit-log", "/members", "/invitations", "/portal-links"} {
 		s.Cursors = append(s.Cursors, w.do("GET", "/api/v1"+list+"?limit=1", b.key, nil).want(200).text("next_cursor"))
 	}
 	text, err := json.Marshal(s)

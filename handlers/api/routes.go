@@ -185,6 +185,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/portal-links", access.MembersWrite, a.listPortalLinks),
 		route("DELETE", "/portal-links/:portal_link_id", access.MembersWrite, a.revokePortalLink),
 
+		route("GET", "/notices", access.WebhooksRead, a.listNotices),
 		route("GET", "/audit-log", access.MembersWrite, a.listAuditLog),
 	}
 }

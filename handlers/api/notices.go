@@ -1,0 +1,61 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/handlers"
+)
+
+// anyKind is what kind says where the request names none.
+const anyKind = "any"
+
+// listNotices is what the tenant was told.
+func (a *api) listNotices(c *handlers.Call) error {
+	words := []string{anyKind}
+	for _, k := range notice.Kinds() {
+		words = append(words, string(k))
+	}
+	p, err := c.Page(handlers.List{
+		Name: "notices", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil}, Choices: []handlers.Choice{{Name: "kind", Words: words}},
+	})
+	if err != nil {
+		return err
+	}
+	low, high, err := p.Between(time.Unix(0, 0), a.Now())
+	if err != nil {
+		return err
+	}
+	ask := db.ListNoticesDownParams{TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1)}
+	if ask.Kind == anyKind {
+		ask.Kind = ""
+	}
+	var rows []db.NoticeRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if p.Ascending {
+			rows, err = q.ListNoticesUp(c.Ctx(), db.ListNoticesUpParams(ask))
+		} else {
+			rows, err = q.ListNoticesDown(c.Ctx(), ask)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, next := cut(rows, p, func(n db.NoticeRow) []byte { return n.ID[:] })
+	return c.Answer(http.StatusOK, NoticePage{Data: views(rows, noticeView), NextCursor: cursorOrNull(next)})
+}
+
+func noticeView(n db.NoticeRow) Notice {
+	out := Notice{
+		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()), Details: n.Details, CreatedAt: n.CreatedAt,
+	}
+	out.EndpointID.SetNull()
+	if n.EndpointID != nil {
+		out.EndpointID.Set(id.Endpoint.Format(*n.EndpointID))
+	}
+	return out
+}
