@@ -131,6 +131,7 @@ type DeadLetter struct {
 	FailedAt   time.Time
 	Archived   bool
 	Replayed   bool
+	Announced  bool
 }
 
 type Delivery struct {

@@ -58,6 +58,10 @@ type commands struct {
 		Rotate masterKeyRotateCommand `cmd:"" help:"Encrypt all stored secrets under the first of the keys in POSTHORN_MASTER_KEY. Safe while Posthorn runs, and to repeat."`
 	} `cmd:"" name:"master-key" help:"The key that stored secrets are encrypted under."`
 
+	Platform struct {
+		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, whose endpoints hear of disabled endpoints, rotated secrets and failed deliveries of all tenants; or print the one there is."`
+	} `cmd:"" help:"The platform itself."`
+
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -20,6 +20,7 @@ import (
 const (
 	lookEvery    = time.Second
 	mailMost     = 20
+	relayMost    = 200
 	sweepLook    = 5 * time.Second // a sweep that is asked for from outside waits at most so long
 	digestEvery  = time.Hour
 	overdueEvery = 5 * time.Minute
@@ -58,6 +59,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"mail notices", lookEvery, n.mail},
 		{"digests", sweepLook, n.digests},
 		{"overdue deliveries", sweepLook, n.overdue},
+		{"relay notices", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.RelayNotices) }},
+		{"announce dead letters", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.AnnounceDeadLetters) }},
 		{"forget old notices", tidyEvery, n.tidy},
 	} {
 		group.Go(func() {
@@ -83,6 +86,16 @@ func (n *Notifier) mail(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// drain takes what there is, some at a time.
+func drain(ctx context.Context, take func(context.Context, int32) (int, error)) error {
+	for ctx.Err() == nil {
+		if n, err := take(ctx, relayMost); err != nil || n < relayMost {
+			return err
+		}
+	}
+	return nil
 }
 
 // digests posts the daily summary of every tenant that needs one. A tenant that can't be summarised keeps nobody else from it.

@@ -1,0 +1,47 @@
+-- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay runs as
+-- the worker role; making the tenant, as the console.
+
+-- name: LockPlatform :one
+SELECT settings FROM platform FOR UPDATE;
+
+-- name: SetPlatformTenant :exec
+UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb(@tenant::text));
+
+-- name: PlatformSubscriptions :many
+-- What the endpoints of the platform's tenant subscribe to.
+SELECT event_types FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
+
+-- name: TakeUnrelayed :many
+SELECT * FROM notices WHERE relayed_at IS NULL ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
+
+-- name: MarkRelayed :exec
+UPDATE notices n SET relayed_at = now()
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, id)
+WHERE n.tenant_id = u.tenant_id AND n.id = u.id;
+
+-- name: EmitOperational :one
+-- Refused where the tenant is suspended or gone: what was to be told then is not.
+SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], @idempotency_key::text, NULL::text, @occurred_at::timestamptz)::text AS event;
+
+-- name: TakeUnannounced :many
+-- Dead letters with what is known of their deliveries.
+SELECT l.tenant_id, l.delivery_id, l.endpoint_id, l.event_type, l.reason, l.failed_at,
+	coalesce(d.event_id, '00000000-0000-0000-0000-000000000000')::uuid AS event_id, coalesce(d.attempts, 0)::int AS attempts,
+	coalesce(d.last_status, 0)::int AS last_status, coalesce(d.last_failure, 0)::smallint AS last_failure, coalesce(e.url, '') AS url
+FROM dead_letters l
+LEFT JOIN deliveries d ON d.tenant_id = l.tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
+LEFT JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+WHERE NOT l.announced
+ORDER BY l.failed_at LIMIT @most
+FOR UPDATE OF l SKIP LOCKED;
+
+-- name: MarkAnnounced :exec
+UPDATE dead_letters l SET announced = true
+FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[])) AS u(tenant_id, delivery_id)
+WHERE l.tenant_id = u.tenant_id AND l.delivery_id = u.delivery_id;
+
+-- name: SkipUnannounced :execrows
+-- Nobody wants to hear of them.
+UPDATE dead_letters l SET announced = true
+FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announced LIMIT @most::int FOR UPDATE SKIP LOCKED) few
+WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id;
