@@ -44,7 +44,7 @@ func platformTenant(settings []byte) id.UUID {
 // empty where the tenant was there already.
 func (d *DB) EnsurePlatformTenant(ctx context.Context, by Author) (tenant id.UUID, text string, err error) {
 	err = d.Console(ctx, func(q *Queries) error {
-		settings, err := q.LockPlatform(ctx)
+		settings, err := q.LockForPlatformTenant(ctx)
 		if err != nil {
 			return err
 		}

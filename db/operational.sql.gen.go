@@ -40,15 +40,15 @@ func (q *Queries) EmitOperational(ctx context.Context, arg EmitOperationalParams
 	return event, err
 }
 
-const lockPlatform = `-- name: LockPlatform :one
+const lockForPlatformTenant = `-- name: LockForPlatformTenant :one
 
 SELECT settings FROM platform FOR UPDATE
 `
 
 // Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay runs as
 // the worker role; making the tenant, as the console.
-func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
-	row := q.db.QueryRow(ctx, lockPlatform)
+func (q *Queries) LockForPlatformTenant(ctx context.Context) (json.RawMessage, error) {
+	row := q.db.QueryRow(ctx, lockForPlatformTenant)
 	var settings json.RawMessage
 	err := row.Scan(&settings)
 	return settings, err

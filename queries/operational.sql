@@ -1,7 +1,7 @@
 -- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay runs as
 -- the worker role; making the tenant, as the console.
 
--- name: LockPlatform :one
+-- name: LockForPlatformTenant :one
 SELECT settings FROM platform FOR UPDATE;
 
 -- name: SetPlatformTenant :exec
