@@ -488,6 +488,69 @@ func (e MemberPatchRole) Valid() bool {
 	}
 }
 
+// Defines values for NoticeSeverity.
+const (
+	NoticeSeverityCritical NoticeSeverity = "critical"
+	NoticeSeverityInfo     NoticeSeverity = "info"
+	NoticeSeverityWarning  NoticeSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the NoticeSeverity enum.
+func (e NoticeSeverity) Valid() bool {
+	switch e {
+	case NoticeSeverityCritical:
+		return true
+	case NoticeSeverityInfo:
+		return true
+	case NoticeSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for NoticeKind.
+const (
+	NoticeKindDeliveryFailed    NoticeKind = "delivery.failed"
+	NoticeKindDigest            NoticeKind = "digest"
+	NoticeKindEndpointDisabled  NoticeKind = "endpoint.disabled"
+	NoticeKindEndpointRecovered NoticeKind = "endpoint.recovered"
+	NoticeKindEndpointWarning   NoticeKind = "endpoint.warning"
+	NoticeKindHeldExpiring      NoticeKind = "held.expiring"
+	NoticeKindKeyCreated        NoticeKind = "key.created"
+	NoticeKindQuotaReached      NoticeKind = "quota.reached"
+	NoticeKindQuotaWarning      NoticeKind = "quota.warning"
+	NoticeKindSecretRotated     NoticeKind = "secret.rotated"
+)
+
+// Valid indicates whether the value is a known member of the NoticeKind enum.
+func (e NoticeKind) Valid() bool {
+	switch e {
+	case NoticeKindDeliveryFailed:
+		return true
+	case NoticeKindDigest:
+		return true
+	case NoticeKindEndpointDisabled:
+		return true
+	case NoticeKindEndpointRecovered:
+		return true
+	case NoticeKindEndpointWarning:
+		return true
+	case NoticeKindHeldExpiring:
+		return true
+	case NoticeKindKeyCreated:
+		return true
+	case NoticeKindQuotaReached:
+		return true
+	case NoticeKindQuotaWarning:
+		return true
+	case NoticeKindSecretRotated:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Ordering.
 const (
 	OrderingKey    Ordering = "key"
@@ -1133,6 +1196,24 @@ func (e ListMembersParamsOrder) Valid() bool {
 	case ListMembersParamsOrderAsc:
 		return true
 	case ListMembersParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListNoticesParamsOrder.
+const (
+	ListNoticesParamsOrderAsc  ListNoticesParamsOrder = "asc"
+	ListNoticesParamsOrderDesc ListNoticesParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListNoticesParamsOrder enum.
+func (e ListNoticesParamsOrder) Valid() bool {
+	switch e {
+	case ListNoticesParamsOrderAsc:
+		return true
+	case ListNoticesParamsOrderDesc:
 		return true
 	default:
 		return false
@@ -2305,6 +2386,32 @@ type MemberPatch struct {
 // MemberPatchRole defines model for MemberPatch.Role.
 type MemberPatchRole string
 
+// Notice defines model for Notice.
+type Notice struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// Details What there is to say, by kind
+	Details json.RawMessage `json:"details"`
+
+	// EndpointID The endpoint that it is about
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	ID         string                    `json:"id"`
+	Kind       NoticeKind                `json:"kind"`
+	Severity   NoticeSeverity            `json:"severity"`
+}
+
+// NoticeSeverity defines model for Notice.Severity.
+type NoticeSeverity string
+
+// NoticeKind defines model for NoticeKind.
+type NoticeKind string
+
+// NoticePage defines model for NoticePage.
+type NoticePage struct {
+	Data       []Notice                  `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
 // Ordering defines model for Ordering.
 type Ordering string
 
@@ -2990,6 +3097,28 @@ type ListMembersParams struct {
 
 // ListMembersParamsOrder defines parameters for ListMembers.
 type ListMembersParamsOrder string
+
+// ListNoticesParams defines parameters for ListNotices.
+type ListNoticesParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListNoticesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Since Created at or after
+	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Created before
+	Until *Until      `form:"until,omitempty" json:"until,omitempty"`
+	Kind  *NoticeKind `form:"kind,omitempty" json:"kind,omitempty"`
+}
+
+// ListNoticesParamsOrder defines parameters for ListNotices.
+type ListNoticesParamsOrder string
 
 // ListPortalLinksParams defines parameters for ListPortalLinks.
 type ListPortalLinksParams struct {
@@ -3759,6 +3888,23 @@ func (c *Client) UpdateMember(ctx context.Context, memberID MemberID, body Membe
 	r := newRequest(http.MethodPatch, "/members/%s", memberID)
 	r.body = body
 	return answer[Member](ctx, c, r)
+}
+
+// ListNotices: list what Posthorn has told the tenant.
+//
+// Warnings, disabled and recovered endpoints, held deliveries that are about to expire, rotated secrets, new keys, and the
+// daily digest. The same go out by mail to those who want them. Notices are kept for 90 days.
+//
+// GET /notices, scope webhooks:read
+func (c *Client) ListNotices(ctx context.Context, params ListNoticesParams) (NoticePage, error) {
+	r := newRequest(http.MethodGet, "/notices")
+	r.setQuery("limit", params.Limit)
+	r.setQuery("cursor", params.Cursor)
+	r.setQuery("order", params.Order)
+	r.setQuery("since", params.Since)
+	r.setQuery("until", params.Until)
+	r.setQuery("kind", params.Kind)
+	return answer[NoticePage](ctx, c, r)
 }
 
 // GetPlatform: read what holds for tenants that say nothing else.
