@@ -37,7 +37,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		Root: path(c, "/settings"),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
-			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "short", Value: strconv.Itoa(int(row.RetentionDays)),
+			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
 			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "What is older is hidden at once, and deleted soon after.",
 		},
 		StrictTypes: row.StrictTypes, MayTransfer: c.Actor.May(access.TransferOwnership),
