@@ -230,7 +230,7 @@ func (s server) makeTemplate(ctx context.Context, name string, migrate func(cont
 	// Nobody can connect any more: a session would keep the copies from being made.
 	for _, statement := range []string{
 		fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS false", unfinished),
-		fmt.Sprintf("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '%s'", unfinished),
+		fmt.Sprintf("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '%s' AND backend_type = 'client backend'", unfinished),
 		fmt.Sprintf("ALTER DATABASE %s RENAME TO %s", unfinished, name),
 	} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
