@@ -1,0 +1,69 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/notice"
+)
+
+func TestEventTypesAreMadeChangedAndDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
+	w.endpoint(tn, "https://hooks.example.com/in", func(s *endpoint.Settings) { s.Description, s.EventTypes = "the shop", []string{"order.*"} })
+	viewer.get(tn.path+"/event-types").want(200, "No event types yet").lacks("Create an event type")
+	viewer.get(tn.path + "/event-types/new").want(http.StatusForbidden)
+	form := url.Values{"name": {"order paid"}, "schema_check": {"off"}, "description": {"<b>paid</b>"}, "example": {`{"a": `}}
+	dev.post(tn.path+"/event-types", form).want(400, "An event type has", `value="order paid"`)
+	form.Set("name", "order.paid")
+	form.Set("example", `{"a": 1}`)
+	path := dev.post(tn.path+"/event-types", form).to(tn.path + "/event-types/order.paid")
+	viewer.get(path).want(200, "&lt;b&gt;paid", "the shop", "&#34;a&#34;: 1").lacks("<b>paid", "Change")
+	dev.post(tn.path+"/event-types", form).want(http.StatusConflict, "of this name already")
+	dev.get(path+"/edit").want(200, "&lt;b&gt;paid")
+	dev.post(path, url.Values{"schema_check": {"off"}, "description": {"when it is paid"}, "deprecated": {"true"}}).to(path)
+	dev.get(tn.path+"/event-types").want(200, "when it is paid", "deprecated")
+	dev.post(path+"/delete", nil).to(tn.path + "/event-types")
+	dev.get(path).want(http.StatusNotFound)
+	for _, action := range []string{"created", "updated", "deleted"} {
+		if w.audited(tn, "event_type."+action) != 1 {
+			t.Errorf("%s is not audited once", action)
+		}
+	}
+}
+
+func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	ep := w.endpoint(tn, "https://hooks.example.com/in")
+	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
+	viewer.get(tn.path+"/notices").want(200, "Nothing to tell")
+	err := w.db.Tenant(t.Context(), tn.id, func(q *db.Queries) error {
+		for kind, details := range map[notice.Kind]any{
+			notice.EndpointDisabled: notice.EndpointDetails{URL: "https://hooks.example.com/in", Reason: "gone"}, notice.KeyCreated: notice.KeyDetails{Name: "<i>Shop</i>"},
+		} {
+			if _, err := q.PostNotice(t.Context(), db.Notice{Tenant: tn.id, Kind: kind, Key: string(kind), Endpoint: &ep, Details: details}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev.get(tn.path+"/notices").want(200, "An endpoint was disabled", "Reason: gone", "&lt;i&gt;Shop", `value="key.created" checked`).lacks("<i>Shop")
+	viewer.get(tn.path+"/notices").want(200, "An endpoint was disabled").lacks("API key was created", "Shop")
+	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed", "quota.reached"}}).to(tn.path + "/notices")
+	dev.get(tn.path+"/notices").want(200, `value="digest" checked`, `value="delivery.failed" checked`).lacks(`value="key.created" checked`, "quota.reached")
+	dev.post(tn.path+"/notices/preferences", url.Values{"kind": {"digest", "delivery.failed"}}).to(tn.path + "/notices")
+	if n := w.audited(tn, "notice_preferences.changed"); n != 1 {
+		t.Errorf("the choice is audited %d times", n)
+	}
+}

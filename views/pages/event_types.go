@@ -1,0 +1,67 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// EventTypesView is the catalogue of event types.
+type EventTypesView struct {
+	Shell        layout.Shell
+	Root         string
+	Rows         []EventTypeRow
+	First, Older string
+	Edits        bool
+}
+
+// EventTypeRow is one event type.
+type EventTypeRow struct {
+	Name, Description, Group, Check string
+	Schema, Example                 string // JSON; empty: none
+	Deprecated                      bool
+	Created                         time.Time
+}
+
+// EventTypeView is the page of one event type.
+type EventTypeView struct {
+	Shell       layout.Shell
+	Root        string
+	Row         EventTypeRow
+	Subscribers []EndpointLabel
+	More        bool // there are endpoints that were not looked at
+	Edits       bool
+}
+
+// EventTypeFormView is the form that makes or changes an event type.
+type EventTypeFormView struct {
+	Shell   layout.Shell
+	Root    string
+	Of      string // the type that is changed; empty: a new one
+	Wrong   map[string]string
+	Fields  []components.FieldProps // name (of a new one), group
+	Texts   []components.FieldProps // description, schema, example
+	Check   components.FieldProps
+	Retired components.ChoiceProps
+}
+
+func (v EventTypeFormView) action() string {
+	if v.Of == "" {
+		return v.Root + "/event-types"
+	}
+	return v.Root + "/event-types/" + v.Of
+}
+
+func (v EventTypeFormView) title() string {
+	if v.Of == "" {
+		return "Create an event type"
+	}
+	return "Change " + v.Of
+}
+
+func checkOptions() []components.Option {
+	return []components.Option{
+		{Value: "off", Label: "Check nothing"}, {Value: "warn", Label: "Store what does not fit, and tell the producer"}, {Value: "enforce", Label: "Refuse what does not fit"},
+	}
+}
