@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 )
@@ -109,9 +111,18 @@ func FirstID(at time.Time) id.UUID { return id.New(at, [10]byte{}) }
 
 // MakePartitions makes sure that the days from first to last have their partitions. The owner does it: no role may.
 func (d *DB) MakePartitions(ctx context.Context, first, last time.Time) (made int, err error) {
-	err = d.pool.QueryRow(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last).Scan(&made)
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		// Several workers make the same day's at the same moment: one after the other.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", partitionsLock); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last).Scan(&made)
+	})
 	return made, translate(err)
 }
+
+// partitionsLock is the key of the lock under which partitions are made; any number that nobody else takes.
+const partitionsLock = 0x706f7374_70617274
 
 // PartitionDays lists the days that have partitions, oldest first.
 func (d *DB) PartitionDays(ctx context.Context) (days []time.Time, err error) {

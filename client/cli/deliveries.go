@@ -211,7 +211,8 @@ func (c testCommand) Run(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		if len(d.Attempts) > 0 || d.Status == client.DeliveryStatusDelivered || d.Status == client.DeliveryStatusFailed {
+		// The attempt may be on record a moment before the status is read.
+		if d.Status != client.DeliveryStatusPending {
 			if err := c.show(e, d, func() { e.delivery(d) }); err != nil || d.Status == client.DeliveryStatusDelivered {
 				return err
 			}
