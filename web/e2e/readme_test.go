@@ -92,8 +92,8 @@ func TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	start, first := typed(t, "Start"), typed(t, "Your first webhook")
-	if len(start) != 1 || len(first) != 5 {
-		t.Fatalf("README.md has %d and %d blocks of commands; this test expects 1 and 5", len(start), len(first))
+	if len(start) != 1 || len(first) != 6 {
+		t.Fatalf("README.md has %d and %d blocks of commands; this test expects 1 and 6", len(start), len(first))
 	}
 	run, _, _ := strings.Cut(start[0], "\n")
 	if !strings.HasPrefix(run, "make run") {
@@ -115,6 +115,10 @@ func TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook(t *testing.T) {
 		eventually(t, patience, "the list is shown", func() bool { return user.log.count(`"next_cursor"`) > from })
 		return user.log.count(`"status":"delivered"`)+user.log.count(`"status": "delivered"`) > 0
 	})
+	user.typeIn(first[5] + "echo\n")
+	user.log.await(t, `"role":"admin"`)
+	user.typeIn("curl -s http://127.0.0.1:8080/dev/mail | grep -o 'eml_[a-z0-9]*' | sed 's/^/mail: /'\n")
+	user.log.await(t, "mail: eml_")
 	if n := user.log.count("refused"); n != 0 {
 		t.Errorf("the receiver refused %d requests", n)
 	}
