@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"posthorn/client"
 	"posthorn/client/cli"
@@ -65,12 +66,20 @@ func (d *desk) listen(args ...string) (lines <-chan heard, said <-chan string, s
 
 func waitForNote(t *testing.T, said <-chan string, part string) {
 	t.Helper()
-	for line := range said {
-		if strings.Contains(line, part) {
-			return
+	late := time.After(time.Minute)
+	for {
+		select {
+		case line, more := <-said:
+			if !more {
+				t.Fatalf("it never said %q", part)
+			}
+			if strings.Contains(line, part) {
+				return
+			}
+		case <-late:
+			t.Fatalf("it has not said %q for a minute", part)
 		}
 	}
-	t.Fatalf("it never said %q", part)
 }
 
 func TestListenForwardsSignedEventsAndSendsThemAgain(t *testing.T) {
@@ -148,12 +157,20 @@ func TestListenLosesAndDoublesNothingWhileTheServerRestarts(t *testing.T) {
 	waitForNote(t, said, "Forwarding")
 	seen := map[string]int{}
 	hear := func(id string) {
-		for h := range lines {
-			if seen[h.EventID]++; h.EventID == id {
-				return
+		late := time.After(time.Minute)
+		for {
+			select {
+			case h, more := <-lines:
+				if !more {
+					t.Fatalf("%s was never forwarded", id)
+				}
+				if seen[h.EventID]++; h.EventID == id {
+					return
+				}
+			case <-late:
+				t.Fatalf("%s has not been forwarded for a minute", id)
 			}
 		}
-		t.Fatalf("%s was never forwarded", id)
 	}
 	var ids []string
 	emit := func() {

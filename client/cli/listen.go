@@ -46,6 +46,7 @@ type forwarder struct {
 	http    *http.Client
 	sent    []forwarded // the latest
 	count   int
+	away    bool // the server does not answer, and the person knows
 }
 
 // forwarded is an event that was sent, with its number.
@@ -139,7 +140,6 @@ func (f *forwarder) once(ctx context.Context) error {
 func (f *forwarder) follow(ctx context.Context, feed *feed, lines <-chan string) error {
 	look := time.NewTicker(f.command.Every)
 	defer look.Stop()
-	away := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -153,20 +153,26 @@ func (f *forwarder) follow(ctx context.Context, feed *feed, lines <-chan string)
 		}
 		events, err := feed.next(ctx)
 		if err == nil {
-			away = false
+			f.away = false
 			err = f.all(ctx, events)
 		}
-		if err != nil && ctx.Err() == nil {
-			line, code, _ := Explain(err)
-			if code != ExitUnavailable {
-				return err
-			}
-			if !away {
-				f.env.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
-			}
-			away = true
+		if err != nil && ctx.Err() == nil && !f.wait(err) {
+			return err
 		}
 	}
+}
+
+// wait reports whether an error is the server's being away, which ends by itself, and says so once.
+func (f *forwarder) wait(err error) bool {
+	line, code, _ := Explain(err)
+	if code != ExitUnavailable {
+		return false
+	}
+	if !f.away {
+		f.env.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
+	}
+	f.away = true
+	return true
 }
 
 // all forwards the events that were asked for.
@@ -193,10 +199,10 @@ func (f *forwarder) all(ctx context.Context, events []client.Event) error {
 func (f *forwarder) read(ctx context.Context, id string) (client.EventWithData, error) {
 	for {
 		event, err := f.sdk.GetEvent(ctx, id)
-		if err == nil || ctx.Err() != nil {
-			return event, err
+		if err == nil {
+			f.away = false
 		}
-		if _, code, _ := Explain(err); code != ExitUnavailable || !sleep(ctx, time.Second) {
+		if err == nil || ctx.Err() != nil || !f.wait(err) || !sleep(ctx, time.Second) {
 			return event, err
 		}
 	}
