@@ -135,3 +135,22 @@ func (d *DB) KeysRevision(ctx context.Context) (n int64, err error) {
 func (d *DB) TouchKeys(ctx context.Context, keys []id.UUID) error {
 	return d.Ingest(ctx, func(q *Queries) error { return q.TouchKeys(ctx, keys) })
 }
+
+// EndKey revokes a key of a tenant, and audits it where it was not revoked already. Every node forgets what it keeps in
+// memory about keys within a second.
+func (q *Queries) EndKey(ctx context.Context, tenant, u id.UUID, by Author) (APIKey, error) {
+	row, err := q.GetKey(ctx, GetKeyParams{TenantID: &tenant, ID: u})
+	if err != nil {
+		return row, err
+	}
+	revoked, err := q.RevokeKey(ctx, RevokeKeyParams{TenantID: &tenant, ID: u})
+	if err != nil || revoked == 0 {
+		return row, err
+	}
+	if err := q.BumpKeysRevision(ctx); err != nil {
+		return row, err
+	}
+	return row, q.Audit(ctx, by, Audited{
+		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(u), Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
+	})
+}

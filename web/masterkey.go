@@ -114,15 +114,7 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 	}
 	var ring *seal.Ring
 	var n int
-	err = a.withStore(ctx, func(s *store) error {
-		if err := s.migrate(ctx); err != nil {
-			return err
-		}
-		d, err := s.open(ctx, "command", 2)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
+	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		if ring, err = openRing(ctx, &cfg, s, d); err != nil {
 			return err
 		}

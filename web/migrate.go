@@ -36,6 +36,11 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 
 // withDatabase opens the database for one command, with its schema up to date.
 func (a *app) withDatabase(ctx context.Context, do func(*db.DB) error) error {
+	return a.withStoreAndDatabase(ctx, func(_ *store, d *db.DB) error { return do(d) })
+}
+
+// withStoreAndDatabase is withDatabase for a command that looks for the master key too.
+func (a *app) withStoreAndDatabase(ctx context.Context, do func(*store, *db.DB) error) error {
 	return a.withStore(ctx, func(s *store) error {
 		if err := s.migrate(ctx); err != nil {
 			return err
@@ -45,7 +50,7 @@ func (a *app) withDatabase(ctx context.Context, do func(*db.DB) error) error {
 			return err
 		}
 		defer d.Close()
-		return do(d)
+		return do(s, d)
 	})
 }
 

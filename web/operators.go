@@ -75,15 +75,7 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 	}
 	var u id.UUID
 	link := ""
-	err = a.withStore(ctx, func(s *store) error {
-		if err := s.migrate(ctx); err != nil {
-			return err
-		}
-		d, err := s.open(ctx, "command", 2)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
+	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		ring, noRing := openRing(ctx, &cfg, s, d)
 		return d.Console(ctx, func(q *db.Queries) error {
 			if u, err = find(q); err != nil {

@@ -134,18 +134,8 @@ func (a *api) revokeKey(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err := q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
-		if err != nil {
-			return err
-		}
-		revoked, err := q.RevokeKey(c.Ctx(), db.RevokeKeyParams{TenantID: &c.Actor.Tenant, ID: u})
-		if err != nil || revoked == 0 {
-			return err
-		}
-		if err := q.BumpKeysRevision(c.Ctx()); err != nil {
-			return err
-		}
-		return c.Audit(q, "key.revoked", "key", id.Key.Format(u), "", map[string]string{"name": row.Name, "prefix": row.Prefix})
+		_, err := q.EndKey(c.Ctx(), c.Actor.Tenant, u, c.Author())
+		return err
 	})
 	if err != nil {
 		return err

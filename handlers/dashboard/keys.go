@@ -150,7 +150,7 @@ func (a *dashboard) readKey(c *handlers.Call, form url.Values) (db.NewKey, error
 	return out, nil
 }
 
-// revokeKey ends a key. Every node forgets what it keeps in memory about keys within a second.
+// revokeKey ends a key.
 func (a *dashboard) revokeKey(c *handlers.Call) error {
 	u, err := c.ID(id.Key, "key_id")
 	if err != nil {
@@ -158,17 +158,8 @@ func (a *dashboard) revokeKey(c *handlers.Call) error {
 	}
 	var row db.APIKey
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if row, err = q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u}); err != nil {
-			return err
-		}
-		revoked, err := q.RevokeKey(c.Ctx(), db.RevokeKeyParams{TenantID: &c.Actor.Tenant, ID: u})
-		if err != nil || revoked == 0 {
-			return err
-		}
-		if err := q.BumpKeysRevision(c.Ctx()); err != nil {
-			return err
-		}
-		return c.Audit(q, "key.revoked", "key", id.Key.Format(u), "", map[string]string{"name": row.Name, "prefix": row.Prefix})
+		row, err = q.EndKey(c.Ctx(), c.Actor.Tenant, u, c.Author())
+		return err
 	})
 	if err != nil {
 		return err
