@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"posthorn/db/seal"
+	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -137,6 +138,23 @@ func (q *Queries) ListEndpoints(ctx context.Context, ring *seal.Ring, tenant id.
 		return nil, err
 	}
 	return q.complete(ctx, ring, tenant, rows)
+}
+
+// EditEndpoint is ChangeEndpoint with its line in the audit log, which says what changed; what changes nothing has none.
+func (q *Queries) EditEndpoint(ctx context.Context, ring *seal.Ring, tenant, u id.UUID, change func(endpoint.Settings) (endpoint.Settings, error), by Author) (FullEndpoint, error) {
+	before, after, err := q.ChangeEndpoint(ctx, ring, tenant, u, change)
+	if err != nil {
+		return after, err
+	}
+	changed := after.Settings.Diff(before.Settings)
+	if len(changed) == 0 {
+		return after, nil
+	}
+	details := map[string]any{"changed": changed}
+	if after.URL != before.URL {
+		details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
+	}
+	return after, q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: details})
 }
 
 // ChangeEndpoint gives an endpoint the settings that change makes of its present ones; change also checks them. Another URL

@@ -18,6 +18,21 @@ type EventReplay struct {
 // mostOfEvent is how many deliveries of one event are looked at.
 const mostOfEvent = 2000
 
+// ReplayEventBy is ReplayEvent with its line in the audit log, where it made any delivery.
+func (q *Queries) ReplayEventBy(ctx context.Context, tenant, event id.UUID, only *id.UUID, by Author, reason string) (EventReplay, error) {
+	made, err := q.ReplayEvent(ctx, tenant, event, only)
+	if err != nil || len(made.Deliveries) == 0 {
+		return made, err
+	}
+	ids := make([]string, len(made.Deliveries))
+	for i, d := range made.Deliveries {
+		ids[i] = id.Delivery.Format(d.ID)
+	}
+	return made, q.Audit(ctx, by, Audited{
+		Tenant: &tenant, Action: "event.replay", Kind: "event", Object: id.Event.Format(event), Reason: reason, Details: map[string]any{"new_deliveries": ids},
+	})
+}
+
 // ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had it.
 // Where a delivery of it still waits, another would send it twice.
 func (q *Queries) ReplayEvent(ctx context.Context, tenant, event id.UUID, only *id.UUID) (out EventReplay, err error) {

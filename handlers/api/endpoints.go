@@ -106,22 +106,10 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	}
 	var after db.FullEndpoint
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		var before db.FullEndpoint
-		before, after, err = q.ChangeEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+		after, err = q.EditEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
 			return in.apply(s, a.Egress)
-		})
-		if err != nil {
-			return err
-		}
-		changed := after.Settings.Diff(before.Settings)
-		if len(changed) == 0 {
-			return nil
-		}
-		details := map[string]any{"changed": changed}
-		if after.URL != before.URL {
-			details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
-		}
-		return auditEndpoint(c, q, "endpoint.update", u, details)
+		}, c.Author())
+		return err
 	})
 	if err != nil {
 		return err

@@ -158,18 +158,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 // changeEndpoint gives an endpoint other settings, and audits which.
 func (a *dashboard) changeEndpoint(c *handlers.Call, u id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
 	return a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		before, after, err := q.ChangeEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, to)
-		if err != nil {
-			return err
-		}
-		changed := after.Settings.Diff(before.Settings)
-		if len(changed) == 0 {
-			return nil
-		}
-		details := map[string]any{"changed": changed}
-		if after.URL != before.URL {
-			details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
-		}
-		return auditEndpoint(c, q, "endpoint.update", u, details)
+		_, err := q.EditEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, to, c.Author())
+		return err
 	})
 }

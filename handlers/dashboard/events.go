@@ -269,14 +269,8 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	}
 	var made db.EventReplay
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if made, err = q.ReplayEvent(c.Ctx(), c.Actor.Tenant, u, only); err != nil || len(made.Deliveries) == 0 {
-			return err
-		}
-		ids := make([]string, len(made.Deliveries))
-		for i, d := range made.Deliveries {
-			ids[i] = id.Delivery.Format(d.ID)
-		}
-		return c.Audit(q, "event.replay", "event", id.Event.Format(u), reason, map[string]any{"new_deliveries": ids})
+		made, err = q.ReplayEventBy(c.Ctx(), c.Actor.Tenant, u, only, c.Author(), reason)
+		return err
 	})
 	e := fault.As(err)
 	if e != nil && e.Kind == fault.Conflict || err == nil && len(made.Deliveries) == 0 {
