@@ -116,7 +116,11 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*Queries) erro
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed, not reused
 	begin := &pgx.Batch{}
-	begin.Queue("begin")
+	if ctx.Value(readOnly{}) != nil {
+		begin.Queue("begin read only")
+	} else {
+		begin.Queue("begin")
+	}
 	begin.Queue(setRole, role, tenant)
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
 		return translate(err)
@@ -132,6 +136,11 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*Queries) erro
 	}
 	return nil
 }
+
+type readOnly struct{}
+
+// ReadOnly is a context under which transactions change nothing: PostgreSQL refuses every statement that would.
+func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
 // pipelineOn sends statements under a role as one round trip and one transaction.
 func pipelineOn(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {

@@ -415,6 +415,16 @@ type Operator struct {
 	TotpStep   int64
 }
 
+type OperatorView struct {
+	SessionID  id.UUID
+	TenantID   id.UUID
+	OperatorID id.UUID
+	Reason     string
+	Acting     bool
+	BeganAt    time.Time
+	ExpiresAt  time.Time
+}
+
 type Outbox struct {
 	ID             id.UUID
 	TenantID       id.UUID

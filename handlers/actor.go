@@ -20,8 +20,9 @@ type Actor struct {
 
 	Session    *Session    // nil for keys, and for who is not signed in
 	Person     Person      // zero for operators and portal links
-	Operator   Person      // zero but in the console
+	Operator   Person      // zero but in the console, and for an operator who looks at the tenant's dashboard
 	Portal     *Portal     // nil but behind a portal link
+	Viewing    *Viewing    // nil but for an operator who looks at the tenant's dashboard
 	Member     id.UUID     // the person's membership in Tenant; zero where there is none
 	Role       access.Role // in Tenant
 	TenantName string
@@ -44,6 +45,13 @@ type Portal struct {
 	AllowSecrets bool
 }
 
+// Viewing is an operator's look at a tenant's dashboard.
+type Viewing struct {
+	Until  time.Time
+	Reason string
+	Acting bool // may change things too
+}
+
 // Session is the browser's session.
 type Session struct {
 	ID      id.UUID
@@ -53,8 +61,12 @@ type Session struct {
 }
 
 // May reports whether the actor of a page may do an action in its tenant. What shows secrets is closed to portal links
-// that were not made for it, and members, ownership and the tenant's end are closed to all of them.
+// that were not made for it, and members, ownership and the tenant's end are closed to all of them. An operator who looks at
+// the dashboard is offered what access.MayByView says.
 func (a *Actor) May(action access.Action) bool {
+	if a.Viewing != nil {
+		return access.MayByView(action, a.Viewing.Acting)
+	}
 	if a.Portal != nil {
 		return a.Role.MayByPortal(action, a.Portal.AllowSecrets)
 	}

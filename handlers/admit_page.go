@@ -26,12 +26,12 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 	}
 	inTenant := c.Param(TenantParam) != ""
 	if inTenant {
-		admitted, err := k.admitPortal(c)
-		if err != nil {
-			return err
-		}
-		if admitted {
-			return k.authorise(c, a)
+		for _, admit := range []func(*Call) (bool, error){k.admitViewing, k.admitPortal} {
+			if admitted, err := admit(c); err != nil {
+				return err
+			} else if admitted {
+				return k.authorise(c, a)
+			}
 		}
 	}
 	row, err := c.session(account.Person)
@@ -39,7 +39,7 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 		return err
 	}
 	if row == nil || row.Pending {
-		return errSignIn
+		return k.strangerIn(c, inTenant)
 	}
 	c.Actor.Session, c.Actor.Person = sessionOf(row), personOf(row)
 	if err := k.touch(c, row); err != nil {
@@ -115,12 +115,17 @@ func (k *Kit) admitOperator(c *Call, a Access) error {
 	return k.touch(c, row)
 }
 
-// authorise holds the actor against what the route asks for.
+// authorise holds the actor against what the route asks for. An operator who looks at a dashboard is shown every page, and
+// changes nothing unless they asked to.
 func (k *Kit) authorise(c *Call, a Access) error {
+	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
+	viewing := c.Actor.Viewing
 	switch {
-	case a.Action != "" && !c.Actor.May(a.Action):
+	case viewing != nil && !viewing.Acting && !reads:
+		return errReadOnly
+	case a.Action != "" && !c.Actor.May(a.Action) && (viewing == nil || !reads):
 		return errRole
-	case c.suspended && c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead:
+	case c.suspended && !reads:
 		return errSuspended
 	case a.Fresh && !c.Actor.Session.Fresh:
 		return errFresh

@@ -342,9 +342,11 @@ func (p *pageParser) time(name, value string, into *time.Time) {
 }
 
 // shorten keeps what a caller sent out of answers and logs where it is long or no text.
-func shorten(s string) string {
-	if len(s) > 64 {
-		s = s[:64] + "..."
+func shorten(s string) string { return shortenTo(64, s) }
+
+func shortenTo(most int, s string) string {
+	if len(s) > most {
+		s = s[:most] + "..."
 	}
 	return strings.ToValidUTF8(s, "?")
 }

@@ -138,7 +138,11 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	case e == errFresh:
 		_ = c.Redirect("/console/sign-in" + c.back())
 	default:
-		err := c.Render(status, layout.Error(c.Shell("", ""), layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}))
+		r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
+		if e == errViewOver {
+			r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
+		}
+		err := c.Render(status, layout.Error(c.Shell("", ""), r))
 		if err != nil {
 			k.log.Error("error page not rendered", "error", err)
 			http.Error(gc.Writer, e.Detail, status)

@@ -362,3 +362,47 @@ func TestListsOfTheConsoleShowEachRowOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	for _, wrong := range []url.Values{{"reason": {" "}, "minutes": {"30"}}, {"reason": {"ticket"}, "minutes": {"61"}}, {"reason": {"ticket"}}} {
+		res := w.send("POST", at+"/view-as", wrong, w.cookie)
+		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+			t.Errorf("%v: %d %v", wrong, res.Code, pagetest.Faults(res.Body.String()))
+		}
+	}
+	if w.ask("SELECT count(*) FROM operator_views") != 0 {
+		t.Error("a look began without a reason")
+	}
+	res := w.send("POST", at+"/view-as", url.Values{"reason": {"ticket 1"}, "minutes": {"60"}}, w.cookie)
+	if res.Code != http.StatusSeeOther || res.Header().Get("Location") != "/t/"+id.Tenant.Format(tenant)+"/" {
+		t.Fatalf("%d to %s", res.Code, res.Header().Get("Location"))
+	}
+	act := url.Values{"tenant": {id.Tenant.Format(tenant)}, "reason": {"they asked"}}
+	for range 2 {
+		if res := w.send("POST", "/console/view-as/act", act, w.cookie); res.Code != http.StatusSeeOther {
+			t.Errorf("acting: %d", res.Code)
+		}
+	}
+	for _, to := range []string{at, "/console/tenants"} { // the second time there is nothing to end
+		if res := w.send("POST", "/console/view-as/end", url.Values{}, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != to {
+			t.Errorf("ended: %d to %s, want %s", res.Code, res.Header().Get("Location"), to)
+		}
+	}
+	if res := w.send("POST", "/console/view-as/act", act, w.cookie); res.Header().Get("Location") != at || w.ask("SELECT count(*) FROM operator_views") != 0 {
+		t.Errorf("acting in a look that is over: %d to %s", res.Code, res.Header().Get("Location"))
+	}
+	for action, reason := range map[string]string{"view_as.began": "ticket 1", "view_as.acting": "they asked", "view_as.ended": ""} {
+		if n := w.ask("SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action = $2 AND actor_kind = 'operator' AND reason = $3", tenant, action, reason); n != 1 {
+			t.Errorf("%s is entered %d times", action, n)
+		}
+	}
+	for _, gone := range []string{id.Tenant.Format(db.NewID()), "ten_x"} {
+		if res := w.send("POST", "/console/tenants/"+gone+"/view-as", url.Values{"reason": {"x"}, "minutes": {"15"}}, w.cookie); res.Code != http.StatusNotFound {
+			t.Errorf("a tenant that is gone: %d", res.Code)
+		}
+	}
+}

@@ -56,6 +56,9 @@ func Routes(d Deps) []handlers.Route {
 		page("GET", "/tenants/:"+tenantParam, a.showTenant),
 		page("POST", "/tenants/:"+tenantParam+"/suspend", a.suspendTenant),
 		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
+		page("POST", "/tenants/:"+tenantParam+"/view-as", a.beginView),
+		page("POST", "/view-as/act", a.actInView),
+		page("POST", "/view-as/end", a.endView),
 
 		page("GET", "/health", a.listHosts),
 		page("GET", "/queue", a.showQueue),

@@ -108,6 +108,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
 		Retention: int(row.RetentionDays), Strict: row.StrictTypes, Books: bookLines(books),
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+		View:   viewForm(),
 	}
 	for _, e := range endpoints {
 		v.Endpoints = append(v.Endpoints, console.EndpointLine{
@@ -126,6 +127,25 @@ func (a *admin) showTenant(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Tenant(v))
 }
 
+// refuseTenant shows a tenant's page again with what was refused, marked by mark.
+func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView, fields map[string]string)) error {
+	v, err := a.tenant(c)
+	if err != nil {
+		return gone(err)
+	}
+	mark(&v, handlers.WrongFields(wrong))
+	v.Shell = c.Shell(v.Name, "tenants")
+	return c.Render(handlers.Status(wrong), console.Tenant(v))
+}
+
+// gone says of an error that an object is not there what has probably become of it.
+func gone(err error) error {
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "This tenant is gone: somebody has deleted it.")
+	}
+	return err
+}
+
 func (a *admin) suspendTenant(c *handlers.Call) error { return a.setState(c, "suspended") }
 
 func (a *admin) resumeTenant(c *handlers.Call) error { return a.setState(c, "active") }
@@ -142,20 +162,13 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 	}
 	why, wrong := reason(form.Get("reason"))
 	if wrong != nil {
-		v, err := a.tenant(c)
-		if err != nil {
-			return err
-		}
-		v.Reason.Value, v.Reason.Error = form.Get("reason"), handlers.WrongFields(wrong)["reason"]
-		v.Shell = c.Shell(v.Name, "tenants")
-		return c.Render(handlers.Status(wrong), console.Tenant(v))
+		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
+			v.Reason.Value, v.Reason.Error = form.Get("reason"), fields["reason"]
+		})
 	}
 	row, err := a.DB.SetTenantState(c.Ctx(), u, state, why, c.Author())
-	if fault.Is(err, fault.ErrNotFound.Code) {
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "This tenant is gone: somebody has deleted it.")
-	}
 	if err != nil {
-		return err
+		return gone(err)
 	}
 	done := "resumed"
 	if state == "suspended" {

@@ -21,8 +21,9 @@ func (a *dashboard) auditRoutes() []handlers.Route {
 
 // auditActions are those that the filter proposes; others may be typed.
 var auditActions = []string{
-	"bulk_job.start", "delivery.archive", "delivery.cancel", "delivery.replay", "delivery.retry_now", "endpoint.created", "endpoint.deleted", "endpoint.disabled",
-	"endpoint.paused", "endpoint.resumed", "endpoint.updated", "event.emitted", "event.replay", "event_type.created", "key.created", "key.revoked", "secret.rotated",
+	"bulk_job.start", "delivery.archive", "delivery.cancel", "delivery.replay", "delivery.retry_now", "endpoint.create", "endpoint.delete", "endpoint.disabled",
+	"endpoint.pause", "endpoint.resume", "endpoint.rotate_secret", "endpoint.update", "event.emitted", "event.expunge", "event.replay", "event_type.created",
+	"key.created", "key.revoked", "member.role_changed", "sign_in.succeeded", "tenant.updated", "view_as.acting", "view_as.began", "view_as.page_viewed",
 }
 
 func (a *dashboard) listAudit(c *handlers.Call) error {

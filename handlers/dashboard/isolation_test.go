@@ -120,12 +120,17 @@ func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 	}
 }
 
-// counts are a tenant's rows in numbers.
+// counts are a tenant's rows in numbers, its audit log's among them.
 func (w *world) counts(tn tenant) string {
-	return one[string](w, `SELECT concat_ws(' ',
+	return w.state(tn) + one[string](w, `SELECT ' ' || count(*) FROM audit_log WHERE tenant_id = $1`, tn.id.String())
+}
+
+// state is what a tenant has, in numbers.
+func (w *world) state(tn tenant) string {
+	return one[string](w, `SELECT concat_ws(' ', (SELECT name || retention_days || strict_types || settings FROM tenants WHERE id = $1),
 		(SELECT count(*) FROM events WHERE tenant_id = $1), (SELECT count(*) FROM deliveries WHERE tenant_id = $1),
 		(SELECT string_agg(status::text || coalesce(archived_at::text, '-'), ',' ORDER BY id) FROM deliveries WHERE tenant_id = $1),
-		(SELECT count(*) FROM queue WHERE tenant_id = $1), (SELECT count(*) FROM audit_log WHERE tenant_id = $1),
+		(SELECT count(*) FROM queue WHERE tenant_id = $1), (SELECT count(*) FROM invitations WHERE tenant_id = $1),
 		(SELECT count(*) FROM memberships WHERE tenant_id = $1), (SELECT string_agg(status, ',' ORDER BY id) FROM endpoints WHERE tenant_id = $1),
 		(SELECT count(*) FROM api_keys WHERE tenant_id = $1 AND revoked_at IS NULL), (SELECT count(*) FROM event_types WHERE tenant_id = $1),
 		(SELECT string_agg(state, ',') FROM bulk_jobs WHERE tenant_id = $1))`, tn.id.String())

@@ -93,6 +93,14 @@ type TenantView struct {
 	Endpoints []EndpointLine
 	Books     []BookLine
 	Reason    components.FieldProps
+	View      ViewForm
+}
+
+// ViewForm asks for a look at a tenant's dashboard.
+type ViewForm struct {
+	Reason components.FieldProps
+	Lives  []components.Option
+	Wrong  string // about the time
 }
 
 // EndpointLine is one endpoint as operators see it, its URL without the values of its query.

@@ -2,6 +2,8 @@
 package layout
 
 import (
+	"time"
+
 	"posthorn/domain/access"
 	"posthorn/static"
 	"posthorn/views/components"
@@ -20,7 +22,7 @@ type Shell struct {
 	Active   string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
 	Flash    Flash
 	Unread   int    // notices that nobody has read
-	ViewAs   string // the operator who looks on; empty for the tenant's own people
+	View     *View  // an operator looks on; nil for the tenant's own people
 	Operator bool   // an operator's page: their account and sign-out are the console's
 	Portal   bool   // signed in by a provider's link: no account, no other tenants
 	Return   string // where a portal's people came from
@@ -34,6 +36,13 @@ type Tenant struct {
 
 // TenantLink is a tenant to switch to.
 type TenantLink struct{ ID, Name string }
+
+// View is an operator's look at a tenant's pages. A banner says so on each of them.
+type View struct {
+	Until  time.Time
+	Reason string
+	Acting bool // may change things too
+}
 
 // Person is who is signed in.
 type Person struct{ Name, Email string }

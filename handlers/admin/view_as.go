@@ -1,0 +1,105 @@
+package admin
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/console"
+)
+
+// viewForm asks for a look at a tenant's dashboard.
+func viewForm() console.ViewForm {
+	f := console.ViewForm{Reason: components.FieldProps{
+		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "The tenant sees it, with each page that you open.",
+	}}
+	for _, life := range access.ViewLives() {
+		f.Lives = append(f.Lives, components.Option{Value: strconv.Itoa(int(life.Minutes())), Label: fmt.Sprintf("%d minutes", int(life.Minutes()))})
+	}
+	return f
+}
+
+// viewLife is the time that was chosen among those there are.
+func viewLife(text string) (time.Duration, error) {
+	for _, life := range access.ViewLives() {
+		if text == strconv.Itoa(int(life.Minutes())) {
+			return life, nil
+		}
+	}
+	return 0, fault.InvalidField("minutes", "out_of_range", fmt.Sprintf("Look for %d minutes at most, then ask again.", int(access.ViewMost.Minutes())))
+}
+
+// beginView lets the operator's session look at a tenant's dashboard.
+func (a *admin) beginView(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	why, wrong := reason(form.Get("reason"))
+	life, tooLong := viewLife(form.Get("minutes"))
+	if wrong == nil {
+		wrong = tooLong
+	}
+	if wrong != nil {
+		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
+			v.View.Reason.Value, v.View.Reason.Error, v.View.Wrong = form.Get("reason"), fields["reason"], fields["minutes"]
+		})
+	}
+	_, err = a.DB.BeginView(c.Ctx(), db.NewView{
+		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: u, Reason: why, Life: life,
+	}, c.Author())
+	if err != nil {
+		return gone(err)
+	}
+	return c.Redirect("/t/" + id.Tenant.Format(u) + "/")
+}
+
+// actInView lets the look that goes on change things too.
+func (a *admin) actInView(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	u, err := id.Tenant.Parse(form.Get("tenant"))
+	if err != nil {
+		return fault.ErrNotFound
+	}
+	why, err := reason(form.Get("reason"))
+	if err != nil {
+		return err
+	}
+	err = a.DB.ActInView(c.Ctx(), c.Actor.Session.ID, u, why, c.Author())
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		c.Flash("You do not look at this tenant any more. Begin again, with a reason.")
+		return c.Redirect(tenantPath(u))
+	}
+	if err != nil {
+		return err
+	}
+	c.Flash("You may change things now. Each change is in the tenant's audit log as yours.")
+	return c.Redirect("/t/" + id.Tenant.Format(u) + "/")
+}
+
+// endView ends the look that goes on.
+func (a *admin) endView(c *handlers.Call) error {
+	u, err := a.DB.EndView(c.Ctx(), c.Actor.Session.ID, c.Author())
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		c.Flash("You look at no tenant.")
+		return c.Redirect(Root + "/tenants")
+	}
+	if err != nil {
+		return err
+	}
+	c.Flash("You look at the tenant no more.")
+	return c.Redirect(tenantPath(u))
+}
