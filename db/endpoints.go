@@ -196,7 +196,7 @@ func (q *Queries) storeChange(ctx context.Context, ring *seal.Ring, before FullE
 		return FullEndpoint{}, err
 	}
 	after := FullEndpoint{Endpoint: e, Settings: to, Verification: before.Verification, Record: before.Record}
-	moved := to.URL != before.Settings.URL
+	moved := to.Moved(before.Settings)
 	if moved {
 		if after.Endpoint, err = q.UnverifyEndpoint(ctx, UnverifyEndpointParams{TenantID: tenant, ID: u}); err != nil {
 			return FullEndpoint{}, err
@@ -277,9 +277,14 @@ func encodeMetadata(m map[string]string) json.RawMessage {
 	if len(m) == 0 {
 		return json.RawMessage("{}")
 	}
-	out, err := json.Marshal(m)
+	return encode(m)
+}
+
+// encode writes what is made of texts, numbers and lists of them.
+func encode(v any) []byte {
+	out, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings alone
+		panic(err)
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 )
 
 const anyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 type AnyEndpointParams struct {
@@ -59,6 +59,8 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -75,7 +77,7 @@ func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, 
 }
 
 const deleteEndpoint = `-- name: DeleteEndpoint :exec
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, slot_secret_id = NULL
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
@@ -136,7 +138,7 @@ func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) 
 }
 
 const getEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 type GetEndpointParams struct {
@@ -180,24 +182,27 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
 
 const insertEndpoint = `-- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, when_held, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-	$11, $12, $13, $14, $15, $16,
-	$17, $18, $19, $20, $21, $22, $23,
-	$24, $25, $26)
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
+	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
+	$12, $13, $14, $15, $16, $17,
+	$18, $19, $20, $21, $22, $23, $24,
+	$25, $26, $27, $28)
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
 `
 
 type InsertEndpointParams struct {
 	TenantID          id.UUID
 	ID                id.UUID
+	Kind              string
 	URL               string
 	Description       string
 	EventTypes        []string
@@ -220,6 +225,7 @@ type InsertEndpointParams struct {
 	Metadata          json.RawMessage
 	CustomHeaders     []byte
 	SensitiveHeaders  []string
+	Connection        []byte
 	SlotSecretID      *id.UUID
 	CreatedAt         time.Time
 }
@@ -228,6 +234,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 	row := q.db.QueryRow(ctx, insertEndpoint,
 		arg.TenantID,
 		arg.ID,
+		arg.Kind,
 		arg.URL,
 		arg.Description,
 		arg.EventTypes,
@@ -250,6 +257,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.Metadata,
 		arg.CustomHeaders,
 		arg.SensitiveHeaders,
+		arg.Connection,
 		arg.SlotSecretID,
 		arg.CreatedAt,
 	)
@@ -287,6 +295,8 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -324,7 +334,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const listEndpointsNewest = `-- name: ListEndpointsNewest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints
 WHERE tenant_id = $1 AND id < $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id DESC LIMIT $4
 `
@@ -383,6 +393,8 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.WhenHeld,
+			&i.Kind,
+			&i.Connection,
 		); err != nil {
 			return nil, err
 		}
@@ -395,7 +407,7 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 }
 
 const listEndpointsOldest = `-- name: ListEndpointsOldest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints
 WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id LIMIT $4
 `
@@ -454,6 +466,8 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.WhenHeld,
+			&i.Kind,
+			&i.Connection,
 		); err != nil {
 			return nil, err
 		}
@@ -466,7 +480,7 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 }
 
 const lockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 type LockEndpointParams struct {
@@ -510,6 +524,8 @@ func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (End
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -519,7 +535,7 @@ const platformSettings = `-- name: PlatformSettings :one
 SELECT settings FROM platform
 `
 
-// Endpoints: the URLs that subscribe. A deleted one stays as a row, for the history of its deliveries, and is found by no
+// Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
 // query here.
 // Limits and defaults of all tenants; a tenant's own lie over them.
 func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error) {
@@ -532,7 +548,7 @@ func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error)
 const setEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
 `
 
 type SetEndpointStatusParams struct {
@@ -583,6 +599,8 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -623,7 +641,7 @@ func (q *Queries) ShareEndpoint(ctx context.Context, arg ShareEndpointParams) (s
 const unverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
 `
 
 type UnverifyEndpointParams struct {
@@ -668,6 +686,8 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointPara
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -679,9 +699,9 @@ UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
 	rate_limit = $13, burst = $14, ordering = $15,
 	payload_version = $16, accept_conflict = $17, verification = $18,
 	when_held = $19, metadata = $20, custom_headers = $21,
-	sensitive_headers = $22, updated_at = now()
-WHERE tenant_id = $23 AND id = $24 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
+	sensitive_headers = $22, connection = $23, updated_at = now()
+WHERE tenant_id = $24 AND id = $25 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
 `
 
 type UpdateEndpointParams struct {
@@ -707,11 +727,12 @@ type UpdateEndpointParams struct {
 	Metadata          json.RawMessage
 	CustomHeaders     []byte
 	SensitiveHeaders  []string
+	Connection        []byte
 	TenantID          id.UUID
 	ID                id.UUID
 }
 
-// The whole row as it is to be: the caller has locked it and changed what was asked.
+// The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
 func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) (Endpoint, error) {
 	row := q.db.QueryRow(ctx, updateEndpoint,
 		arg.URL,
@@ -736,6 +757,7 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		arg.Metadata,
 		arg.CustomHeaders,
 		arg.SensitiveHeaders,
+		arg.Connection,
 		arg.TenantID,
 		arg.ID,
 	)
@@ -773,6 +795,8 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }

@@ -192,6 +192,8 @@ type Endpoint struct {
 	UpdatedAt         time.Time
 	DeletedAt         *time.Time
 	WhenHeld          string
+	Kind              string
+	Connection        []byte
 }
 
 type EndpointHealth struct {

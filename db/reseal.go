@@ -41,6 +41,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *Queries, v sealedValue) error {
 		return q.ResealCustomHeaders(ctx, ResealCustomHeadersParams{CustomHeaders: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"endpoints.connection", func(ctx context.Context, q *Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleConnections(ctx, StaleConnectionsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r StaleConnectionsRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.Connection}
+		})
+	}, func(ctx context.Context, q *Queries, v sealedValue) error {
+		return q.ResealConnection(ctx, ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"mails.sealed", func(ctx context.Context, q *Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMails(ctx, StaleMailsParams{Head: head, Most: most})
 		return sealedValues(rows, err, func(r StaleMailsRow) sealedValue {

@@ -11,6 +11,21 @@ import (
 	"posthorn/domain/id"
 )
 
+const resealConnection = `-- name: ResealConnection :exec
+UPDATE endpoints SET connection = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealConnectionParams struct {
+	Connection []byte
+	TenantID   id.UUID
+	ID         id.UUID
+}
+
+func (q *Queries) ResealConnection(ctx context.Context, arg ResealConnectionParams) error {
+	_, err := q.db.Exec(ctx, resealConnection, arg.Connection, arg.TenantID, arg.ID)
+	return err
+}
+
 const resealCustomHeaders = `-- name: ResealCustomHeaders :exec
 UPDATE endpoints SET custom_headers = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -95,6 +110,42 @@ type ResealPersonSeedParams struct {
 func (q *Queries) ResealPersonSeed(ctx context.Context, arg ResealPersonSeedParams) error {
 	_, err := q.db.Exec(ctx, resealPersonSeed, arg.Totp, arg.ID)
 	return err
+}
+
+const staleConnections = `-- name: StaleConnections :many
+SELECT id, tenant_id, connection FROM endpoints
+WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleConnectionsParams struct {
+	Head []byte
+	Most int32
+}
+
+type StaleConnectionsRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	Connection []byte
+}
+
+func (q *Queries) StaleConnections(ctx context.Context, arg StaleConnectionsParams) ([]StaleConnectionsRow, error) {
+	rows, err := q.db.Query(ctx, staleConnections, arg.Head, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleConnectionsRow{}
+	for rows.Next() {
+		var i StaleConnectionsRow
+		if err := rows.Scan(&i.ID, &i.TenantID, &i.Connection); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const staleCustomHeaders = `-- name: StaleCustomHeaders :many

@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// settings is what a stored endpoint says, with its custom headers opened.
+// settings is what a stored endpoint says, with its custom headers and its connection opened.
 func (e Endpoint) settings(ring *seal.Ring) (endpoint.Settings, error) {
 	headers, err := e.Headers(ring)
 	if err != nil {
@@ -17,7 +17,23 @@ func (e Endpoint) settings(ring *seal.Ring) (endpoint.Settings, error) {
 	}
 	s := e.BareSettings()
 	s.Headers = headers
-	return s, nil
+	s.Connection, err = e.openConnection(ring)
+	return s, err
+}
+
+func (e Endpoint) openConnection(ring *seal.Ring) (endpoint.Connection, error) {
+	if len(e.Connection) == 0 {
+		return nil, nil
+	}
+	text, err := ring.Open(e.Connection, e.TenantID, e.ID)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	c, err := endpoint.Kind(e.Kind).ReadConnection(text)
+	if err != nil {
+		return nil, unopened(err)
+	}
+	return c, nil
 }
 
 // Headers opens an endpoint's custom headers.
@@ -36,10 +52,10 @@ func (e Endpoint) Headers(ring *seal.Ring) (endpoint.Headers, error) {
 	return h, nil
 }
 
-// BareSettings is what a stored endpoint says, without its custom headers.
+// BareSettings is what a stored endpoint says, without what is sealed.
 func (e Endpoint) BareSettings() endpoint.Settings {
 	s := endpoint.Settings{
-		URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
+		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
 		Format: signature.Format(e.Format), Prefix: e.Prefix, RetryPolicy: e.RetryPolicy, RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
 		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification, WhenHeld: e.WhenHeld,
@@ -61,7 +77,7 @@ func (e Endpoint) BareSettings() endpoint.Settings {
 // settingsRow is settings as columns. They have been checked: numbers fit.
 func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) InsertEndpointParams {
 	p := InsertEndpointParams{
-		TenantID: tenant, ID: u, URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: textOrNull(s.Filter),
+		TenantID: tenant, ID: u, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: textOrNull(s.Filter),
 		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
 		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: textOrNull(s.PayloadVersion),
@@ -77,6 +93,9 @@ func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) Insert
 	if text := s.Headers.Encode(); text != nil {
 		p.CustomHeaders = ring.Seal(text, tenant, u)
 	}
+	if s.Connection != nil {
+		p.Connection = ring.Seal(encode(s.Connection), tenant, u)
+	}
 	return p
 }
 
@@ -86,7 +105,7 @@ func updateRow(p InsertEndpointParams) UpdateEndpointParams {
 		Prefix: p.Prefix, RetryPolicy: p.RetryPolicy, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
 		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
 		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
-		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, TenantID: p.TenantID, ID: p.ID,
+		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, TenantID: p.TenantID, ID: p.ID,
 	}
 }
 

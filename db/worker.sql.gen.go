@@ -54,7 +54,7 @@ func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
 const disableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
 `
 
 type DisableEndpointParams struct {
@@ -100,6 +100,8 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.UpdatedAt,
 		&i.DeletedAt,
 		&i.WhenHeld,
+		&i.Kind,
+		&i.Connection,
 	)
 	return i, err
 }
@@ -465,7 +467,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const laneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -510,6 +512,8 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.UpdatedAt,
 			&i.DeletedAt,
 			&i.WhenHeld,
+			&i.Kind,
+			&i.Connection,
 		); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
--- Endpoints: the URLs that subscribe. A deleted one stays as a row, for the history of its deliveries, and is found by no
+-- Endpoints: what subscribes. A deleted one stays as a row, for the history of its deliveries, and is found by no
 -- query here.
 
 -- name: PlatformSettings :one
@@ -9,13 +9,13 @@ SELECT settings FROM platform;
 SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
 
 -- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, when_held, metadata, custom_headers, sensitive_headers, slot_secret_id, created_at)
-VALUES (@tenant_id, @id, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @retry_policy,
+	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
+VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @retry_policy,
 	sqlc.narg('retry_delays'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
 	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
-	@sensitive_headers, sqlc.narg('slot_secret_id'), @created_at)
+	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at)
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec
@@ -52,14 +52,14 @@ WHERE tenant_id = @tenant_id AND id > @after AND deleted_at IS NULL AND (@status
 ORDER BY id LIMIT @most;
 
 -- name: UpdateEndpoint :one
--- The whole row as it is to be: the caller has locked it and changed what was asked.
+-- The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
 UPDATE endpoints SET url = @url, description = @description, event_types = @event_types, filter = sqlc.narg('filter'),
 	channels = @channels, format = @format, prefix = @prefix, retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'),
 	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
 	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
 	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, verification = @verification,
 	when_held = @when_held, metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
-	sensitive_headers = @sensitive_headers, updated_at = now()
+	sensitive_headers = @sensitive_headers, connection = sqlc.narg('connection'), updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
 RETURNING *;
 
@@ -80,5 +80,5 @@ WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: DeleteEndpoint :exec
 -- Softly: its deliveries still name it. What it kept secret goes at once.
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, slot_secret_id = NULL
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;

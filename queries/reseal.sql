@@ -16,6 +16,13 @@ WHERE custom_headers IS NOT NULL AND substring(custom_headers FROM 1 FOR 5) <> @
 -- name: ResealCustomHeaders :exec
 UPDATE endpoints SET custom_headers = @custom_headers WHERE tenant_id = @tenant_id AND id = @id;
 
+-- name: StaleConnections :many
+SELECT id, tenant_id, connection FROM endpoints
+WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealConnection :exec
+UPDATE endpoints SET connection = @connection WHERE tenant_id = @tenant_id AND id = @id;
+
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails
 WHERE sealed IS NOT NULL AND substring(sealed FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;

@@ -217,7 +217,7 @@ func TestRetryAfterIsReadFromTheAnswer(t *testing.T) {
 	}))
 	defer r.Close()
 	s := newSender(loopback(t))
-	defer s.transport.CloseIdleConnections()
+	defer transportOf(s).CloseIdleConnections()
 	for _, tt := range []struct {
 		value    string
 		min, max time.Duration

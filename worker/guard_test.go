@@ -189,7 +189,7 @@ func guarded(t *testing.T) (s *sender, names *nameServer, port string, canaries 
 	names = newNameServer(t)
 	s = newSender(policy)
 	s.guard.resolver = names.resolver()
-	t.Cleanup(s.transport.CloseIdleConnections)
+	t.Cleanup(transportOf(s).CloseIdleConnections)
 	return s, names, port, canaries
 }
 
@@ -254,7 +254,7 @@ func TestAnAnswerThatChangesIsJudgedAnewAtEveryConnection(t *testing.T) {
 	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("on the open connection: %+v %q", r, a.Error)
 	}
-	s.transport.CloseIdleConnections()
+	transportOf(s).CloseIdleConnections()
 	for range 3 {
 		if r, _ := s.send(t.Context(), someJob(`{}`), target); r.Failure != delivery.FailBlocked {
 			t.Errorf("on a new connection: %+v, want a blocked address", r)
@@ -284,7 +284,7 @@ func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
 		case r.Failure == delivery.FailBlocked:
 			blocked++
 		}
-		s.transport.CloseIdleConnections()
+		transportOf(s).CloseIdleConnections()
 	}
 	if reached != 20 || blocked != 40 {
 		t.Errorf("%d reached and %d blocked, want 20 and 40", reached, blocked)
@@ -307,7 +307,7 @@ func TestLiteralsAreJudgedLikeNames(t *testing.T) {
 		}
 	}
 	empty := someTarget(t, "http://x:"+port)
-	empty.url.Host = ":" + port
+	empty.to.(*httpAddress).url.Host = ":" + port
 	if r, _ := s.send(t.Context(), someJob(`{}`), empty); r.Failure == delivery.FailNone {
 		t.Error("no host at all was dialled")
 	}
@@ -468,7 +468,7 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 			for _, c := range tt.trust {
 				pool.AddCert(c.Leaf)
 			}
-			s.transport.TLSClientConfig.RootCAs = pool
+			transportOf(s).TLSClientConfig.RootCAs = pool
 			target := someTarget(t, "https://tls.test.example:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 			target.timeout = 1500 * time.Millisecond
 			began := time.Now()

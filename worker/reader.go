@@ -158,7 +158,7 @@ func (w *Worker) lease(ctx context.Context) error {
 
 // targetOf reads a lane's configuration; nil when it cannot be served, which is logged and looked at again when it changes.
 func (w *Worker) targetOf(l db.Leased) *target {
-	t, err := newTarget(l, w.keys, w.egress)
+	t, err := w.sender.newTarget(l, w.keys)
 	if err != nil {
 		w.log.Error("endpoint cannot be served: its deliveries wait", "endpoint", endpointID(l.Endpoint.ID), "error", err)
 		return nil

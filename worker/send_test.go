@@ -89,7 +89,7 @@ func (r *raw) count() (requests, conns int) {
 
 func newTestSender(t testing.TB) *sender {
 	s := newSender(loopback(t))
-	t.Cleanup(s.transport.CloseIdleConnections)
+	t.Cleanup(transportOf(s).CloseIdleConnections)
 	return s
 }
 
@@ -388,7 +388,7 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 			target.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.challenge(t.Context(), target, "challenge_get", db.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+					status, _, _ := s.prove(t.Context(), target, "challenge_get", db.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
 					return delivery.Result{Status: status}
 				}
 				r, _ := s.send(t.Context(), someJob(`{}`), target)
@@ -503,7 +503,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	s := newSender(loopback(t))
-	if s.transport.Proxy != nil {
+	if transportOf(s).Proxy != nil {
 		t.Error("the sender asks the environment for a proxy")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

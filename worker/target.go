@@ -3,22 +3,22 @@ package worker
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/signature"
 )
 
 // target is all that sending to an endpoint takes: a snapshot of its configuration that never changes.
 type target struct {
-	url         *url.URL
-	masked      string // for logs and attempts
-	plain       bool   // http: only to addresses that the operator allows
+	kind        endpoint.Kind // known to the sender
+	to          any           // where to, as the carrier understands it
+	masked      string        // the URL for logs and attempts
 	signing     signature.Signing
 	expires     []time.Time // of the signing keys, zero for none; parallel to signing.Keys
 	headers     []signature.Header
@@ -33,21 +33,22 @@ type target struct {
 }
 
 // newTarget reads an endpoint's configuration. The error is for operators; it names no secret.
-func newTarget(l db.Leased, ring *seal.Ring, policy egress.Policy) (*target, error) {
+func (s *sender) newTarget(l db.Leased, ring *seal.Ring) (*target, error) {
 	e := &l.Endpoint
-	u, err := policy.CheckURL(e.URL)
-	if err != nil {
-		// The policy may be stricter than when the endpoint was saved. Nothing goes out; the attempt says why.
-		if u, err = url.Parse(e.URL); err != nil {
-			return nil, fmt.Errorf("url: %w", err)
-		}
-	}
 	settings, err := e.OpenSettings(ring)
 	if err != nil {
-		return nil, fmt.Errorf("custom headers: %w", err)
+		return nil, fmt.Errorf("what is sealed: %w", err)
+	}
+	c := s.carriers[settings.Kind]
+	if c == nil {
+		return nil, fmt.Errorf("kind %q is not known here: a newer process saved it", settings.Kind)
+	}
+	to, err := c.aim(settings)
+	if err != nil {
+		return nil, err
 	}
 	t := &target{
-		url: u, masked: egress.Mask(e.URL), plain: u.Scheme == "http", endpoint: endpointID(e.ID),
+		kind: settings.Kind, to: to, masked: egress.Mask(e.URL), endpoint: endpointID(e.ID),
 		timeout: time.Duration(e.TimeoutSeconds) * time.Second, maxInFlight: int(e.MaxInFlight), ordered: e.Ordering != "none",
 		health: l.Policy,
 		policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors},

@@ -1,19 +1,11 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"posthorn/db"
-	"posthorn/domain/delivery"
 	"posthorn/domain/id"
-	"posthorn/domain/signature"
 )
 
 const (
@@ -75,7 +67,7 @@ func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
 		w.finishVerification(ctx, v, 0, "The endpoint's configuration could not be read on our side.", "failed")
 		return
 	}
-	status, detail, proven := w.sender.challenge(ctx, t, leased.Endpoint.Verification, v)
+	status, detail, proven := w.sender.prove(ctx, t, leased.Endpoint.Verification, v)
 	switch {
 	case ctx.Err() != nil:
 	case proven:
@@ -126,67 +118,4 @@ func (w *Worker) verified(ctx context.Context, v db.PendingVerificationsRow, sta
 	if opened {
 		w.announce(ctx, w.dispatch.wake([]id.UUID{v.EndpointID}))
 	}
-}
-
-// challenge sends the challenge as the mode asks and judges the answer.
-func (s *sender) challenge(ctx context.Context, t *target, mode string, v db.PendingVerificationsRow) (status int, detail string, proven bool) {
-	a := &db.AttemptRecord{}
-	r, _ := s.exchange(ctx, t, func(ctx context.Context) *http.Request {
-		if mode == "challenge_get" {
-			return getChallenge(ctx, t, v.Challenge)
-		}
-		return s.postChallenge(ctx, t, v)
-	}, a)
-	switch {
-	case r.Failure != delivery.FailNone:
-		return 0, "The endpoint did not answer: " + a.Error + ".", false
-	case r.Status < 200 || r.Status > 299:
-		return r.Status, "The endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
-	case mode == "simple" || echoes(a.ResponseExcerpt, v.Challenge):
-		return r.Status, "", true
-	}
-	return r.Status, "The endpoint answered 2xx, but its body is not the challenge. Answer with the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
-}
-
-func (s *sender) postChallenge(ctx context.Context, t *target, v db.PendingVerificationsRow) *http.Request {
-	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
-	now := s.now()
-	signing := t.signingAt(now)
-	m := signature.Message{
-		EventID: id.Event.Format(v.ID), DeliveryID: id.Delivery.Format(v.ID), EndpointID: t.endpoint, Type: "endpoint.verification",
-		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data,
-	}
-	body := signature.AppendBody(nil, signing.Format, m)
-	return post(ctx, t, body, signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)}))
-}
-
-func getChallenge(ctx context.Context, t *target, challenge string) *http.Request {
-	u := *t.url
-	q := u.Query()
-	q.Set("challenge", challenge)
-	u.RawQuery = q.Encode()
-	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
-	for _, c := range t.headers {
-		h[c.Name] = []string{c.Value}
-	}
-	req := &http.Request{
-		Method: http.MethodGet, URL: &u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
-		// Empty, and a body all the same: a GET that has none is sent again by the transport itself after a reset.
-		Body: io.NopCloser(strings.NewReader("")),
-	}
-	return req.WithContext(ctx)
-}
-
-// echoes reports whether a body is the challenge, plain or as JSON.
-func echoes(body []byte, challenge string) bool {
-	if strings.TrimSpace(string(body)) == challenge {
-		return true
-	}
-	var answer struct {
-		Challenge string `json:"challenge"`
-	}
-	var text string
-	trimmed := bytes.TrimSpace(body)
-	return json.Unmarshal(trimmed, &answer) == nil && answer.Challenge == challenge ||
-		json.Unmarshal(trimmed, &text) == nil && text == challenge
 }

@@ -4,7 +4,7 @@
 //
 //	announcements -> reader (lease, read)        reader.go, order.go, horizon.go
 //	              -> dispatcher (whose turn?)    dispatch.go, lane.go
-//	              -> sender (one request)        send.go, dial.go, target.go
+//	              -> sender (one attempt)        send.go, carriers.go, http.go, dial.go, target.go
 //	              -> decide (pure)               domain/delivery
 //	              -> recorder (one transaction)  record.go
 //
@@ -52,7 +52,6 @@ type Worker struct {
 	db     *db.DB
 	listen string
 	log    *slog.Logger
-	egress egress.Policy
 	keys   *seal.Ring
 	name   string
 	grace  time.Duration
@@ -77,7 +76,7 @@ type Worker struct {
 // New makes a worker; it does nothing before Run.
 func New(c Config) *Worker {
 	w := &Worker{
-		db: c.DB, listen: c.ListenURL, log: c.Log, egress: c.Egress, keys: c.Keys, name: c.Name, grace: c.Grace,
+		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
 		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(), assessor: newAssessor(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
@@ -148,7 +147,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	beating.Wait()
 	recorder.Wait()
 	w.background.Wait() // the recorder starts some of it
-	w.sender.transport.CloseIdleConnections()
+	w.sender.close()
 	return nil
 }
 

@@ -27,11 +27,7 @@ import (
 func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	s = s.Clone()
 	var c collector
-	if u, err := policy.CheckURL(s.URL); err != nil {
-		c.add(err)
-	} else {
-		s.URL = u.String()
-	}
+	c.travel(&s, policy)
 	c.text("description", s.Description, MaxDescription)
 	c.subscription(&s)
 	c.wire(s)
@@ -263,9 +259,9 @@ func sorted(fields []fault.Field) []fault.Field {
 	return fields
 }
 
-func words(formats []signature.Format) []string {
-	out := make([]string, len(formats))
-	for i, f := range formats {
+func words[W ~string](list []W) []string {
+	out := make([]string, len(list))
+	for i, f := range list {
 		out[i] = string(f)
 	}
 	return out

@@ -34,6 +34,7 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		says   string // part of the detail
 	}{
 		{"as it comes", func(*endpoint.Settings) {}, "", ""},
+		{"a kind that is none", func(s *endpoint.Settings) { s.Kind = "pigeon" }, "kind", "Use http"},
 		{"rate 1", func(s *endpoint.Settings) { s.RateLimit = number(1) }, "", ""},
 		{"rate 100,000", func(s *endpoint.Settings) { s.RateLimit = number(100_000) }, "", ""},
 		{"rate unlimited", func(s *endpoint.Settings) { s.RateLimit = nil }, "", ""},
@@ -378,6 +379,12 @@ func TestTheSlotStaysWithItsSecretWhileItLives(t *testing.T) {
 	}
 }
 
+// place is a connection that leads somewhere.
+type place string
+
+func (p place) Place() string              { return string(p) }
+func (p place) Clone() endpoint.Connection { return p }
+
 func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*endpoint.Settings){
@@ -391,6 +398,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"ordering": func(s *endpoint.Settings) { s.Ordering = "key" }, "payload_version": func(s *endpoint.Settings) { s.PayloadVersion = "1" },
 		"accept_conflict": func(s *endpoint.Settings) { s.AcceptConflict = true }, "verification": func(s *endpoint.Settings) { s.Verification = "simple" },
 		"when_held":      func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
+		"kind":           func(s *endpoint.Settings) { s.Kind = "pigeon" },
+		"http":           func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
 		"custom_headers": func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
 	// Two fields make one name: a policy and its delays.

@@ -5,6 +5,7 @@ package endpoint
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -50,7 +51,9 @@ const customJitter = 0.10
 
 // Settings is everything that a tenant says about an endpoint. Check says whether it may.
 type Settings struct {
-	URL               string
+	Kind              Kind
+	URL               string     // of other kinds than HTTP: their connection as people see it
+	Connection        Connection // nil where the kind needs none
 	Description       string
 	EventTypes        []string
 	Filter            string // JSON as saved: a string is CEL, an object means equality on all; empty is none
@@ -81,6 +84,9 @@ func (s Settings) Clone() Settings {
 	s.Headers = maps.Clone(s.Headers)
 	s.Metadata = maps.Clone(s.Metadata)
 	s.RateLimit, s.Burst = cloneInt(s.RateLimit), cloneInt(s.Burst)
+	if s.Connection != nil {
+		s.Connection = s.Connection.Clone()
+	}
 	return s
 }
 
@@ -157,7 +163,7 @@ type defaultsJSON struct {
 func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
-		EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
+		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
 		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
 		Verification: "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
 	}}
@@ -212,6 +218,8 @@ func (s Settings) Diff(other Settings) []string {
 		equal bool
 	}{
 		{"url", s.URL == other.URL},
+		{"kind", s.Kind == other.Kind},
+		{string(s.Kind), reflect.DeepEqual(s.Connection, other.Connection)},
 		{"description", s.Description == other.Description},
 		{"event_types", slices.Equal(s.EventTypes, other.EventTypes)},
 		{"filter", s.Filter == other.Filter},

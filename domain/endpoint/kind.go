@@ -1,0 +1,80 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"posthorn/domain/egress"
+)
+
+// Kind is how an endpoint's deliveries travel. It is chosen when the endpoint is made and stays.
+type Kind string
+
+// The kinds.
+const (
+	HTTP Kind = "http" // a POST to its URL
+)
+
+// Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its JSON.
+type Connection interface {
+	Place() string     // where it leads: what has another place has proved nothing yet
+	Clone() Connection // shares nothing with it
+}
+
+// kinds has a row for each kind, the default first: how its settings are checked, which also makes their URL, and how its
+// connection is read (nil: it has none).
+var kinds = []struct {
+	kind  Kind
+	check func(*collector, *Settings, egress.Policy)
+	read  func([]byte) (Connection, error)
+}{
+	{HTTP, (*collector).httpURL, nil},
+}
+
+// Kinds lists the kinds, the default first.
+func Kinds() []Kind {
+	out := make([]Kind, len(kinds))
+	for i, k := range kinds {
+		out[i] = k.kind
+	}
+	return out
+}
+
+// ReadConnection reads what a kind's connection was stored as. A kind that this program does not know has none.
+func (k Kind) ReadConnection(text []byte) (Connection, error) {
+	for _, row := range kinds {
+		if row.kind == k && row.read != nil && len(text) > 0 {
+			return row.read(text)
+		}
+	}
+	return nil, nil
+}
+
+// Moved reports whether two settings lead to different places.
+func (s Settings) Moved(other Settings) bool {
+	place := func(c Connection) string {
+		if c == nil {
+			return ""
+		}
+		return c.Place()
+	}
+	return s.URL != other.URL || place(s.Connection) != place(other.Connection)
+}
+
+// travel checks what the endpoint's kind asks for.
+func (c *collector) travel(s *Settings, policy egress.Policy) {
+	for _, row := range kinds {
+		if row.kind == s.Kind {
+			row.check(c, s, policy)
+			return
+		}
+	}
+	c.refuse("kind", "kind_unknown", fmt.Sprintf("There is no such kind of endpoint. Use %s.", either(words(Kinds()))))
+}
+
+func (c *collector) httpURL(s *Settings, policy egress.Policy) {
+	if u, err := policy.CheckURL(s.URL); err != nil {
+		c.add(err)
+	} else {
+		s.URL = u.String()
+	}
+}

@@ -1,0 +1,242 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/signature"
+)
+
+// Bounds of an answer.
+const (
+	maxAnswerHead = 64 << 10
+	maxExcerpt    = 16 << 10
+	maxHeaderText = 4 << 10 // of the answer's headers that are kept
+)
+
+// httpCarrier makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
+type httpCarrier struct {
+	transport *http.Transport
+	guard     *guard
+}
+
+func newHTTPCarrier(g *guard) *httpCarrier {
+	return &httpCarrier{guard: g, transport: &http.Transport{
+		Proxy:                  nil,
+		DialContext:            g.dial,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1024)},
+		TLSHandshakeTimeout:    tlsTimeout,
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 alone: HTTP/2 resends by itself after GOAWAY
+		MaxResponseHeaderBytes: maxAnswerHead,
+		DisableCompression:     true,
+		MaxIdleConns:           4096,
+		MaxIdleConnsPerHost:    maxInFlight,
+		IdleConnTimeout:        30 * time.Second,
+		ReadBufferSize:         2 << 10,
+		WriteBufferSize:        2 << 10,
+	}}
+}
+
+// httpAddress is where an endpoint's requests go.
+type httpAddress struct {
+	url   *url.URL
+	plain bool // http: only to addresses that the operator allows
+}
+
+// aim takes a URL that the policy refuses too, which may be stricter than when the endpoint was saved: nothing goes out, and
+// the attempt says why.
+func (h *httpCarrier) aim(s endpoint.Settings) (any, error) {
+	u, err := h.guard.policy.CheckURL(s.URL)
+	if err != nil {
+		if u, err = url.Parse(s.URL); err != nil {
+			return nil, fmt.Errorf("url: %w", err)
+		}
+	}
+	return &httpAddress{url: u, plain: u.Scheme == "http"}, nil
+}
+
+func (h *httpCarrier) close() { h.transport.CloseIdleConnections() }
+
+func (h *httpCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.AttemptRecord) delivery.Result {
+	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
+	if answer != nil {
+		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
+		a.ResponseHeaders = headerText(answer)
+	}
+	return r
+}
+
+// exchange writes a request and reads its answer, within the endpoint's time-out.
+func (h *httpCarrier) exchange(ctx context.Context, t *target, request func(context.Context) *http.Request, a *db.AttemptRecord) (delivery.Result, http.Header) {
+	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
+	defer cancel()
+	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace()))) //nolint:bodyclose // readExcerpt closes it
+	var r delivery.Result
+	if err == nil {
+		r.Status = answer.StatusCode
+		a.ResponseExcerpt, err = readExcerpt(ctx, answer)
+		if err != nil {
+			a.Error = "the answer's body did not end in time or broke off"
+		}
+	} else {
+		r.Failure, a.Error = classify(err, p)
+	}
+	p.fill(a)
+	if answer == nil {
+		return r, nil
+	}
+	return r, answer.Header
+}
+
+// post makes a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
+func post(ctx context.Context, t *target, body []byte, headers []signature.Header) *http.Request {
+	h := make(http.Header, len(headers)+len(t.headers)+4)
+	for _, c := range t.headers {
+		h[c.Name] = []string{c.Value}
+	}
+	h["Content-Type"] = contentType
+	h["User-Agent"] = userAgent
+	h["Accept-Encoding"] = identity
+	for _, c := range headers {
+		h[c.Name] = []string{c.Value}
+	}
+	u := t.to.(*httpAddress).url
+	req := &http.Request{
+		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		// With it the transport may try another connection where the first was found closed before a byte was written:
+		// that is no second send. It has no other use, since nothing is redirected.
+		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
+	}
+	if h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil {
+		req.GetBody = nil // or the transport would take the header as leave to send again after a reset
+	}
+	return req.WithContext(ctx)
+}
+
+var (
+	contentType = []string{signature.ContentType}
+	userAgent   = []string{signature.UserAgent}
+	identity    = []string{signature.AcceptEncoding}
+)
+
+func (p *phases) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { p.mark(&p.got) },
+		TLSHandshakeStart:    func() { p.mark(&p.tlsBegun) },
+		TLSHandshakeDone:     func(tls.ConnectionState, error) { p.mark(&p.tlsDone) },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { p.mark(&p.wrote) },
+		GotFirstResponseByte: func() { p.mark(&p.firstByte) },
+	}
+}
+
+// fill turns moments into durations of phases.
+func (p *phases) fill(a *db.AttemptRecord) {
+	total := max(time.Since(p.began).Microseconds(), 1)
+	dns, connected, tlsBegun, tlsDone := p.dns.Load(), p.connected.Load(), p.tlsBegun.Load(), p.tlsDone.Load()
+	wrote, first := p.wrote.Load(), p.firstByte.Load()
+	a.Total, a.DNS = int32(total), int32(dns)
+	if connected > 0 {
+		a.Connect = int32(connected - dns)
+	}
+	if tlsDone > 0 {
+		a.TLS = int32(tlsDone - tlsBegun)
+	}
+	if first > 0 {
+		a.Wait, a.Read = int32(max(first-wrote, 0)), int32(max(total-first, 0))
+	} else if wrote > 0 {
+		a.Wait = int32(max(total-wrote, 0))
+	}
+}
+
+// readExcerpt reads at most the excerpt; the connection of a longer answer is not used again.
+func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		return nil, nil // what follows is no body but the connection itself
+	}
+	// The transport ends a body with its request; this holds even where it would not.
+	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
+	b, err := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt+1))
+	if len(b) > maxExcerpt {
+		return b[:maxExcerpt], nil
+	}
+	if len(b) == 0 {
+		b = nil
+	}
+	return b, err
+}
+
+// classify names the phase that failed, and says it in plain words without an address.
+func classify(err error, p *phases) (delivery.Failure, string) {
+	var dial *dialError
+	var network net.Error
+	timedOut := errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+	switch {
+	case errors.As(err, &dial):
+		return dial.failure, dial.text
+	case errors.Is(err, context.Canceled):
+		return delivery.FailReset, "broken off: this worker was stopped before an answer came"
+	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() == 0:
+		// The endpoint's time-out was shorter than the dial's own, which has not said anything yet.
+		if p.resolving.Load() && p.dns.Load() == 0 {
+			return delivery.FailDNS, "the name server did not answer in time"
+		}
+		return delivery.FailConnect, "no connection in time"
+	case p.wrote.Load() == 0 && p.tlsBegun.Load() > 0 && isTLS(err, timedOut):
+		return delivery.FailTLS, tlsText(err, timedOut)
+	case timedOut:
+		return delivery.FailTimeout, "no answer in time"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
+		return delivery.FailReset, "the connection was closed before an answer came"
+	}
+	return delivery.FailProtocol, "the answer is not valid HTTP, or its headers are over 64 KiB"
+}
+
+func isTLS(err error, timedOut bool) bool {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	text := err.Error()
+	return timedOut || errors.As(err, &certificate) || errors.As(err, &record) || errors.As(err, &alert) ||
+		strings.Contains(text, "tls:") || strings.Contains(text, "TLS handshake") || strings.Contains(text, "x509:") ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+func tlsText(err error, timedOut bool) string {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &certificate):
+		// The x509 texts name hosts and dates, no addresses of ours.
+		return clip("certificate not accepted: "+certificate.Err.Error(), 300)
+	case timedOut:
+		return "the TLS handshake did not end in time"
+	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
+		return "the server answered plain HTTP where TLS was expected"
+	}
+	return "the TLS handshake failed"
+}
+
+// headerText is the answer's header as it is kept: sorted lines, clipped, valid text.
+func headerText(h http.Header) string {
+	var b strings.Builder
+	_ = h.Write(&b)
+	return clip(strings.TrimSuffix(strings.ReplaceAll(b.String(), "\r\n", "\n"), "\n"), maxHeaderText)
+}

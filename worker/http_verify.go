@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+)
+
+// prove sends the challenge as the mode asks and judges the answer.
+func (h *httpCarrier) prove(ctx context.Context, t *target, p *parcel, c challenge) (status int, detail string, proven bool) {
+	a := &db.AttemptRecord{}
+	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+		if c.mode == "challenge_get" {
+			return getChallenge(ctx, t, c.text)
+		}
+		return post(ctx, t, p.body, p.headers)
+	}, a)
+	switch {
+	case r.Failure != delivery.FailNone:
+		return 0, "The endpoint did not answer: " + a.Error + ".", false
+	case r.Status < 200 || r.Status > 299:
+		return r.Status, "The endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
+	case c.mode == "simple" || echoes(a.ResponseExcerpt, c.text):
+		return r.Status, "", true
+	}
+	return r.Status, "The endpoint answered 2xx, but its body is not the challenge. Answer with the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
+}
+
+func getChallenge(ctx context.Context, t *target, challenge string) *http.Request {
+	u := *t.to.(*httpAddress).url
+	q := u.Query()
+	q.Set("challenge", challenge)
+	u.RawQuery = q.Encode()
+	h := http.Header{"User-Agent": userAgent, "Accept-Encoding": identity}
+	for _, c := range t.headers {
+		h[c.Name] = []string{c.Value}
+	}
+	req := &http.Request{
+		Method: http.MethodGet, URL: &u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h,
+		// Empty, and a body all the same: a GET that has none is sent again by the transport itself after a reset.
+		Body: io.NopCloser(strings.NewReader("")),
+	}
+	return req.WithContext(ctx)
+}
+
+// echoes reports whether a body is the challenge, plain or as JSON.
+func echoes(body []byte, challenge string) bool {
+	if strings.TrimSpace(string(body)) == challenge {
+		return true
+	}
+	var answer struct {
+		Challenge string `json:"challenge"`
+	}
+	var text string
+	trimmed := bytes.TrimSpace(body)
+	return json.Unmarshal(trimmed, &answer) == nil && answer.Challenge == challenge ||
+		json.Unmarshal(trimmed, &text) == nil && text == challenge
+}
