@@ -47,7 +47,9 @@ func someJob(data string) *job {
 }
 
 // transportOf is what a sender makes its requests with.
-func transportOf(s *sender) *http.Transport { return s.carriers[endpoint.HTTP].(*httpCarrier).transport }
+func transportOf(s *sender) *http.Transport {
+	return s.carriers[endpoint.HTTP].(*httpCarrier).transport
+}
 
 func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 	t.Parallel()
