@@ -572,6 +572,30 @@ func (e Ordering) Valid() bool {
 	}
 }
 
+// Defines values for PauseScope.
+const (
+	PauseScopeEndpoint PauseScope = "endpoint"
+	PauseScopeHost     PauseScope = "host"
+	PauseScopePlatform PauseScope = "platform"
+	PauseScopeTenant   PauseScope = "tenant"
+)
+
+// Valid indicates whether the value is a known member of the PauseScope enum.
+func (e PauseScope) Valid() bool {
+	switch e {
+	case PauseScopeEndpoint:
+		return true
+	case PauseScopeHost:
+		return true
+	case PauseScopePlatform:
+		return true
+	case PauseScopeTenant:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PortalLinkRole.
 const (
 	PortalLinkRoleAdmin     PortalLinkRole = "admin"
@@ -2415,6 +2439,43 @@ type NoticePage struct {
 // Ordering defines model for Ordering.
 type Ordering string
 
+// Pause defines model for Pause.
+type Pause struct {
+	CreatedAt  time.Time                 `json:"created_at"`
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	Host       nullable.Nullable[string] `json:"host"`
+	ID         string                    `json:"id"`
+	Reason     string                    `json:"reason"`
+	Scope      PauseScope                `json:"scope"`
+
+	// TenantID Of the scopes `tenant` and `endpoint`
+	TenantID nullable.Nullable[string] `json:"tenant_id"`
+}
+
+// PauseInput defines model for PauseInput.
+type PauseInput struct {
+	// EndpointID Of the scope `endpoint`
+	EndpointID *string `json:"endpoint_id,omitempty"`
+
+	// Host Of the scope `host`: as in the URLs of its endpoints; without a port, every port
+	Host *string `json:"host,omitempty"`
+
+	// Reason Kept in the audit log
+	Reason string     `json:"reason"`
+	Scope  PauseScope `json:"scope"`
+
+	// TenantID Of the scope `tenant`
+	TenantID *string `json:"tenant_id,omitempty"`
+}
+
+// PauseList defines model for PauseList.
+type PauseList struct {
+	Data []Pause `json:"data"`
+}
+
+// PauseScope defines model for PauseScope.
+type PauseScope string
+
 // Phases Microseconds; 0 for what did not happen.
 type Phases struct {
 	ConnectUs int `json:"connect_us"`
@@ -3219,6 +3280,12 @@ type UpdateMemberJSONRequestBody = MemberPatch
 // UpdatePlatformJSONRequestBody defines body for UpdatePlatform for application/json ContentType.
 type UpdatePlatformJSONRequestBody = PlatformPatch
 
+// PauseDispatchJSONRequestBody defines body for PauseDispatch for application/json ContentType.
+type PauseDispatchJSONRequestBody = PauseInput
+
+// ResumeDispatchJSONRequestBody defines body for ResumeDispatch for application/json ContentType.
+type ResumeDispatchJSONRequestBody = ReasonInput
+
 // CreatePortalLinkJSONRequestBody defines body for CreatePortalLink for application/json ContentType.
 type CreatePortalLinkJSONRequestBody = PortalLinkInput
 
@@ -3922,6 +3989,38 @@ func (c *Client) UpdatePlatform(ctx context.Context, body PlatformPatch) (Platfo
 	r := newRequest(http.MethodPatch, "/platform")
 	r.body = body
 	return answer[Platform](ctx, c, r)
+}
+
+// ListPauses: what operators have paused.
+//
+// All pauses that are on, the widest first; at most 1,000.
+//
+// GET /platform/pauses, scope tenants:write
+func (c *Client) ListPauses(ctx context.Context) (PauseList, error) {
+	r := newRequest(http.MethodGet, "/platform/pauses")
+	return answer[PauseList](ctx, c, r)
+}
+
+// PauseDispatch: pause the sending of deliveries.
+//
+// Of everything, of a tenant, to a host or to an endpoint. Within a second no worker starts another request that it concerns, restarts included; events are accepted and wait. To pause what is paused already answers 200 with the pause that is on.
+//
+// POST /platform/pauses, scope tenants:write
+func (c *Client) PauseDispatch(ctx context.Context, body PauseInput) (Pause, error) {
+	r := newRequest(http.MethodPost, "/platform/pauses")
+	r.body = body
+	return answer[Pause](ctx, c, r)
+}
+
+// ResumeDispatch: end a pause.
+//
+// What waited goes on in its order, at the rate that each endpoint allows.
+//
+// POST /platform/pauses/{pause_id}/resume, scope tenants:write
+func (c *Client) ResumeDispatch(ctx context.Context, pauseID string, body ReasonInput) (Pause, error) {
+	r := newRequest(http.MethodPost, "/platform/pauses/%s/resume", pauseID)
+	r.body = body
+	return answer[Pause](ctx, c, r)
 }
 
 // ListPortalLinks: list portal links.

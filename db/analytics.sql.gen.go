@@ -262,10 +262,11 @@ CROSS JOIN LATERAL (
 ) h
 WHERE l.tenant_id = $1 AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
 	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = $1 AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
+	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints($1))
 `
 
-// How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor its breaker: the longest of
-// them. A lane costs one index step.
+// How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
+// breaker: the longest of them. A lane costs one index step.
 func (q *Queries) OldestDue(ctx context.Context, tenantID id.UUID) (float64, error) {
 	row := q.db.QueryRow(ctx, oldestDue, tenantID)
 	var seconds float64

@@ -383,7 +383,8 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 
 const consoleLanes = `-- name: ConsoleLanes :many
 SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner
+	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner,
+	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
 	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q
@@ -410,6 +411,7 @@ type ConsoleLanesRow struct {
 	BreakerState        int16
 	ConsecutiveFailures int32
 	Owner               string
+	PausedBy            string
 }
 
 // The lanes with the longest backlogs among the first 200,000 waiting deliveries.
@@ -435,6 +437,7 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 			&i.BreakerState,
 			&i.ConsecutiveFailures,
 			&i.Owner,
+			&i.PausedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -512,7 +515,7 @@ FROM (
 	CROSS JOIN LATERAL (
 		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
-	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0
+	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
 	GROUP BY l.tenant_id
 ) o JOIN tenants t ON t.id = o.tenant_id
 ORDER BY o.ready_at
@@ -526,7 +529,8 @@ type ConsoleOldestDueRow struct {
 	Lanes   int64
 }
 
-// The tenants whose deliveries have been ready for the longest and could be sent: neither held nor behind an open breaker.
+// The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
+// open breaker.
 // Of each lane only its head counts, so a backlog costs one look.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, most int32) ([]ConsoleOldestDueRow, error) {
 	rows, err := q.db.Query(ctx, consoleOldestDue, most)

@@ -3,10 +3,13 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -25,12 +28,43 @@ type MigrationState struct {
 	Applied bool
 }
 
-// MigrateUp brings a database to the newest schema. Several processes may call it at once: one works, the others wait.
+// lockWithin bounds how long a migration waits for a table: whoever comes after it waits as long, so a version that serves stands
+// still for no longer. What is not locked by then is tried again from the last migration that was done, lockTries times.
+const (
+	lockWithin = "2s"
+	lockTries  = 60
+	lockRest   = time.Second
+)
+
+// MigrateUp brings a database to the newest schema. Several processes may call it at once: one works, the others wait. It may be
+// called while an older version serves: it never makes that wait for long, and gives up with an error that says so where a table
+// is never free.
 func MigrateUp(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(p *goose.Provider) error {
-		_, err := p.Up(ctx)
-		return err
+		for try := 1; ; try++ {
+			_, err := p.Up(ctx)
+			if !isLockTimeout(err) {
+				return err
+			}
+			if try == lockTries {
+				return &fault.Error{
+					Kind: fault.Unavailable, Code: "database_busy", Cause: err, RetryAfter: 60,
+					Detail: "A table was never free to be changed: another session holds it, a long query or a backup. End it and run `posthorn migrate up` again; what was migrated stays.",
+				}
+			}
+			select {
+			case <-time.After(lockRest):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 	})
+}
+
+// isLockTimeout reports whether a table was not free in time, or a deadlock was ended at our cost: both may be tried again.
+func isLockTimeout(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "55P03" || e.Code == "40P01")
 }
 
 // MigrateDown undoes the newest migration.
@@ -60,6 +94,7 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 			"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
 	}
 	prepareConfig(cfg, "migrate")
+	cfg.RuntimeParams["lock_timeout"] = lockWithin
 	conn := stdlib.OpenDB(*cfg)
 	defer func() { _ = conn.Close() }()
 	if err := ensureSchema(ctx, conn); err != nil {

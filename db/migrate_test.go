@@ -12,6 +12,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
 	"posthorn/domain/id"
 )
 
@@ -93,6 +94,58 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	}
 	if err := db.MigrateUp(ctx, url); err != nil {
 		t.Errorf("up twice: %v", err)
+	}
+}
+
+// A migration that waits for a table makes whoever comes after it wait too: it must let go soon, and try again.
+func TestAMigrationThatWaitsForATableLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	if err := db.MigrateDown(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	// A transaction of a version that serves: it has read from every table that there is.
+	holder, passer := connect(t, url), connect(t, url)
+	tables := names(t, holder, "SELECT relname FROM pg_class WHERE relnamespace = 'posthorn'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE 'goose%'")
+	if _, err := holder.Exec(t.Context(), "BEGIN; LOCK TABLE posthorn."+strings.Join(tables, ", posthorn.")+" IN ACCESS SHARE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- db.MigrateUp(t.Context(), url) }()
+	waits := func() bool {
+		return len(names(t, passer, "SELECT a.application_name FROM pg_stat_activity a WHERE a.datname = current_database() AND a.wait_event_type = 'Lock'")) > 0
+	}
+	for !waits() {
+		select {
+		case err := <-done:
+			// Nothing of the newest migration needs a table for itself: then nobody waits.
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	// Whoever comes after it gets in while the holder goes on.
+	began := time.Now()
+	for _, table := range tables {
+		if _, err := passer.Exec(t.Context(), "SELECT 1 FROM posthorn."+table+" LIMIT 1"); err != nil && !strings.Contains(err.Error(), "permission") {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("a query waited %v behind the migration", took)
+	}
+	if _, err := holder.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the migration does not come to its end")
 	}
 }
 

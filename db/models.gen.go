@@ -81,6 +81,25 @@ type Book struct {
 	Failed    int64
 	Canceled  int64
 	Expunged  int64
+	Events    int64
+}
+
+type BookCheck struct {
+	Name    string
+	Day     time.Time
+	After   id.UUID
+	Checked int64
+	RoundAt time.Time
+}
+
+type BookDifference struct {
+	TenantID id.UUID
+	Day      time.Time
+	FoundAt  time.Time
+	SeenAt   time.Time
+	EndedAt  *time.Time
+	Amount   int64
+	Details  json.RawMessage
 }
 
 type BulkJob struct {
@@ -157,6 +176,18 @@ type Digest struct {
 	Day       time.Time
 	NoticeID  id.UUID
 	CreatedAt time.Time
+}
+
+type DispatchPause struct {
+	ID         id.UUID
+	Scope      string
+	TenantID   *id.UUID
+	Host       string
+	EndpointID *id.UUID
+	Reason     string
+	ActorKind  string
+	ActorID    string
+	CreatedAt  time.Time
 }
 
 type Endpoint struct {
@@ -341,6 +372,7 @@ type Ledger struct {
 	StatKind     []int16
 	StatCount    []int32
 	StatUs       []int64
+	Events       []int32
 }
 
 type MailRow struct {
@@ -508,6 +540,12 @@ type Queue struct {
 	OrderKey   *string
 	Probes     int16
 	Asked      bool
+}
+
+type QuotaBucket struct {
+	TenantID id.UUID
+	Tokens   float64
+	At       time.Time
 }
 
 type RecoveryCode struct {

@@ -15,6 +15,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/views/layout"
 )
 
 // Call is a request that was let in.
@@ -27,7 +28,11 @@ type Call struct {
 	maxBody   int64
 	suspended bool              // the tenant may only read
 	tenants   []db.TenantsOfRow // the person's, where the call is in one of them
+	warnings  []layout.Warning  // that every page shows
 }
+
+// Warn has the call's pages say something beside their content.
+func (c *Call) Warn(w layout.Warning) { c.warnings = append(c.warnings, w) }
 
 // Ctx is the request's context; it ends with the request, or when the route's time is over.
 func (c *Call) Ctx() context.Context { return c.ctx }

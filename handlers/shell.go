@@ -11,7 +11,7 @@ import (
 // Shell is what stands around a page's content: the tenant, who is signed in, the navigation's item, and what was just
 // done, which is shown once.
 func (c *Call) Shell(title, active string) layout.Shell {
-	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role}
+	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
 	if texts := c.flashes(); len(texts) > 0 {
 		s.Flash = layout.Flash{Tone: components.Good, Text: strings.Join(texts, " ")}
 	}

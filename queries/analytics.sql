@@ -52,8 +52,8 @@ SELECT count(*) FROM (
 ) d;
 
 -- name: OldestDue :one
--- How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor its breaker: the longest of
--- them. A lane costs one index step.
+-- How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
+-- breaker: the longest of them. A lane costs one index step.
 SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
 FROM lanes l
 CROSS JOIN LATERAL (
@@ -62,7 +62,8 @@ CROSS JOIN LATERAL (
 	ORDER BY q.seq LIMIT 1
 ) h
 WHERE l.tenant_id = @tenant_id AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
-	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = @tenant_id AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0);
+	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = @tenant_id AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
+	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
 
 -- name: EndpointURLs :many
 SELECT id, url FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);

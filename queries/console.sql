@@ -25,7 +25,8 @@ SELECT (SELECT count(*) FROM tenants) AS tenants,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed;
 
 -- name: ConsoleOldestDue :many
--- The tenants whose deliveries have been ready for the longest and could be sent: neither held nor behind an open breaker.
+-- The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
+-- open breaker.
 -- Of each lane only its head counts, so a backlog costs one look.
 SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes
 FROM (
@@ -34,7 +35,7 @@ FROM (
 	CROSS JOIN LATERAL (
 		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
-	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0
+	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
 	GROUP BY l.tenant_id
 ) o JOIN tenants t ON t.id = o.tenant_id
 ORDER BY o.ready_at
@@ -49,7 +50,8 @@ ORDER BY w.dead, w.started_at;
 -- name: ConsoleLanes :many
 -- The lanes with the longest backlogs among the first 200,000 waiting deliveries.
 SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner
+	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner,
+	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
 	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q

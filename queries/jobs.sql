@@ -129,7 +129,8 @@ SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.h
 FROM (
 	SELECT w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
 	FROM queue w JOIN (
-		SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0 AS sendable
+		SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
+			AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
 		FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
 	) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
 ) q, (

@@ -66,6 +66,9 @@ func TestTheBooksBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 			}
 		case 5:
 			h.balanced()
+			if n, err := h.db.CheckBooks(t.Context(), 0, 1000); err != nil || n != 0 {
+				t.Fatalf("the check of the books finds %d pages that differ, %v", n, err)
+			}
 		}
 	}
 	h.remove(tenants[1], doomed)

@@ -20,6 +20,8 @@ const (
 	gaugeEvery      = 15 * time.Second
 	expireEvery     = time.Minute
 	expireMost      = 10000
+	booksEvery      = time.Minute
+	booksBudget     = 200_000 // deliveries that are counted at a time
 	partitionsEvery = 10 * time.Minute
 	partitionsAhead = 7 * 24 * time.Hour
 )
@@ -46,6 +48,7 @@ func (w *Worker) keepOrder(ctx context.Context) {
 		{"gauges", gaugeEvery, w.gauges},
 		{"assess health", assessEvery, w.assessAll},
 		{"expire held deliveries", heldEvery, w.expireHeld},
+		{"check the books", booksEvery, w.checkBooks},
 		{"forget dead workers", time.Hour, func(ctx context.Context) error {
 			return w.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
 		}},
@@ -79,6 +82,15 @@ func (w *Worker) fold(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// checkBooks compares some pages of the books with the tables.
+func (w *Worker) checkBooks(ctx context.Context) error {
+	n, err := w.db.CheckBooks(ctx, booksEvery, booksBudget)
+	if n > 0 {
+		w.log.Error("the books differ from the deliveries; the console's page of the books names the rows", "pages", n)
+	}
+	return err
 }
 
 // sweepDeleted ends what waits for deleted endpoints, and their lanes.
@@ -186,7 +198,7 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 // gauges counts what waits.
 func (w *Worker) gauges(ctx context.Context) error {
 	var byAge []db.PendingByAgeRow
-	var dead, rejected int64
+	var dead, rejected, differs int64
 	var outbox db.OutboxSizeRow
 	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
 		if byAge, err = q.PendingByAge(ctx); err != nil {
@@ -196,6 +208,9 @@ func (w *Worker) gauges(ctx context.Context) error {
 			return err
 		}
 		if rejected, err = q.CountRejected(ctx); err != nil {
+			return err
+		}
+		if differs, err = q.OpenDifference(ctx); err != nil {
 			return err
 		}
 		dead, err = q.CountDeadLetters(ctx)
@@ -218,5 +233,6 @@ func (w *Worker) gauges(ctx context.Context) error {
 		w.metrics.pending.WithLabelValues(label).Set(float64(counts[i]))
 	}
 	w.metrics.dead.Set(float64(dead))
+	w.metrics.books.Set(float64(differs))
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 // The bounds of one worker.
@@ -33,6 +34,7 @@ type dispatcher struct {
 	strays   map[id.UUID]time.Time // ours in the database, not in memory, since when
 	tenants  map[id.UUID]*tenantQueue
 	active   []*tenantQueue // tenants with runnable lanes, in turn
+	pauses   *pause.Set     // what operators have paused
 	inFlight int
 	rows     int
 	bytes    int64
@@ -98,7 +100,7 @@ func (d *dispatcher) wakeAll() {
 func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 	l := &lane{
 		id: leased.EndpointID, tenant: leased.TenantID, rev: leased.Rev, rows: map[int64]*job{}, dirty: true, used: now,
-		closed: t == nil, dropBelow: leased.DropBelow,
+		closed: t == nil, dropBelow: leased.DropBelow, host: pause.HostOf(leased.Endpoint.URL),
 	}
 	l.readHealth(leased.Health)
 	if t != nil {
@@ -115,6 +117,7 @@ func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lanes[l.id] = l
+	l.paused = d.pauses.Covers(l.tenant, l.id, l.host)
 	delete(d.strays, l.id)
 	d.heed(l, leased.Asked, now)
 	d.mark(l)
@@ -125,7 +128,7 @@ func (d *dispatcher) install(leased db.Leased, t *target, now time.Time) {
 
 // runnable puts a lane in its tenant's turn when it has something to start. The caller holds the mutex.
 func (d *dispatcher) runnable(l *lane) {
-	if l.queued || l.closed || l.record.resting || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
+	if l.queued || l.closed || l.paused || l.record.resting || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
 		return
 	}
 	t := d.tenants[l.tenant]
@@ -169,7 +172,7 @@ func (d *dispatcher) nextOf(t *tenantQueue, now time.Time) *job {
 		l := t.lanes[0]
 		t.lanes = t.lanes[1:]
 		l.queued = false
-		if l.closed || l.record.resting || len(l.ready) == 0 || l.inFlight >= l.limit() {
+		if l.closed || l.paused || l.record.resting || len(l.ready) == 0 || l.inFlight >= l.limit() {
 			continue
 		}
 		if l.record.breaker.State != health.Closed && !l.record.breaker.MayProbe(now) {

@@ -7,19 +7,25 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 // hear takes in what other processes announce, until the context ends.
 func (w *Worker) hear(ctx context.Context) {
-	db.Listen(ctx, w.listen, []string{db.ChannelWake, db.ChannelOutbox},
+	db.Listen(ctx, w.listen, []string{db.ChannelWake, db.ChannelOutbox, db.ChannelPauses},
 		func() {
 			w.tellRelay()
+			w.tellPauses()
 			w.dispatch.wakeAll()
 			w.dispatch.fromHead(nil, true)
 		},
 		func(channel, payload string) {
-			if channel == db.ChannelOutbox {
+			switch channel {
+			case db.ChannelOutbox:
 				w.tellRelay()
+				return
+			case db.ChannelPauses:
+				w.tellPauses()
 				return
 			}
 			endpoints, all, again := db.ParseWake(payload)
@@ -227,6 +233,8 @@ func (d *dispatcher) retarget(to db.Leased, rev int64, t *target, now time.Time)
 	}
 	l.target.Store(t)
 	l.setRate(t, now)
+	l.host = pause.HostOf(to.Endpoint.URL)
+	d.heedPause(l, now)
 	if l.timer != nil && l.timer.Stop() {
 		l.timer = nil
 	}

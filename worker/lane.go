@@ -50,9 +50,11 @@ type lane struct {
 	id, tenant id.UUID
 	target     atomic.Pointer[target]
 	rev        int64
-	closed     bool // held, deleted, given back, or not to be served: nothing new starts
-	leaving    bool // held or deleted: to be given back once nothing is under way
-	dropped    bool // no longer in memory; what is under way ends as it will
+	closed     bool   // held, deleted, given back, or not to be served: nothing new starts
+	leaving    bool   // held or deleted: to be given back once nothing is under way
+	dropped    bool   // no longer in memory; what is under way ends as it will
+	paused     bool   // by an operator: nothing of the lane is read, kept or started
+	host       string // of its endpoint, as pauses name it
 
 	// What is in memory, and what the next read has to ask for.
 	rows  map[int64]*job // by seq: read ahead, in flight, or waiting to be recorded
@@ -116,7 +118,7 @@ func (l *lane) readAhead() int {
 
 // wantsRead reports whether the next pass should read the lane.
 func (l *lane) wantsRead() bool {
-	return !l.closed && !l.record.resting && !l.reading && (l.dirty || l.more) && len(l.ready) <= l.readAhead()/2
+	return !l.closed && !l.paused && !l.record.resting && !l.reading && (l.dirty || l.more) && len(l.ready) <= l.readAhead()/2
 }
 
 // lowerFloor makes the next read begin at seq or before.

@@ -21,6 +21,8 @@ type metrics struct {
 	outbox   prometheus.Gauge
 	lag      prometheus.Gauge
 	rejected prometheus.Gauge
+	pauses   prometheus.Gauge
+	books    prometheus.Gauge
 	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
 }
 
@@ -57,10 +59,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		rejected: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "outbox_rejected", Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
 		}),
+		pauses: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_dispatch_pauses", Help: "Pauses of dispatch by operators that this worker keeps to.",
+		}),
+		books: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
+		}),
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected)
+		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books)
 	}
 	return m
 }

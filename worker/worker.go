@@ -67,6 +67,7 @@ type Worker struct {
 	metrics    *metrics
 	signals    chan struct{}
 	outbox     chan struct{} // something was emitted in SQL
+	pauses     chan struct{} // operators paused something, or let it go on
 	results    chan *result
 	background sync.WaitGroup
 	sends      sync.WaitGroup
@@ -78,7 +79,7 @@ func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
 		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(), assessor: newAssessor(),
-		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
+		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -116,7 +117,7 @@ func (w *Worker) Ready() error {
 // Run serves lanes until the context ends; then it starts nothing more, waits for the requests under way within its
 // grace, records what came of them, and gives its lanes back.
 func (w *Worker) Run(ctx context.Context) error {
-	if err := w.register(ctx); err != nil {
+	if w.learnPauses(ctx) != nil || w.register(ctx) != nil {
 		return nil // asked to stop before it began
 	}
 	var loops, recorder sync.WaitGroup
@@ -127,7 +128,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	recorder.Go(func() { w.record(work) })
-	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.keepOrder, w.relay, w.verifications, w.assess, jobs.New(w.db, w.listen, w.log).Run} {
+	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.followPauses, w.keepOrder, w.relay, w.verifications, w.assess, jobs.New(w.db, w.listen, w.log).Run} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var beating sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/pause"
 )
 
 // Facts are what is known of a delivery.
@@ -22,6 +23,7 @@ type Facts struct {
 	AcceptConflict bool            // a 409 counts as delivered
 	Timeout        time.Duration   // of the endpoint; 0: not known
 	Scheduled      bool            // never tried, and not due before a time that its event names
+	Paused         pause.Scope     // what an operator has paused of which it is a part; empty: nothing
 }
 
 // Diagnosis is what to tell about a delivery.
@@ -38,6 +40,9 @@ func Of(f Facts) Diagnosis {
 	var d Diagnosis
 	if f.Attempts > 0 && f.Status != delivery.Delivered {
 		d = attempt(delivery.Result{Failure: f.LastFailure, Status: f.LastStatus}, f.Timeout)
+	}
+	if f.Paused != "" && (f.Status == delivery.Pending || f.Status == delivery.Retrying) {
+		return paused(f, d)
 	}
 	switch f.Status {
 	case delivery.Delivered:
@@ -75,6 +80,18 @@ func pending(f Facts) Diagnosis {
 		Title: "Waiting for its turn", Detail: "It has not been sent yet: it waits for a free place at its endpoint.",
 		Next: "It is sent as soon as the endpoint's limits, its order and its breaker allow it.",
 	}
+}
+
+// paused is what waits for operators; what its last attempt came to stays named.
+func paused(f Facts, last Diagnosis) Diagnosis {
+	d := Diagnosis{
+		Problem: last.Problem, Title: "Waiting: dispatch is paused by the operator", Detail: f.Paused.Sentence(),
+		Next: "It keeps its place, and is sent when the operator lets dispatch go on. You need not do anything.",
+	}
+	if last.Detail != "" {
+		d.Detail += " Of its last attempt: " + last.Detail
+	}
+	return d
 }
 
 func held(f Facts, last Diagnosis) Diagnosis {

@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/pause"
 )
 
 func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
@@ -115,5 +116,24 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		if got.Detail == "" || got.Next == "" || c.nothingToDo && got.Mend != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+func TestWhatWaitsForAnOperatorSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, f := range []Facts{
+		{Status: delivery.Pending, Paused: pause.Platform},
+		{Status: delivery.Retrying, Attempts: 1, LastStatus: 500, Paused: pause.Host},
+	} {
+		d := Of(f)
+		if d.Title != "Waiting: dispatch is paused by the operator" || !strings.HasPrefix(d.Detail, f.Paused.Sentence()) || d.Next == "" || (f.Attempts > 0) != strings.Contains(d.Detail, "last attempt") {
+			t.Errorf("%+v: %+v", f, d)
+		}
+	}
+	if d := Of(Facts{Status: delivery.Delivered, LastStatus: 200, Paused: pause.Platform}); d.Title != "Delivered" {
+		t.Errorf("what is delivered: %+v", d)
+	}
+	if d := Of(Facts{Status: delivery.Held, Endpoint: endpoint.Paused, Paused: pause.Platform}); d.Title != "Held" {
+		t.Errorf("what is held by its own endpoint: %+v", d)
 	}
 }

@@ -32,6 +32,7 @@ const (
 	Notice     Kind = "ntc"
 	Mail       Kind = "eml"
 	Job        Kind = "job"
+	Pause      Kind = "pse"
 	Request    Kind = "req"
 )
 

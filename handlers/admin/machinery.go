@@ -74,6 +74,8 @@ func laneState(l db.ConsoleLanesRow) (string, components.Tone) {
 		return "disabled", components.Bad
 	case l.Held:
 		return "held: " + l.Status, components.Warning
+	case l.PausedBy != "":
+		return "waits: dispatch is paused", components.Warning
 	case health.State(l.BreakerState) != health.Closed:
 		return "breaker open", components.Bad
 	case l.ConsecutiveFailures > 0:

@@ -37,6 +37,16 @@ type admin struct {
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
 	a := &admin{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now)}
+	routes := a.routes()
+	for i, r := range routes {
+		if r.Access.Operator {
+			routes[i].Handler = a.withPauses(r.Handler)
+		}
+	}
+	return routes
+}
+
+func (a *admin) routes() []handlers.Route {
 	return []handlers.Route{
 		open("GET", "/console/sign-in", a.showSignIn),
 		open("POST", "/console/sign-in", a.signIn),
@@ -62,6 +72,9 @@ func Routes(d Deps) []handlers.Route {
 
 		page("GET", "/health", a.listHosts),
 		page("GET", "/queue", a.showQueue),
+		page("GET", "/pauses", a.listPauses),
+		page("POST", "/pauses", a.pauseDispatch),
+		page("POST", "/pauses/:pause_id/resume", a.resumeDispatch),
 		page("GET", "/jobs", a.listJobs),
 		page("GET", "/mail", a.listMails),
 		page("POST", "/mail/:mail_id/again", a.sendMailAgain),

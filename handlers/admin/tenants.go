@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/account"
+	"posthorn/domain/books"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -90,7 +92,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	}
 	var row db.Tenant
 	var endpoints []db.ConsoleEndpointsRow
-	var books []db.ConsoleBooksRow
+	var pages []db.ConsoleBooksRow
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
 			return err
@@ -98,7 +100,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{TenantID: u, Most: tenantEndpoints}); err != nil {
 			return err
 		}
-		books, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
+		pages, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
 		return err
 	})
 	if err != nil {
@@ -106,7 +108,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	}
 	v = console.TenantView{
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
-		Retention: int(row.RetentionDays), Strict: row.StrictTypes, Books: bookLines(books),
+		Retention: int(row.RetentionDays), Strict: row.StrictTypes, Books: bookLines(pages),
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
 		View:   viewForm(),
 	}
@@ -182,14 +184,25 @@ const platformBookDays = 30
 
 func (a *admin) showBooks(c *handlers.Call) error {
 	var rows []db.ConsoleBooksRow
+	var found []db.ListDifferencesRow
+	var checks []db.BookCheck
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		if found, err = q.ListDifferences(c.Ctx(), db.ListDifferencesParams{Most: pageRows}); err != nil {
+			return err
+		}
+		if checks, err = q.ListBookChecks(c.Ctx()); err != nil {
+			return err
+		}
 		rows, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{Since: a.Now().UTC().AddDate(0, 0, -platformBookDays), Most: 4*pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := console.BooksView{Shell: c.Shell("Books", "books"), Days: platformBookDays, Most: len(rows) > 4*pageRows, Lines: bookLines(rows)}
+	v := console.BooksView{Shell: c.Shell("Books", "books"), Days: platformBookDays, Most: len(rows) > 4*pageRows, Lines: bookLines(rows), Found: findings(found)}
+	for _, k := range checks {
+		v.Checks = append(v.Checks, console.BookCheckLine{Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt})
+	}
 	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
 	for _, l := range v.Lines {
 		if l.Difference != 0 {
@@ -197,6 +210,19 @@ func (a *admin) showBooks(c *handlers.Call) error {
 		}
 	}
 	return c.Render(http.StatusOK, console.Books(v))
+}
+
+// findings are the pages that the check found to differ, with what it knows of the rows.
+func findings(rows []db.ListDifferencesRow) []console.BookFinding {
+	out := make([]console.BookFinding, len(rows))
+	for i, r := range rows {
+		var f books.Finding
+		_ = json.Unmarshal(r.Details, &f) // written by the check alone
+		out[i] = console.BookFinding{
+			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Amount: r.Amount, Found: r.FoundAt, Ended: r.EndedAt, Finding: f,
+		}
+	}
+	return out
 }
 
 func bookLines(rows []db.ConsoleBooksRow) []console.BookLine {

@@ -203,6 +203,9 @@ func (a *api) platformRoutes() []handlers.Route {
 	return []handlers.Route{
 		route("GET", "/platform", access.TenantsWrite, a.getPlatform),
 		route("PATCH", "/platform", access.TenantsWrite, a.updatePlatform),
+		route("GET", "/platform/pauses", access.TenantsWrite, a.listPauses),
+		route("POST", "/platform/pauses", access.TenantsWrite, a.pauseDispatch),
+		route("POST", "/platform/pauses/:pause_id/resume", access.TenantsWrite, a.resumeDispatch),
 		route("POST", "/tenants", access.TenantsWrite, a.createTenant),
 		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),

@@ -571,6 +571,30 @@ func (e Ordering) Valid() bool {
 	}
 }
 
+// Defines values for PauseScope.
+const (
+	PauseScopeEndpoint PauseScope = "endpoint"
+	PauseScopeHost     PauseScope = "host"
+	PauseScopePlatform PauseScope = "platform"
+	PauseScopeTenant   PauseScope = "tenant"
+)
+
+// Valid indicates whether the value is a known member of the PauseScope enum.
+func (e PauseScope) Valid() bool {
+	switch e {
+	case PauseScopeEndpoint:
+		return true
+	case PauseScopeHost:
+		return true
+	case PauseScopePlatform:
+		return true
+	case PauseScopeTenant:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for PortalLinkRole.
 const (
 	PortalLinkRoleAdmin     PortalLinkRole = "admin"
@@ -2414,6 +2438,43 @@ type NoticePage struct {
 // Ordering defines model for Ordering.
 type Ordering string
 
+// Pause defines model for Pause.
+type Pause struct {
+	CreatedAt  time.Time                 `json:"created_at"`
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	Host       nullable.Nullable[string] `json:"host"`
+	ID         string                    `json:"id"`
+	Reason     string                    `json:"reason"`
+	Scope      PauseScope                `json:"scope"`
+
+	// TenantID Of the scopes `tenant` and `endpoint`
+	TenantID nullable.Nullable[string] `json:"tenant_id"`
+}
+
+// PauseInput defines model for PauseInput.
+type PauseInput struct {
+	// EndpointID Of the scope `endpoint`
+	EndpointID *string `json:"endpoint_id,omitempty"`
+
+	// Host Of the scope `host`: as in the URLs of its endpoints; without a port, every port
+	Host *string `json:"host,omitempty"`
+
+	// Reason Kept in the audit log
+	Reason string     `json:"reason"`
+	Scope  PauseScope `json:"scope"`
+
+	// TenantID Of the scope `tenant`
+	TenantID *string `json:"tenant_id,omitempty"`
+}
+
+// PauseList defines model for PauseList.
+type PauseList struct {
+	Data []Pause `json:"data"`
+}
+
+// PauseScope defines model for PauseScope.
+type PauseScope string
+
 // Phases Microseconds; 0 for what did not happen.
 type Phases struct {
 	ConnectUs int `json:"connect_us"`
@@ -3217,6 +3278,12 @@ type UpdateMemberJSONRequestBody = MemberPatch
 
 // UpdatePlatformJSONRequestBody defines body for UpdatePlatform for application/json ContentType.
 type UpdatePlatformJSONRequestBody = PlatformPatch
+
+// PauseDispatchJSONRequestBody defines body for PauseDispatch for application/json ContentType.
+type PauseDispatchJSONRequestBody = PauseInput
+
+// ResumeDispatchJSONRequestBody defines body for ResumeDispatch for application/json ContentType.
+type ResumeDispatchJSONRequestBody = ReasonInput
 
 // CreatePortalLinkJSONRequestBody defines body for CreatePortalLink for application/json ContentType.
 type CreatePortalLinkJSONRequestBody = PortalLinkInput

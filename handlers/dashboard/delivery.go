@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -34,6 +35,7 @@ type known struct {
 	others   []db.DeliveryState
 	settings endpoint.Settings
 	payloads bool // the actor may read them
+	paused   pause.Scope
 }
 
 func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) {
@@ -47,6 +49,11 @@ func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) 
 		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
 			return err
 		}
+		scope, err := q.PausedBy(c.Ctx(), db.PausedByParams{TenantID: c.Actor.Tenant, EndpointID: k.EndpointID})
+		if err != nil {
+			return err
+		}
+		k.paused = pause.Scope(scope)
 		if k.event, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
 			return err
 		}
@@ -134,6 +141,7 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 		Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
 		Endpoint: endpoint.Status(v.Endpoint), AcceptConflict: k.endpoint.AcceptConflict,
 		Timeout:   time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
+		Paused:    k.paused,
 		Scheduled: k.Shown == delivery.Pending && k.NextAt != nil && k.NextAt.After(now) && k.event.DeliverAt != nil,
 	})
 	for _, d := range k.others {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"posthorn/domain/books"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -213,6 +214,38 @@ type BooksView struct {
 	Lines       []BookLine
 	Differences int
 	Most        bool // there are more
+	Found       []BookFinding
+	Checks      []BookCheckLine
+}
+
+// BookFinding is a page of the books that was found to differ from the tables.
+type BookFinding struct {
+	Tenant, TenantPath string
+	Day                time.Time
+	Amount             int64
+	Found              time.Time
+	Ended              *time.Time // since when it agrees again; nil: it differs
+	books.Finding
+}
+
+// BookCheckLine is how far a check has come.
+type BookCheckLine struct {
+	Name  string
+	Day   time.Time
+	Pages int64
+	Since time.Time // when its round began
+}
+
+func (l BookCheckLine) words() string {
+	if l.Name == "recent" {
+		return "yesterday and today"
+	}
+	return "the days before"
+}
+
+func pageWords(p books.Page) string {
+	return number(p.Accepted) + " accepted, " + number(p.Delivered) + " delivered, " + number(p.Failed) + " failed, " + number(p.Canceled) + " canceled, " +
+		number(p.Waiting) + " waiting, " + number(p.Queued) + " in the queue"
 }
 
 // BookLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.

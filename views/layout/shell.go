@@ -21,11 +21,12 @@ type Shell struct {
 	Role     access.Role
 	Active   string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
 	Flash    Flash
-	Unread   int    // notices that nobody has read
-	View     *View  // an operator looks on; nil for the tenant's own people
-	Operator bool   // an operator's page: their account and sign-out are the console's
-	Portal   bool   // signed in by a provider's link: no account, no other tenants
-	Return   string // where a portal's people came from
+	Warnings []Warning // on every page while they last
+	Unread   int       // notices that nobody has read
+	View     *View     // an operator looks on; nil for the tenant's own people
+	Operator bool      // an operator's page: their account and sign-out are the console's
+	Portal   bool      // signed in by a provider's link: no account, no other tenants
+	Return   string    // where a portal's people came from
 }
 
 // Tenant is the tenant of a page, and the others that the person may switch to.
@@ -51,6 +52,12 @@ type Person struct{ Name, Email string }
 type Flash struct {
 	Tone components.Tone
 	Text string
+}
+
+// Warning is what people must not forget while they do something else.
+type Warning struct {
+	Title, Text string
+	Href, Label string // where to do something about it
 }
 
 // Refusal is what an error page says.
@@ -153,6 +160,7 @@ func consoleNavigation() []group {
 		}},
 		{label: "Machinery", entries: []entry{
 			{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
+			{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},
 			{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},
 			{key: "mail", label: "Mail", path: "/console/mail", icon: icons.Mail},
 			{key: "books", label: "Books", path: "/console/books", icon: icons.Book},

@@ -24,6 +24,7 @@ const (
 	sweepLook    = 5 * time.Second // a sweep that is asked for from outside waits at most so long
 	digestEvery  = time.Hour
 	overdueEvery = 5 * time.Minute
+	booksEvery   = 30 * time.Second
 	tidyEvery    = time.Hour
 	keepNotices  = 90 * 24 * time.Hour
 	tidyMost     = 1000
@@ -59,6 +60,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"mail notices", lookEvery, n.mail},
 		{"digests", sweepLook, n.digests},
 		{"overdue deliveries", sweepLook, n.overdue},
+		{"differences of the books", booksEvery, n.books},
 		{"relay notices", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.RelayNotices) }},
 		{"announce dead letters", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.AnnounceDeadLetters) }},
 		{"forget old notices", tidyEvery, n.tidy},
@@ -120,6 +122,15 @@ func (n *Notifier) overdue(ctx context.Context) error {
 		return n.survive(ctx, err, "overdue", tenant)
 	})
 	return err
+}
+
+// books alerts the operators where the books were found to differ from the tables.
+func (n *Notifier) books(ctx context.Context) error {
+	now, err := n.DB.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	return n.DB.AlertBooks(ctx, n.Links, now)
 }
 
 // survive lets a sweep go on after an error that concerns one tenant.

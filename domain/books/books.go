@@ -1,0 +1,69 @@
+// Package books says what the books of a tenant and day must agree with, and what it is called where they do not.
+package books
+
+import "time"
+
+// Page is one tenant's deliveries of one UTC day, by the day in which they were made.
+type Page struct {
+	Accepted  int64 `json:"accepted"`
+	Delivered int64 `json:"delivered"`
+	Failed    int64 `json:"failed"`
+	Canceled  int64 `json:"canceled"`
+	Waiting   int64 `json:"waiting"` // pending, retrying or held; by the books what has not ended
+	Queued    int64 `json:"queued"`  // places in the queue
+}
+
+// Entered is the page that the books' entries make: what was accepted and has not ended must wait, and have its place in the queue.
+func Entered(accepted, delivered, failed, canceled int64) Page {
+	waiting := accepted - delivered - failed - canceled
+	return Page{Accepted: accepted, Delivered: delivered, Failed: failed, Canceled: canceled, Waiting: waiting, Queued: waiting}
+}
+
+// Amount is by how much two pages differ in the number in which they differ most; 0: they agree.
+func Amount(books, tables Page) (amount int64) {
+	for _, d := range []int64{
+		books.Accepted - tables.Accepted, books.Delivered - tables.Delivered, books.Failed - tables.Failed, books.Canceled - tables.Canceled,
+		books.Waiting - tables.Waiting, books.Queued - tables.Queued,
+	} {
+		amount = max(amount, d, -d)
+	}
+	return amount
+}
+
+// Finding is what the check found of a page that differs.
+type Finding struct {
+	Books  Page  `json:"books"`
+	Tables Page  `json:"tables"`
+	Rows   []Row `json:"rows,omitempty"` // as far as something still tells of them
+	More   bool  `json:"more,omitempty"` // there are more rows
+}
+
+// Row is one delivery that the tables contradict themselves about.
+type Row struct {
+	Delivery string `json:"delivery"`
+	What     string `json:"what"` // in words for operators
+}
+
+// Sentences says what each kind of contradiction means, by the word that the query has for it.
+var Sentences = map[string]string{
+	"unqueued":   "It waits, and has no place in the queue: nobody will send it.",
+	"unknown":    "It has a place in the queue, and there is no such delivery.",
+	"ended":      "It has ended, and still has a place in the queue.",
+	"attempted":  "Attempts were made for it, and there is no such delivery.",
+	"deadletter": "It is listed as a dead letter, and there is no such failed delivery.",
+	"canceled":   "It is listed as canceled, and there is no such canceled delivery.",
+}
+
+// Next is where a check goes on: the first of some days, in their order, that lies behind the day at hand; the first of all where
+// none does. again says that it begins anew.
+func Next(days []time.Time, day time.Time) (next time.Time, again bool) {
+	for _, d := range days {
+		if d.After(day) {
+			return d, false
+		}
+	}
+	if len(days) == 0 {
+		return day, true
+	}
+	return days[0], true
+}

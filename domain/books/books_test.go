@@ -1,0 +1,46 @@
+package books_test
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/domain/books"
+)
+
+func TestPagesAgreeOnEveryNumberOrDiffer(t *testing.T) {
+	t.Parallel()
+	entered := books.Entered(10, 5, 2, 1)
+	same := books.Page{Accepted: 10, Delivered: 5, Failed: 2, Canceled: 1, Waiting: 2, Queued: 2}
+	if n := books.Amount(entered, same); n != 0 {
+		t.Errorf("equal pages differ by %d", n)
+	}
+	for name, change := range map[string]func(*books.Page){
+		"accepted":  func(p *books.Page) { p.Accepted -= 3 },
+		"delivered": func(p *books.Page) { p.Delivered += 3 },
+		"failed":    func(p *books.Page) { p.Failed -= 3 },
+		"canceled":  func(p *books.Page) { p.Canceled += 3 },
+		"waiting":   func(p *books.Page) { p.Waiting -= 3 },
+		"queued":    func(p *books.Page) { p.Queued += 3 },
+	} {
+		other := same
+		change(&other)
+		if n := books.Amount(entered, other); n != 3 {
+			t.Errorf("%s: differs by %d, want 3", name, n)
+		}
+	}
+}
+
+func TestTheCheckGoesFromDayToDayAndBeginsAnew(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2031, 3, n, 0, 0, 0, 0, time.UTC) }
+	days := []time.Time{day(1), day(2), day(5)}
+	for at, want := range map[int]int{1: 2, 2: 5, 3: 5, 5: 1, 9: 1} {
+		next, again := books.Next(days, day(at))
+		if !next.Equal(day(want)) || again != (want == 1) {
+			t.Errorf("after %d comes %s, anew %t", at, next, again)
+		}
+	}
+	if next, again := books.Next(nil, day(4)); !next.Equal(day(4)) || !again {
+		t.Errorf("without days: %s %t", next, again)
+	}
+}

@@ -1,0 +1,95 @@
+-- The check of the books against the tables. Each look is one statement, and so sees one moment: no work under way disturbs it. It
+-- runs as the worker role, a few pages at a time.
+
+-- name: BookCheck :one
+-- Where a check stopped.
+SELECT * FROM book_checks WHERE name = @name;
+
+-- name: SaveBookCheck :exec
+INSERT INTO book_checks AS c (name, day, after, checked, round_at) VALUES (@name, @day, @after, @checked, now())
+ON CONFLICT (name) DO UPDATE SET day = excluded.day, after = excluded.after,
+	checked = CASE WHEN @anew::boolean THEN excluded.checked ELSE c.checked + excluded.checked END,
+	round_at = CASE WHEN @anew::boolean THEN now() ELSE c.round_at END;
+
+-- name: NextBookPages :many
+-- The tenants after one, with how many deliveries their pages of a day should hold.
+SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id AND b.day = @day), 0)::bigint AS accepted
+FROM tenants t WHERE t.id > @after ORDER BY t.id LIMIT @most;
+
+-- name: CheckBooks :many
+-- Pages of a day by the books, the ledger included, beside what the tables hold of them.
+WITH entries AS (
+	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled FROM books b WHERE b.day = @day AND b.tenant_id = ANY(@tenants::uuid[])
+	UNION ALL
+	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled
+	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
+		unnest(l.failed), unnest(l.canceled)) AS u(tenant_id, day, accepted, delivered, failed, canceled)
+	WHERE u.day = @day AND u.tenant_id = ANY(@tenants::uuid[])
+), sums AS (
+	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled
+	FROM entries GROUP BY tenant_id
+)
+SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
+	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled,
+	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, q.n AS queued
+FROM unnest(@tenants::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
+CROSS JOIN LATERAL (
+	SELECT count(*) AS n, count(*) FILTER (WHERE r.status = 2) AS delivered, count(*) FILTER (WHERE r.status = 3) AS failed,
+		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting
+	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= @low AND r.created_at < @high
+) d
+CROSS JOIN LATERAL (
+	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= @first AND w.delivery_id < @last
+) q;
+
+-- name: ContradictedDeliveries :many
+-- The rows of one page that the tables contradict themselves about, each with a word of domain/books.
+SELECT x.id::uuid AS id, x.word::text AS word FROM (
+	(SELECT d.id, 'unqueued' AS word FROM deliveries d
+	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.status < 2
+		AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.delivery_id = d.id) LIMIT @most::int)
+	UNION ALL
+	(SELECT q.delivery_id, CASE WHEN d.id IS NULL THEN 'unknown' ELSE 'ended' END
+	 FROM queue q LEFT JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = q.delivery_id
+	 WHERE q.tenant_id = @tenant_id AND q.delivery_id >= @first AND q.delivery_id < @last AND (d.id IS NULL OR d.status >= 2) LIMIT @most::int)
+	UNION ALL
+	(SELECT DISTINCT a.delivery_id, 'attempted' FROM attempts a
+	 WHERE a.tenant_id = @tenant_id AND a.created_at >= @low AND a.delivery_id >= @first AND a.delivery_id < @last
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = a.delivery_id)
+	 LIMIT @most::int)
+	UNION ALL
+	(SELECT l.delivery_id, 'deadletter' FROM dead_letters l
+	 WHERE l.tenant_id = @tenant_id AND l.delivery_id >= @first AND l.delivery_id < @last
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = l.delivery_id AND d.status = 3)
+	 LIMIT @most::int)
+	UNION ALL
+	(SELECT c.delivery_id, 'canceled' FROM cancellations c
+	 WHERE c.tenant_id = @tenant_id AND c.delivery_id >= @first AND c.delivery_id < @last
+		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = c.delivery_id AND d.status = 4)
+	 LIMIT @most::int)
+) x LIMIT @most::int;
+
+-- name: KeepDifference :exec
+INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, details) VALUES (@tenant_id, @day, now(), now(), @amount, @details)
+ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.amount, details = excluded.details, ended_at = NULL,
+	found_at = CASE WHEN b.ended_at IS NULL THEN b.found_at ELSE now() END;
+
+-- name: EndDifferences :execrows
+-- Pages that agree again.
+UPDATE book_differences SET ended_at = now() WHERE day = @day AND tenant_id = ANY(@tenants::uuid[]) AND ended_at IS NULL;
+
+-- name: OpenDifference :one
+-- By how much the books differ from the tables, over all pages where they do.
+SELECT coalesce(sum(amount), 0)::bigint AS amount FROM book_differences WHERE ended_at IS NULL;
+
+-- name: ListDifferences :many
+-- What still differs first, then what did.
+SELECT b.*, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
+WHERE (@open_alone::boolean = false OR b.ended_at IS NULL)
+ORDER BY b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
+
+-- name: ListBookChecks :many
+SELECT * FROM book_checks ORDER BY name DESC;
+
+-- name: HasPartition :one
+SELECT (to_regclass('posthorn.deliveries_y' || to_char(@day::date, 'YYYYMMDD')) IS NOT NULL)::boolean AS there;

@@ -1,0 +1,39 @@
+-- Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it is
+-- concerned, and no more.
+
+-- name: ListPauses :many
+-- With the names that people know; the widest first.
+SELECT p.id, p.scope, p.tenant_id, p.host, p.endpoint_id, p.reason, p.actor_kind, p.actor_id, p.created_at,
+	coalesce(t.name, '') AS tenant_name, coalesce(e.url, '') AS url
+FROM dispatch_pauses p LEFT JOIN tenants t ON t.id = p.tenant_id LEFT JOIN endpoints e ON e.id = p.endpoint_id
+ORDER BY array_position(ARRAY['platform', 'tenant', 'host', 'endpoint'], p.scope), p.id
+LIMIT 1000;
+
+-- name: DispatchPauses :many
+-- What workers follow.
+SELECT scope, tenant_id, host, endpoint_id FROM dispatch_pauses;
+
+-- name: InsertPause :execrows
+-- No row: somebody has paused the same already.
+INSERT INTO dispatch_pauses (id, scope, tenant_id, host, endpoint_id, reason, actor_kind, actor_id, created_at)
+VALUES (@id, @scope, sqlc.narg('tenant_id'), @host, sqlc.narg('endpoint_id'), @reason, @actor_kind, @actor_id, @created_at)
+ON CONFLICT DO NOTHING;
+
+-- name: FindPause :one
+SELECT * FROM dispatch_pauses WHERE scope = @scope AND tenant_id IS NOT DISTINCT FROM sqlc.narg('tenant_id') AND host = @host
+	AND endpoint_id IS NOT DISTINCT FROM sqlc.narg('endpoint_id');
+
+-- name: EndPause :one
+-- No row: somebody has ended it already.
+DELETE FROM dispatch_pauses WHERE id = @id RETURNING *;
+
+-- name: TenantOfEndpoint :one
+SELECT tenant_id FROM endpoints WHERE id = @id AND deleted_at IS NULL;
+
+-- name: NotifyPauses :exec
+SELECT pg_notify('posthorn_pauses', '');
+
+-- name: PausedBy :one
+-- The widest pause that keeps an endpoint of the tenant from being sent to, in a word; empty: none.
+SELECT coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS scope FROM endpoints e
+WHERE e.tenant_id = @tenant_id AND e.id = @endpoint_id;

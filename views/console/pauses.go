@@ -1,0 +1,34 @@
+package console
+
+import (
+	"time"
+
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// PausesView is what operators keep from being sent.
+type PausesView struct {
+	Shell  layout.Shell
+	Root   string
+	Pauses []PauseLine
+	Scope  string // as the form has it
+	Of     components.FieldProps
+	Reason components.FieldProps
+}
+
+// PauseLine is one pause.
+type PauseLine struct {
+	ID, Scope, Of, Reason, By, Tenant, TenantPath string
+	Since                                         time.Time
+}
+
+func (v PausesView) scopes() []components.Option {
+	options := []components.Option{
+		{Value: "platform", Label: "Everything"}, {Value: "tenant", Label: "One tenant"}, {Value: "host", Label: "One host"}, {Value: "endpoint", Label: "One endpoint"},
+	}
+	for i := range options {
+		options[i].Selected = options[i].Value == v.Scope
+	}
+	return options
+}

@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+func TestAPausedLaneStartsReadsAndKeepsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	tenant, other := db.NewID(), db.NewID()
+	paused, free := b.lane(tenant, 5, 20), b.lane(other, 5, 20)
+	b.d.kick()
+	if b.of(tenant) != 5 || b.of(other) != 5 {
+		t.Fatalf("%d and %d under way", b.of(tenant), b.of(other))
+	}
+	b.d.pause(pause.NewSet([]pause.Pause{{Scope: pause.Tenant, Tenant: tenant}}), time.Now())
+	for _, j := range append([]*job{}, b.started...) {
+		b.finish(j)
+	}
+	if b.of(tenant) != 5 {
+		t.Errorf("%d requests of a paused tenant were begun", b.of(tenant)-5)
+	}
+	if b.of(other) <= 5 {
+		t.Error("the other tenant stands still too")
+	}
+	b.d.mu.Lock()
+	if len(paused.rows) != len(paused.done) || paused.wantsRead() {
+		t.Errorf("a paused lane keeps %d rows; wants to be read: %t", len(paused.rows), paused.wantsRead())
+	}
+	if b.d.rows != len(free.rows) {
+		t.Errorf("%d rows are counted, %d are there", b.d.rows, len(free.rows))
+	}
+	b.d.mu.Unlock()
+	// A lane that is leased while the pause is on stands still from the first.
+	late := b.lane(tenant, 5, 20)
+	b.d.kick()
+	if b.of(tenant) != 5 || !late.paused {
+		t.Error("a lane that came later is served")
+	}
+	b.d.pause(pause.NewSet(nil), time.Now())
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	if !paused.wantsRead() || !paused.marked || paused.floor > 0 {
+		t.Errorf("after the pause the lane is not read from its head: wants %t, marked %t, floor %d", paused.wantsRead(), paused.marked, paused.floor)
+	}
+}
+
+func TestWhatWaitedForAPauseComesAtTheEndpointsRate(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	tenant := db.NewID()
+	ep := db.NewID()
+	now := time.Now()
+	b.d.install(db.Leased{LeaseLanesRow: db.LeaseLanesRow{EndpointID: ep, TenantID: tenant, Rev: 1, Tokens: 100}}, &target{maxInFlight: 100, rate: 10, burst: 100}, now)
+	everything := pause.NewSet([]pause.Pause{{Scope: pause.Platform}})
+	b.d.pause(everything, now)
+	b.d.pause(pause.NewSet(nil), now.Add(time.Minute))
+	if have := b.d.lanes[ep].tokens(now.Add(time.Minute)); have >= 1 {
+		t.Errorf("%.0f tokens have gathered during the pause", have)
+	}
+}
+
+// A pause holds on every worker, also on one that starts while it is on, and ends without a loss.
+func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	paused, free := h.tenant(), h.tenant()
+	ep := h.endpoint(paused, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
+	h.endpoint(free, r.URL, nil)
+	w, stop := h.worker(true)
+	row, made, err := h.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test", db.Author{Kind: "operator"})
+	if err != nil || !made || row.TenantID == nil || *row.TenantID != paused {
+		t.Fatal(row, made, err)
+	}
+	if again, made, err := h.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice", db.Author{Kind: "operator"}); err != nil || made || again.ID != row.ID {
+		t.Errorf("the same was paused twice: %+v %t %v", again, made, err)
+	}
+	took := time.Now()
+	covers := func(w *Worker) func() bool {
+		return func() bool {
+			w.dispatch.mu.Lock()
+			defer w.dispatch.mu.Unlock()
+			return w.dispatch.pauses.Covers(paused, ep, "")
+		}
+	}
+	eventually(t, 5*time.Second, "the worker follows", covers(w))
+	t.Logf("the worker followed after %v", time.Since(took))
+	of := func(tenant id.UUID) int {
+		return h.count("SELECT count(*) FROM deliveries WHERE tenant_id = $1 AND status = 2", tenant)
+	}
+	barrier := 0
+	still := func(where string) {
+		t.Helper()
+		h.emitN(paused, 10)
+		barrier += 10
+		h.emitN(free, 10)
+		eventually(t, 20*time.Second, "the other tenant's arrive", func() bool { return of(free) == barrier })
+		if n := h.count("SELECT count(*) FROM attempts WHERE tenant_id = $1", paused); n != 0 {
+			t.Errorf("%s: %d attempts to a paused endpoint", where, n)
+		}
+	}
+	still("while it runs")
+	stop()
+	second, _ := h.worker(true)
+	still("after a restart")
+	if n := h.count("SELECT count(*) FROM deliveries WHERE tenant_id = $1 AND status = 0", paused); n != 20 {
+		t.Errorf("%d deliveries are pending, want 20", n)
+	}
+	h.balanced()
+	if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "mended", db.Author{Kind: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "", db.Author{Kind: "operator"}); err == nil {
+		t.Error("a pause ends twice")
+	}
+	eventually(t, 20*time.Second, "what waited arrives", func() bool { return of(paused) == 20 })
+	eventually(t, 5*time.Second, "the worker follows", func() bool { return !covers(second)() })
+	h.balanced()
+	if n := h.count("SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action IN ('dispatch.paused', 'dispatch.resumed')", paused); n != 2 {
+		t.Errorf("%d lines in the tenant's audit log, want 2", n)
+	}
+}
+
+// The words of the database and of the rule agree on what a pause concerns.
+func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	urls := []string{"https://a.example/x", "https://A.example:8443/y?z=1", "http://b.example", "https://a.example.org/#a"}
+	eps := map[id.UUID]string{}
+	for i, u := range urls {
+		ep := h.endpoint([]id.UUID{tenant, other}[i%2], "https://hooks.example.com/", nil)
+		h.exec("UPDATE endpoints SET url = $2 WHERE id = $1", ep, u)
+		eps[ep] = u
+	}
+	of := func(ep id.UUID) id.UUID {
+		var raw [16]byte
+		h.query("SELECT tenant_id FROM endpoints WHERE id = $1", []any{&raw}, ep)
+		return raw
+	}
+	for _, p := range []pause.Pause{
+		{Scope: pause.Platform},
+		{Scope: pause.Tenant, Tenant: tenant},
+		{Scope: pause.Host, Host: "a.example"},
+		{Scope: pause.Host, Host: "a.example:8443"},
+		{Scope: pause.Host, Host: "b.example"},
+	} {
+		row, _, err := h.db.PauseDispatch(t.Context(), p, "test", db.Author{Kind: "operator"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, n, err := h.db.ReadPauses(t.Context())
+		if err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		concerned := 0
+		for ep, u := range eps {
+			says := h.count("SELECT count(*) FROM posthorn.paused_endpoints() AS e WHERE e = $1", ep)
+			var scope string
+			h.as(of(ep), func(q *db.Queries) (err error) {
+				scope, err = q.PausedBy(t.Context(), db.PausedByParams{TenantID: of(ep), EndpointID: ep})
+				return err
+			})
+			covered := set.Covers(of(ep), ep, pause.HostOf(u))
+			if covered != (says == 1) || covered != (scope == string(p.Scope)) {
+				t.Errorf("%+v and %s: the rule says %t, the database %d and %q", p, u, covered, says, scope)
+			}
+			if covered {
+				concerned++
+			}
+		}
+		if concerned == 0 || p.Scope != pause.Platform && concerned == len(eps) {
+			t.Errorf("%+v concerns %d of %d: it tells nothing", p, concerned, len(eps))
+		}
+		if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "", db.Author{Kind: "operator"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
