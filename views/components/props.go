@@ -39,6 +39,14 @@ type ButtonProps struct {
 
 func (p ButtonProps) class() string { return buttonClass(p.Kind, p.Small, p.IconOnly) }
 
+// title is what shows when the pointer rests on it. (Attributes know no else.)
+func (p ButtonProps) title() string {
+	if p.Why == "" && p.IconOnly {
+		return p.Label
+	}
+	return p.Why
+}
+
 func (p ButtonProps) kind() string {
 	switch {
 	case p.Opens != "" || p.Closes != "":
