@@ -20,6 +20,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
+	"posthorn/worker/mail/resendtest"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -139,16 +140,16 @@ func (p *post) until(what string, fn func() bool) {
 
 func TestSeveralWorkersSendOneMailForAPurpose(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
+	p, f := newPost(t), resendtest.New(t)
 	const n = 30
 	for i := range n {
 		p.queue(fmt.Sprintf("reset:%d", i), "ada@acme.example")
 	}
 	for range 3 {
-		p.start(f.driver(resendKey))
+		p.start(resendDriverTo(t, f, resendtest.Key))
 	}
 	p.until("all are sent", func() bool {
-		return p.state(fmt.Sprintf("reset:%d", n-1)).State == "sent" && len(f.sent()) == n
+		return p.state(fmt.Sprintf("reset:%d", n-1)).State == "sent" && len(f.Sent()) == n
 	})
 	p.until("every one is marked", func() bool {
 		var waiting int
@@ -157,8 +158,8 @@ func TestSeveralWorkersSendOneMailForAPurpose(t *testing.T) {
 		}
 		return waiting == 0
 	})
-	if f.count() != n {
-		t.Errorf("%d calls for %d mails", f.count(), n)
+	if f.Calls() != n {
+		t.Errorf("%d calls for %d mails", f.Calls(), n)
 	}
 	s := p.state("reset:0")
 	if s.Tries != 1 || s.Sealed || !strings.HasPrefix(s.Provider, "mail-") {
@@ -169,52 +170,50 @@ func TestSeveralWorkersSendOneMailForAPurpose(t *testing.T) {
 // The provider took the mail, and the worker died before it could write that down.
 func TestAWorkerThatDiesAfterTheProviderTookAMailMakesNoSecondOne(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
+	p, f := newPost(t), resendtest.New(t)
 	p.queue("reset:1", "ada@acme.example")
-	f.taken = func() { panic(http.ErrAbortHandler) } // taken, and never said so
-	stop := p.start(f.driver(resendKey))
-	p.until("the provider has it", func() bool { return len(f.sent()) == 1 })
+	f.OnTaken(func(resendtest.Mail, <-chan struct{}) { panic(http.ErrAbortHandler) }) // taken, and never said so
+	stop := p.start(resendDriverTo(t, f, resendtest.Key))
+	p.until("the provider has it", func() bool { return len(f.Sent()) == 1 })
 	p.until("the worker knows nothing of it", func() bool { s := p.state("reset:1"); return s.Error != "" })
 	stop()
 	if s := p.state("reset:1"); s.State != "waiting" || !s.Sealed {
 		t.Fatalf("%+v", s)
 	}
-	f.mu.Lock()
-	f.taken = nil
-	f.mu.Unlock()
+	f.OnTaken(nil)
 	p.due()
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("it is sent", func() bool { return p.state("reset:1").State == "sent" })
-	if sent := f.sent(); len(sent) != 1 || p.state("reset:1").Provider != sent[0].ID || f.count() != 2 {
-		t.Errorf("%d mails after %d calls, row %+v", len(sent), f.count(), p.state("reset:1"))
+	if sent := f.Sent(); len(sent) != 1 || p.state("reset:1").Provider != sent[0].ID || f.Calls() != 2 {
+		t.Errorf("%d mails after %d calls, row %+v", len(sent), f.Calls(), p.state("reset:1"))
 	}
 }
 
 func TestAMailThatCameOutOtherwiseSinceIsTakenForSent(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
-	if _, err := f.driver(resendKey).Send(t.Context(), message("reset:1")); err != nil { // of an older version
+	p, f := newPost(t), resendtest.New(t)
+	if _, err := resendDriverTo(t, f, resendtest.Key).Send(t.Context(), message("reset:1")); err != nil { // of an older version
 		t.Fatal(err)
 	}
 	p.queue("reset:1", "ada@acme.example")
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("it counts as sent", func() bool { return p.state("reset:1").State == "sent" })
-	if len(f.sent()) != 1 {
-		t.Errorf("%d mails", len(f.sent()))
+	if len(f.Sent()) != 1 {
+		t.Errorf("%d mails", len(f.Sent()))
 	}
 }
 
 func TestAProviderThatIsDownDelaysAMail(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
-	f.answer = func(w http.ResponseWriter, call int) bool {
+	p, f := newPost(t), resendtest.New(t)
+	f.OnCall(func(w http.ResponseWriter, call int) bool {
 		if call <= 2 {
-			refuse(w, 503, "service_unavailable", "down")
+			resendtest.Refuse(w, 503, "service_unavailable", "down")
 		}
 		return call <= 2
-	}
+	})
 	p.queue("reset:1", "ada@acme.example")
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	for try := 1; try <= 2; try++ {
 		p.until("it was refused", func() bool { s := p.state("reset:1"); return s.Tries == try && s.Error != "" && s.Wait < 60 })
 		if s := p.state("reset:1"); s.State != "waiting" || s.Wait < 5 || !strings.Contains(s.Error, "503") {
@@ -227,16 +226,16 @@ func TestAProviderThatIsDownDelaysAMail(t *testing.T) {
 
 func TestTooManyRequestsMakeTheWholeOutboxWaitAndUseUpNoTry(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
-	f.answer = func(w http.ResponseWriter, _ int) bool {
+	p, f := newPost(t), resendtest.New(t)
+	f.OnCall(func(w http.ResponseWriter, _ int) bool {
 		w.Header().Set("Retry-After", "3600")
-		refuse(w, 429, "rate_limit_exceeded", "Too many requests.")
+		resendtest.Refuse(w, 429, "rate_limit_exceeded", "Too many requests.")
 		return true
-	}
+	})
 	for i := range 30 {
 		p.queue(fmt.Sprintf("reset:%d", i), "ada@acme.example")
 	}
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("it says so", func() bool { return strings.Contains(p.state("reset:0").Error, "429") })
 	p.until("the claims are given back", func() bool {
 		var claimed int
@@ -248,24 +247,24 @@ func TestTooManyRequestsMakeTheWholeOutboxWaitAndUseUpNoTry(t *testing.T) {
 	if s := p.state("reset:0"); s.State != "waiting" || s.Wait < 3000 {
 		t.Errorf("%+v", s)
 	}
-	if f.count() > atOnce {
-		t.Errorf("%d calls although the first said to wait", f.count())
+	if f.Calls() > atOnce {
+		t.Errorf("%d calls although the first said to wait", f.Calls())
 	}
 }
 
 func TestARefusalEndsAMailVisibly(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
-	f.answer = func(w http.ResponseWriter, _ int) bool {
-		refuse(w, 422, "validation_error", "Invalid `to` field.")
+	p, f := newPost(t), resendtest.New(t)
+	f.OnCall(func(w http.ResponseWriter, _ int) bool {
+		resendtest.Refuse(w, 422, "validation_error", "Invalid `to` field.")
 		return true
-	}
+	})
 	p.queue("reset:1", "ada@acme.example")
 	p.queue("reset:2", "no address")
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("both have failed", func() bool { return p.state("reset:1").State == "failed" && p.state("reset:2").State == "failed" })
-	if s := p.state("reset:1"); !strings.Contains(s.Error, "422 validation_error") || s.Sealed || f.count() != 1 {
-		t.Errorf("%+v after %d calls", s, f.count())
+	if s := p.state("reset:1"); !strings.Contains(s.Error, "422 validation_error") || s.Sealed || f.Calls() != 1 {
+		t.Errorf("%+v after %d calls", s, f.Calls())
 	}
 	if log := p.logged(); !strings.Contains(log, "a mail will not be sent") || strings.Contains(log, "canary") || strings.Contains(log, "ada@") {
 		t.Errorf("the log: %s", log)
@@ -274,13 +273,16 @@ func TestARefusalEndsAMailVisibly(t *testing.T) {
 
 func TestTheLastTryEndsAMail(t *testing.T) {
 	t.Parallel()
-	p, f := newPost(t), newFakeResend(t)
-	f.answer = func(w http.ResponseWriter, _ int) bool { refuse(w, 500, "internal_server_error", "sorry"); return true }
+	p, f := newPost(t), resendtest.New(t)
+	f.OnCall(func(w http.ResponseWriter, _ int) bool {
+		resendtest.Refuse(w, 500, "internal_server_error", "sorry")
+		return true
+	})
 	p.queue("reset:1", "ada@acme.example")
 	if _, err := p.sql.Exec(t.Context(), "UPDATE mails SET tries = $1", len(mail.Delays())); err != nil {
 		t.Fatal(err)
 	}
-	p.start(f.driver(resendKey))
+	p.start(resendDriverTo(t, f, resendtest.Key))
 	p.until("it has failed", func() bool { return p.state("reset:1").State == "failed" })
 }
 
