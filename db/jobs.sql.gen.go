@@ -317,6 +317,26 @@ func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	return count, err
 }
 
+const forgetExpired = `-- name: ForgetExpired :one
+WITH sessions_gone AS (
+	DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.expires_at < now() ORDER BY s.expires_at LIMIT $1::int) RETURNING 1
+), links_gone AS (
+	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT $1::int) RETURNING 1
+), limits_gone AS (
+	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT $1::int) RETURNING 1
+)
+SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone))::bigint AS n
+`
+
+// Sessions, links in mails, and counts of tries whose time is over: some of each, and how many there were of the most. They let
+// nobody in as it is; but they name people.
+func (q *Queries) ForgetExpired(ctx context.Context, most int32) (int64, error) {
+	row := q.db.QueryRow(ctx, forgetExpired, most)
+	var n int64
+	err := row.Scan(&n)
+	return n, err
+}
+
 const insertChore = `-- name: InsertChore :exec
 INSERT INTO chores (name) VALUES ($1) ON CONFLICT DO NOTHING
 `

@@ -56,6 +56,18 @@ DELETE FROM idempotency_keys k
 USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < now() LIMIT @most::int) old
 WHERE k.tenant_id = old.tenant_id AND k.key = old.key AND k.expires_at < now();
 
+-- name: ForgetExpired :one
+-- Sessions, links in mails, and counts of tries whose time is over: some of each, and how many there were of the most. They let
+-- nobody in as it is; but they name people.
+WITH sessions_gone AS (
+	DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.expires_at < now() ORDER BY s.expires_at LIMIT @most::int) RETURNING 1
+), links_gone AS (
+	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT @most::int) RETURNING 1
+), limits_gone AS (
+	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT @most::int) RETURNING 1
+)
+SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone))::bigint AS n;
+
 -- name: DropOldStats :execrows
 DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 days') OR bucket < now() - make_interval(days => @days);
 

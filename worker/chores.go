@@ -22,6 +22,8 @@ const (
 	expireMost      = 10000
 	booksEvery      = time.Minute
 	booksBudget     = 200_000 // deliveries that are counted at a time
+	forgetEvery     = 10 * time.Minute
+	forgetMost      = 1000
 	partitionsEvery = 10 * time.Minute
 	partitionsAhead = 7 * 24 * time.Hour
 )
@@ -44,6 +46,7 @@ func (w *Worker) keepOrder(ctx context.Context) {
 		}},
 		{"fail deliveries of deleted endpoints", sweepEvery, w.sweepDeleted},
 		{"expire idempotency keys", expireEvery, w.expireKeys},
+		{"forget expired sessions", forgetEvery, w.forgetExpired},
 		{"partitions", partitionsEvery, w.partitions},
 		{"gauges", gaugeEvery, w.gauges},
 		{"assess health", assessEvery, w.assessAll},
@@ -126,6 +129,19 @@ func (w *Worker) expireKeys(ctx context.Context) error {
 			n, err = q.ExpireIdempotencyKeys(ctx, expireMost)
 			return err
 		}); err != nil || n < expireMost {
+			return err
+		}
+	}
+}
+
+// forgetExpired takes away the sessions, links and counts of tries that are good for nothing any more.
+func (w *Worker) forgetExpired(ctx context.Context) error {
+	for {
+		var n int64
+		if _, err := w.db.Chore(ctx, "forget expired sessions", 0, func(q *db.Queries) (err error) {
+			n, err = q.ForgetExpired(ctx, forgetMost)
+			return err
+		}); err != nil || n < forgetMost {
 			return err
 		}
 	}
