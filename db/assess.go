@@ -170,7 +170,7 @@ func (q *Queries) tell(ctx context.Context, e Endpoint, kind notice.Kind, key st
 // endpointDetails is what every notice about an endpoint's health holds.
 func endpointDetails(e Endpoint, h EndpointHealth) notice.EndpointDetails {
 	return notice.EndpointDetails{
-		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Drops: e.WhenHeld == endpoint.Drop,
 		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak),
 		LastStatus: int(h.LastStatus), LastFailure: h.LastFailure.String(), LastExcerpt: h.LastExcerpt,
 		FirstFailureAt: h.FirstFailureAt, LastFailureAt: h.LastFailureAt, LastSuccessAt: h.LastSuccessAt,

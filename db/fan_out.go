@@ -25,6 +25,11 @@ type Links struct {
 // Tenant is where a tenant's pages are.
 func (l Links) Tenant(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
 
+// Console is where operators look at a tenant.
+func (l Links) Console(tenant id.UUID) string {
+	return l.BaseURL + "/console/tenants/" + id.Tenant.Format(tenant)
+}
+
 // Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.
 func (l Links) Unsubscribe(s notice.Subscription) string {
 	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
@@ -131,7 +136,7 @@ func alertOf(links Links, r TakeUnmailedRow) mail.OperatorAlertData {
 			facts = append(facts, f)
 		}
 	}
-	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.BaseURL + "/console", At: n.CreatedAt}
+	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "Look at the tenant", At: n.CreatedAt}
 }
 
 // AlertOperators puts a mail to every operator into the outbox; key is what it is about, and each of them gets it once.

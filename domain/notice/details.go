@@ -24,6 +24,7 @@ type EndpointDetails struct {
 	LastSuccessAt       *time.Time `json:"last_success_at,omitempty"`
 	Held                int64      `json:"held,omitempty"`      // deliveries that wait for it
 	HeldMore            bool       `json:"held_more,omitempty"` // at least so many: they were not all counted
+	Drops               bool       `json:"drops,omitempty"`     // events make no delivery to it while it is not active
 }
 
 // HeldDetails belong to HeldExpiring.

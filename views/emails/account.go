@@ -3,6 +3,7 @@ package emails
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"posthorn/domain/mail"
 )
@@ -73,7 +74,7 @@ func Invitation(d mail.InvitationData) Letter {
 
 // SignInAlert tells a person of something about the account.
 func SignInAlert(d mail.SignInAlertData) Letter {
-	what := cmp.Or(d.What, "There was a new sign-in to your account.")
+	what := strings.TrimSuffix(cmp.Or(d.What, "There was a new sign-in to your account"), ".")
 	l := Letter{
 		Subject: clip(what, 90),
 		Preview: "If it was you, there is nothing to do.",

@@ -52,7 +52,7 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		for _, e := range s.Endpoints {
 			table.Facts = append(table.Facts, Fact{clip(e.URL, 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), e.Status)})
 		}
-		l.Body = append(l.Body, table, button("Look at the first of them", endpointPage(d, s.Endpoints[0].Endpoint)))
+		l.Body = append(l.Body, table, button("Look at the first endpoint", endpointPage(d, s.Endpoints[0].Endpoint)))
 	}
 	if s.FailedDeliveries > 0 {
 		l.Body = append(l.Body, button("See what failed", d.Dashboard+"/deliveries?status=failed"))

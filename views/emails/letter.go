@@ -4,6 +4,7 @@ package emails
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -100,13 +101,21 @@ func (l Letter) Text() string {
 		}
 	}
 	out.WriteString("-- \n" + wrap(l.Why, ""))
-	if l.Preferences != "" {
-		out.WriteString("\nChoose what you get: " + l.Preferences)
-	}
-	if l.Unsubscribe != "" {
-		out.WriteString("\nNo more mails of this kind: " + l.Unsubscribe)
+	for _, link := range l.choices() {
+		out.WriteString("\n" + link.Text + ": " + link.URL)
 	}
 	return out.String() + "\n"
+}
+
+// choices are the links by which the recipient decides what comes. Where one page serves for all, it is named once.
+func (l Letter) choices() []Link {
+	switch {
+	case l.Preferences != "" && l.Preferences == l.Unsubscribe:
+		return []Link{{"Stop mails like this, or choose what you get", l.Preferences}}
+	case l.Preferences == "" && l.Unsubscribe == "":
+		return nil
+	}
+	return slices.DeleteFunc([]Link{{"Choose what you get", l.Preferences}, {"No more mails of this kind", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
 }
 
 func factsText(all []Fact) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -78,15 +79,19 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		l.Subject = fmt.Sprintf("%s will be disabled on %s", name, e.DisableAt.UTC().Format("2 January, 15:04")+" UTC")
 		l.Body = append(l.Body, text("Deliveries to %s fail. Unless one succeeds before, the endpoint is disabled on %s.", name, moment(*e.DisableAt)))
 	case e.FailuresLeft > 0:
-		l.Body = append(l.Body, text("Deliveries to %s fail. After %s more failures without a success in between, the endpoint is disabled.", name, thousands(int64(e.FailuresLeft))))
+		l.Body = append(l.Body, text("Deliveries to %s fail. After %s without a success in between, the endpoint is disabled.", name, plural(int64(e.FailuresLeft), "more failure", "more failures")))
 	default:
 		l.Body = append(l.Body, text("Deliveries to %s fail. If that goes on, the endpoint is disabled.", name))
 	}
+	after := "what comes after a disabling is held."
+	if e.Drops {
+		after = "after a disabling what is emitted makes no delivery to it, as the endpoint is set."
+	}
+	l.Body = append(l.Body, endpointFacts(e))
+	l.Body = append(l.Body, excerpt(e)...)
 	l.Body = append(l.Body,
-		endpointFacts(e),
-		excerpt(e),
-		text("%s", action(e)),
-		text("One successful delivery ends this. Nothing is lost until then: what fails is tried again, and what comes after a disabling is held."),
+		text("What to do: %s", action(e)),
+		text("One successful delivery ends this. Nothing is lost until then: what fails is tried again, and %s", after),
 		button("Look at the endpoint", endpointPage(d, e.Endpoint)),
 	)
 	return l
@@ -94,18 +99,18 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 
 func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	name := called(e.Description, e.URL)
+	preview, meanwhile := "Nothing is sent to it any more; what is emitted for it is held.", "Events that are emitted for it are held, not lost."
+	if e.Drops {
+		preview, meanwhile = "Nothing is sent to it any more.", "What waits for it is held; events that are emitted from now on make no delivery to it, as the endpoint is set."
+	}
 	l := Letter{
 		Subject: fmt.Sprintf("%s was disabled", name),
-		Preview: "Nothing is sent to it any more; what is emitted for it is held.",
+		Preview: preview,
 		Heading: "An endpoint was disabled",
 		Tone:    Bad,
-		Body: []Block{
-			text("%s was disabled: %s Nothing is sent there any more. Events that are emitted for it are held, not lost.", name, disabledWhy(e)),
-			endpointFacts(e),
-			excerpt(e),
-			text("What to do: %s", action(e)),
-		},
+		Body:    []Block{text("%s was disabled: %s Nothing is sent there any more. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
 	}
+	l.Body = append(append(l.Body, excerpt(e)...), text("What to do: %s", action(e)))
 	if e.Reason == string(health.Auth) && e.LastStatus != 404 {
 		l.Body = append(l.Body, text("If a secret was changed lately, make sure that your server verifies signatures with the one that the endpoint has now, and that a token in the custom headers has not expired."))
 	}
@@ -143,13 +148,13 @@ func recovered(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	name := called(e.Description, e.URL)
 	return Letter{
 		Subject: fmt.Sprintf("%s works again", name),
-		Preview: "A delivery succeeded.",
+		Preview: "What waits for it is being delivered.",
 		Heading: "An endpoint works again",
 		Tone:    Good,
 		Body: []Block{
-			text("A delivery to %s succeeded. What waits for it is being delivered at the endpoint's own rate; the countdown to a disabling is over.", name),
+			text("%s answers as it should again. What waits for it is being delivered at the endpoint's own rate, and no countdown to a disabling runs any more.", name),
 			facts(Fact{"Endpoint", e.URL}, Fact{"First failure", momentOrNone(e.FirstFailureAt)}, Fact{"Last failure", momentOrNone(e.LastFailureAt)},
-				Fact{"Success", momentOrNone(e.LastSuccessAt)}, Fact{"Waiting", counted(e.Held, e.HeldMore)}),
+				Fact{"Last success", momentOrNone(e.LastSuccessAt)}, Fact{"Waiting", counted(e.Held, e.HeldMore)}),
 			text("What had failed for good before is not sent again by itself: the page can replay it."),
 			button("Look at the endpoint", endpointPage(d, e.Endpoint)),
 		},
@@ -158,15 +163,20 @@ func recovered(d mail.NoticeData, e notice.EndpointDetails) Letter {
 
 func heldExpiring(d mail.NoticeData, h notice.HeldDetails) Letter {
 	name := called(h.Description, h.URL)
+	preview, before := "Resume the endpoint before, or they end as failed.", "Resume the endpoint before, and choose whether what is held is delivered or dropped."
+	if h.Status == string(endpoint.Unverified) {
+		preview = "Let the endpoint prove itself before, or they end as failed."
+		before = "Let the endpoint prove itself before: its page sends it another challenge, and says what its server has to answer."
+	}
 	return Letter{
 		Subject: fmt.Sprintf("Held deliveries to %s expire soon", name),
-		Preview: "Resume the endpoint before, or they end as failed.",
+		Preview: preview,
 		Heading: "Held deliveries are about to expire",
 		Tone:    Careful,
 		Body: []Block{
 			text("Deliveries to %s are held, since the endpoint is %s. The oldest of them reaches the end of its time on %s, and ends as failed then.", name, orWord(h.Status, "not active"), moment(h.ExpiresAt)),
 			facts(Fact{"Endpoint", h.URL}, Fact{"Held", counted(h.Held, h.HeldMore)}, Fact{"The first expires", moment(h.ExpiresAt)}),
-			text("Resume the endpoint before, and choose whether what is held is delivered or dropped."),
+			text("%s", before),
 			button("Look at the endpoint", endpointPage(d, h.Endpoint)),
 		},
 	}
@@ -190,7 +200,7 @@ func secretRotated(d mail.NoticeData, s notice.SecretDetails) Letter {
 		l.Body = append(l.Body, text("The old secret signs nothing any more: a server that does not know the new one refuses deliveries."))
 	}
 	l.Body = append(l.Body,
-		text("If nobody of you did this, rotate it again and look at the audit log for who it was."),
+		text("If none of you did this, rotate it again and look at the audit log for who it was."),
 		button("Look at the endpoint", endpointPage(d, s.Endpoint)),
 	)
 	return l
@@ -203,12 +213,12 @@ func keyCreated(d mail.NoticeData, k notice.KeyDetails) Letter {
 	}
 	return Letter{
 		Subject: fmt.Sprintf("An API key was created: %s", clip(k.Name, 60)),
-		Preview: "If nobody of you did this, revoke it.",
+		Preview: "If none of you did this, revoke it.",
 		Heading: "An API key was created",
 		Body: []Block{
 			facts(Fact{"Name", clip(k.Name, 100)}, Fact{"Begins with", k.Prefix}, Fact{"May", strings.Join(k.Scopes, ", ")},
 				Fact{"Expires", expires}, Fact{"By", k.By}, Fact{"When", moment(d.At)}),
-			text("If nobody of you did this, revoke the key, and look at the audit log for who it was."),
+			text("If none of you did this, revoke the key, and look at the audit log for who it was."),
 			button("See the keys", d.Dashboard+"/keys"),
 		},
 	}
@@ -221,12 +231,29 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 		Heading: "A delivery failed for good",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", strings.ReplaceAll(f.Reason, "_", " ")},
+			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", failedWhy(f.Reason)},
 				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last answer", lastAnswer(f.LastStatus, f.LastFailure)}, Fact{"When", moment(f.FailedAt)}),
 			text("It is not tried again by itself. When the cause is mended, replay it."),
 			button("Look at the delivery", d.Dashboard+"/deliveries/"+f.Delivery),
 		},
 	}
+}
+
+// failedWhy says why a delivery failed for good.
+func failedWhy(reason string) string {
+	switch reason {
+	case delivery.Exhausted.String():
+		return "exhausted: all attempts of its schedule failed"
+	case delivery.Rejected.String():
+		return "rejected: the endpoint's server refused it"
+	case delivery.Gone.String():
+		return "gone: the endpoint's server wants no more events"
+	case delivery.Expired.String():
+		return "expired: it waited for too long"
+	case delivery.EndpointDeleted.String():
+		return "the endpoint was deleted"
+	}
+	return strings.ReplaceAll(reason, "_", " ")
 }
 
 func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
@@ -265,12 +292,16 @@ func endpointFacts(e notice.EndpointDetails) Block {
 	)
 }
 
-func excerpt(e notice.EndpointDetails) Block {
+// excerpt is the beginning of the last answer, with what it is; nothing where there was none.
+func excerpt(e notice.EndpointDetails) []Block {
 	text := strings.TrimSpace(strings.ToValidUTF8(e.LastExcerpt, "?"))
 	if runes := []rune(text); len(runes) > 500 {
 		text = string(runes[:500]) + "…"
 	}
-	return Block{Code: text}
+	if text == "" {
+		return nil
+	}
+	return []Block{{Text: "Its last answer begins with:"}, {Code: text}}
 }
 
 // lastAnswer says in a word or two what came of the last attempt.

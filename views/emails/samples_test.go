@@ -34,6 +34,9 @@ func samples(t *testing.T) map[string]emails.Letter {
 	off.Held, off.HeldMore = 10000, true
 	auth.Reason, auth.AuthStreak, auth.LastStatus, auth.LastExcerpt, auth.Held = "auth", 10, 401, "invalid signature", 42
 	well.LastStatus, well.Held, well.LastSuccessAt = 200, 812, before(0)
+	dropping := off
+	dropping.Drops, dropping.Reason, dropping.Held, dropping.HeldMore = true, "gone", 3, false
+	dropping.LastStatus, dropping.LastExcerpt = 410, ""
 	until := at.Add(day)
 	all := map[string]emails.Letter{
 		"verify_address": emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/verify-email/abc", Expires: at}),
@@ -42,7 +45,7 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"sign_in_alert":  emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
 		"operator_alert": emails.OperatorAlert(mail.OperatorAlertData{
 			What: "An endpoint of Acme was disabled", Facts: []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
-			Link: "https://posthorn.example/console", At: at,
+			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "Look at the tenant", At: at,
 		}),
 	}
 	for name, n := range map[string]struct {
@@ -53,6 +56,8 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"warning_counted": {notice.EndpointWarning, lacking},
 		"disabled":        {notice.EndpointDisabled, off},
 		"disabled_auth":   {notice.EndpointDisabled, auth},
+		"disabled_drops":  {notice.EndpointDisabled, dropping},
+		"held_unverified": {notice.HeldExpiring, notice.HeldDetails{Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description, Status: "unverified", Held: 7, ExpiresAt: soon}},
 		"recovered":       {notice.EndpointRecovered, well},
 		"held_expiring":   {notice.HeldExpiring, notice.HeldDetails{Endpoint: ep.Endpoint, URL: ep.URL, Status: "paused", Held: 1200, ExpiresAt: soon}},
 		"secret_rotated":  {notice.SecretRotated, notice.SecretDetails{Endpoint: ep.Endpoint, URL: ep.URL, Description: ep.Description, Secret: "sec_x", Hint: "…9fQ=", OldUntil: &until, By: "Grace Hopper"}},
