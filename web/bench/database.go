@@ -105,9 +105,9 @@ func (d *database) history(ctx context.Context) (partitions int, deliveries int6
 	return partitions, deliveries, err
 }
 
-// One day of settled deliveries with their events and attempts, spread over the tenants' endpoints and the day. Ids are
-// UUIDv7 of the row's own time, as Posthorn's are.
-const historyDay = `
+// The ids of one day's deliveries and their events, spread over the tenants' endpoints and the day. Ids are UUIDv7 of the row's
+// own time, as Posthorn's are.
+const dayOfIDs = `
 WITH place AS (
 	SELECT row_number() OVER () - 1 AS slot, tenant_id, id AS endpoint_id FROM endpoints WHERE tenant_id = ANY($4::uuid[])
 ), numbered AS (
@@ -127,7 +127,10 @@ WITH place AS (
 ), put_events AS (
 	INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
 	SELECT tenant_id, at, event_id, 'bench.order', convert_to('{"order_id":"' || event_id || '"}', 'UTF8'), 1 FROM ids
-), put_attempts AS (
+)`
+
+// One day of settled deliveries with their events and attempts.
+const historyDay = dayOfIDs + `, put_attempts AS (
 	INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure,
 		dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
 	SELECT tenant_id, at, attempt_id, delivery_id, endpoint_id, 1, 200, 0, 0, 0, 0, 900, 100, 1000,
@@ -136,21 +139,47 @@ WITH place AS (
 INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, attempts, last_status, settled_at)
 SELECT tenant_id, at, delivery_id, event_id, endpoint_id, 'bench.order', 2, 1, 200, at + interval '1 second' FROM ids`
 
-// writeHistory makes the partitions of so many days before today and fills them with deliveries.
+// One day of deliveries that wait, with their events.
+const outageDay = dayOfIDs + `, put_deliveries AS (
+	INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type)
+	SELECT tenant_id, at, delivery_id, event_id, endpoint_id, 'bench.order' FROM ids
+)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id)
+SELECT tenant_id, delivery_id, event_id, endpoint_id FROM ids ORDER BY at`
+
+// writeHistory fills so many days before today with deliveries that are settled.
 func (d *database) writeHistory(ctx context.Context, tenants []string, days int, deliveries int64, progress func(string)) error {
-	today := time.Now().UTC().Truncate(24 * time.Hour)
-	first := today.AddDate(0, 0, -days)
 	// Otherwise retention would drop what the measurement is about.
 	if _, err := d.console.Exec(ctx, "UPDATE tenants SET retention_days = 3650"); err != nil {
 		return err
 	}
+	return d.writeDays(ctx, historyDay, tenants, days, deliveries, progress)
+}
+
+// writeOutage has what so many days brought wait for the tenants' endpoints, which receive nothing until resume is called.
+func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error, err error) {
+	const hold = "UPDATE lanes SET held = $2, rev = rev + 1 WHERE tenant_id = ANY($1::uuid[])"
+	if _, err := d.console.Exec(ctx, hold, tenants, true); err != nil {
+		return nil, err
+	}
+	resume = func() error {
+		_, err := d.console.Exec(ctx, hold, tenants, false)
+		return err
+	}
+	return resume, d.writeDays(ctx, outageDay, tenants, days, deliveries, func(string) {})
+}
+
+// writeDays makes the partitions of so many days before today and fills them, each by one statement.
+func (d *database) writeDays(ctx context.Context, statement string, tenants []string, days int, deliveries int64, progress func(string)) error {
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	first := today.AddDate(0, 0, -days)
 	if _, err := d.owner.Exec(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, today); err != nil {
 		return err
 	}
 	for day := range days {
 		from := first.AddDate(0, 0, day)
-		if _, err := d.console.Exec(ctx, historyDay, from, deliveries/int64(days), from.Format(time.DateOnly), tenants); err != nil {
-			return fmt.Errorf("history of %s: %w", from.Format(time.DateOnly), err)
+		if _, err := d.console.Exec(ctx, statement, from, deliveries/int64(days), from.Format(time.DateOnly), tenants); err != nil {
+			return fmt.Errorf("the deliveries of %s: %w", from.Format(time.DateOnly), err)
 		}
 		if day%10 == 9 {
 			progress(fmt.Sprintf("%d of %d days written", day+1, days))

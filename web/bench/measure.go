@@ -36,7 +36,7 @@ type result struct {
 	Problem    string  `json:"problem,omitempty"`        // the first refusal, or why something is lost
 	Repeats    int     `json:"repeats"`                  // measurements behind the medians
 	Deliveries int64   `json:"deliveries_per_repeat"`    // expected in each
-	Backlog    int64   `json:"backlog_behind,omitempty"` // queue rows of the stuck tenants at the end
+	Backlog    int64   `json:"backlog_behind,omitempty"` // queue rows of the stuck or recovering tenants at the end
 }
 
 // stall is how long nothing may arrive before what is missing counts as lost.

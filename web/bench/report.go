@@ -42,7 +42,7 @@ func (rep *report) add(scenario, name string, r result) {
 // backlog notes on a scenario's last rows what lay behind them.
 func (rep *report) backlog(scenario string, waiting int64) {
 	for i := range rep.Rows {
-		if rep.Rows[i].Scenario == scenario && strings.Contains(rep.Rows[i].Name, "stuck neighbours") {
+		if rep.Rows[i].Scenario == scenario && !strings.HasSuffix(rep.Rows[i].Name, without) {
 			rep.Rows[i].Backlog = waiting
 		}
 	}
@@ -93,6 +93,12 @@ func (rep *report) judge() {
 	})
 	rep.compare("stuck", 1, func(plain, with *row) {
 		atMost("stuck neighbours, p99 at light load against without", with.P99/plain.P99, 1.15)
+	})
+	rep.compare("recovery", 0, func(plain, with *row) {
+		atLeast("a week's backlog beside, deliveries/s against without", with.EndToEnd/plain.EndToEnd, 0.85)
+	})
+	rep.compare("recovery", 1, func(plain, with *row) {
+		atMost("a week's backlog beside, p99 at light load against without", with.P99/plain.P99, 1.15)
 	})
 	var rss float64
 	var duplicates, lost int64

@@ -34,6 +34,7 @@ func scenarios() []scenario {
 		{"fan-out", "50 tenants with ten endpoints each", fanOutTen},
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
+		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
 		{"history", "100 day partitions and five million deliveries behind", longHistory},
 		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
 	}
@@ -235,6 +236,60 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		}
 		return nil
 	})
+}
+
+// recoveryDays is how long the endpoint was down: a day partition each.
+const recoveryDays = 7
+
+// comingBack measures neighbours of an endpoint whose backlog drains meanwhile. What it gets carries no moment of emission, so that the
+// receiver takes it and does not count it.
+func comingBack(ctx context.Context, o *options, rep *report) error {
+	return besidePlain(ctx, o, "recovery", func(s *system, g *group, plain side) error {
+		back, err := s.setUp(ctx, shape{
+			name: "back", tenants: 1, endpoints: 1, address: s.receiverAddr, fields: map[string]any{"rate_limit": o.recoveryRate, "max_in_flight": 50},
+		})
+		if err != nil {
+			return err
+		}
+		o.say("recovery: writing %d deliveries over %d days", o.recoveryBacklog, recoveryDays)
+		resume, err := s.db.writeOutage(ctx, back.tenants, recoveryDays, o.recoveryBacklog)
+		if err != nil {
+			return err
+		}
+		if err := resume(); err != nil {
+			return err
+		}
+		if err := s.pause(ctx, settling); err != nil {
+			return err
+		}
+		if err := both(ctx, rep, plain, side{s, g, ", a week's backlog drains"}); err != nil {
+			return err
+		}
+		rate, left, err := s.drains(ctx, back)
+		if err != nil {
+			return err
+		}
+		rep.backlog(s.stem, left)
+		o.say("recovery: it drains at %.0f/s, %d deliveries are left", rate, left)
+		if most := float64(o.recoveryRate); rate < 0.9*most || rate > 1.1*most {
+			return fmt.Errorf("recovery: it drained at %.0f deliveries/s, and its rate is %d", rate, o.recoveryRate)
+		}
+		return nil
+	})
+}
+
+// drains measures how fast a group's backlog becomes less, and how much of it is left.
+func (s *system) drains(ctx context.Context, g *group) (perSecond float64, left int64, err error) {
+	before, err := s.db.queued(ctx, g.tenants)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := s.pause(ctx, 5*time.Second); err != nil {
+		return 0, 0, err
+	}
+	after, err := s.db.queued(ctx, g.tenants)
+	return float64(before-after) / time.Since(began).Seconds(), int64(after), err
 }
 
 func longHistory(ctx context.Context, o *options, rep *report) error {
