@@ -14,21 +14,38 @@ import (
 // freeze has every write to a table wait until the returned function is called.
 func (w *world) freeze(table string) (thaw func()) {
 	w.t.Helper()
+	thaw, frozen := w.freezeNext(table)
+	<-frozen
+	return thaw
+}
+
+// freezeNext is freeze behind whoever writes to the table now. It returns when it is next in the line; frozen is closed when its
+// turn has come.
+func (w *world) freezeNext(table string) (thaw func(), frozen <-chan struct{}) {
+	w.t.Helper()
 	conn, err := w.sql.Acquire(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if _, err := conn.Exec(context.Background(), "RESET ROLE; BEGIN; LOCK TABLE posthorn."+table+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		w.t.Fatal(err)
-	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := conn.Exec(context.Background(), "RESET ROLE; BEGIN; LOCK TABLE posthorn."+table+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	eventually(w.t, patience, table+" is about to be frozen", func() bool {
+		return w.ask("SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND relation = $1::regclass", "posthorn."+table) > 0
+	})
 	thaw = sync.OnceFunc(func() {
+		<-done
 		if _, err := conn.Exec(context.Background(), "ROLLBACK; SET ROLE posthorn_console"); err != nil {
 			w.t.Error(err)
 		}
 		conn.Release()
 	})
 	w.t.Cleanup(thaw)
-	return thaw
+	return thaw, done
 }
 
 // TestAKilledWorkerDisablesAndWarnsOnce kills the worker between each pair of steps of what follows when an endpoint refuses ten

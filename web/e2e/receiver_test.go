@@ -36,6 +36,8 @@ type arrival struct {
 	id      string // webhook-id
 	attempt string // webhook-attempt
 	nth     int    // 1: the first arrival of this id on this path
+	typ     string
+	text    []byte // the event's data; of an arrival that is being answered
 	data    payload
 	made    time.Time // of the event, by Posthorn's clock
 	begun   time.Time
@@ -98,7 +100,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_, _ = w.Write(event.Data)
 		return
 	}
-	a := &arrival{r: r, path: req.URL.Path, id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done()}
+	a := &arrival{r: r, path: req.URL.Path, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done()}
 	r.mu.Lock()
 	verifier := r.secrets[req.URL.Path]
 	r.mu.Unlock()
@@ -122,7 +124,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		status = r.answer(a)
 	}
 	r.mu.Lock()
-	a.ended, a.status = time.Now(), status
+	a.ended, a.status, a.text = time.Now(), status, nil
 	r.inFlight--
 	r.mu.Unlock()
 	w.WriteHeader(status)

@@ -74,7 +74,7 @@ func (w *world) open(url string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	cfg.MaxConns = 2
+	cfg.MaxConns = 4
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SET search_path = posthorn; SET ROLE posthorn_console")
 		return err
