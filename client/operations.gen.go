@@ -2203,6 +2203,9 @@ type Health struct {
 	// Hour Attempts of the last hour
 	Hour SuccessRate `json:"hour"`
 
+	// LastDigestAt When the last daily summary was made; it is a notice of the kind `digest`
+	LastDigestAt nullable.Nullable[time.Time] `json:"last_digest_at"`
+
 	// OldestDueSeconds How long the oldest delivery has been due that nothing holds
 	OldestDueSeconds int     `json:"oldest_due_seconds"`
 	P50Ms            float64 `json:"p50_ms"`
@@ -2490,12 +2493,18 @@ type Phases struct {
 type Platform struct {
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
+
+	// OverdueMinutes Operators get a mail when a delivery of a tenant has been due for longer and nothing holds it; 0 is never
+	OverdueMinutes int `json:"overdue_minutes"`
 }
 
 // PlatformPatch defines model for PlatformPatch.
 type PlatformPatch struct {
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
 	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
+
+	// OverdueMinutes Null is the default again: 15
+	OverdueMinutes nullable.Nullable[int] `json:"overdue_minutes,omitempty"`
 }
 
 // PortalLink defines model for PortalLink.
@@ -2783,7 +2792,12 @@ type SuccessRate struct {
 
 // Tenant defines model for Tenant.
 type Tenant struct {
+	// Contacts Addresses that get the notices of the tenant by mail, beside its members
+	Contacts  []string  `json:"contacts"`
 	CreatedAt time.Time `json:"created_at"`
+
+	// Digest Whether a summary is made once a UTC day while something is not well
+	Digest bool `json:"digest"`
 
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
@@ -2801,8 +2815,14 @@ type Tenant struct {
 // TenantCreated defines model for TenantCreated.
 type TenantCreated struct {
 	// APIKey Shown this once
-	APIKey    string    `json:"api_key"`
+	APIKey string `json:"api_key"`
+
+	// Contacts Addresses that get the notices of the tenant by mail, beside its members
+	Contacts  []string  `json:"contacts"`
 	CreatedAt time.Time `json:"created_at"`
+
+	// Digest Whether a summary is made once a UTC day while something is not well
+	Digest bool `json:"digest"`
 
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
@@ -2832,6 +2852,10 @@ type TenantPage struct {
 
 // TenantPatch defines model for TenantPatch.
 type TenantPatch struct {
+	// Contacts All of them anew; each has a link in its mails that stops them
+	Contacts *[]string `json:"contacts,omitempty"`
+	Digest   *bool     `json:"digest,omitempty"`
+
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
 	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
 	Name          *string            `json:"name,omitempty"`

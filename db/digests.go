@@ -69,7 +69,7 @@ func (d *DB) PostDigest(ctx context.Context, tenant id.UUID, now time.Time) (pos
 		if err != nil && !noRows(err) {
 			return err
 		}
-		if !last.IsZero() && !health.DigestDay(now).After(health.DigestDay(last)) {
+		if !last.Day.IsZero() && !health.DigestDay(now).After(health.DigestDay(last.Day)) {
 			return nil
 		}
 		h, err := q.HealthInputs(ctx, tenant, now)
@@ -77,7 +77,7 @@ func (d *DB) PostDigest(ctx context.Context, tenant id.UUID, now time.Time) (pos
 			return err
 		}
 		summary := health.Summarise(h.Inputs)
-		if !health.ShouldDigest(summary, last, now) {
+		if !health.ShouldDigest(summary, last.Day, now) {
 			return nil
 		}
 		posted, err = q.postDigest(ctx, tenant, health.DigestDay(now), summary, h)
@@ -99,7 +99,7 @@ func (q *Queries) postDigest(ctx context.Context, tenant id.UUID, day time.Time,
 	if err != nil {
 		return false, err
 	}
-	return q.PostNotice(ctx, Notice{Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
+	return q.PostNotice(ctx, Notice{ID: u, Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
 }
 
 func (q *Queries) digestDetails(ctx context.Context, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (notice.DigestDetails, error) {
@@ -144,7 +144,7 @@ func (d *DB) AlertOverdue(ctx context.Context, links Links, tenant id.UUID, name
 		return q.AlertOperators(ctx, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
 			What:  "Deliveries of " + name + " are overdue",
 			Facts: []mail.Fact{{Name: "Tenant", Value: name + " (" + u + ")"}, {Name: "Oldest due for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()}},
-			Link:  links.BaseURL + "/console", At: now,
+			Link:  links.Console(tenant), LinkText: "Look at the tenant", At: now,
 		})
 	})
 }

@@ -110,15 +110,20 @@ func (q *Queries) InsertDigest(ctx context.Context, arg InsertDigestParams) (int
 }
 
 const lastDigest = `-- name: LastDigest :one
-SELECT day FROM digests WHERE tenant_id = $1 ORDER BY day DESC LIMIT 1
+SELECT day, created_at FROM digests WHERE tenant_id = $1 ORDER BY day DESC LIMIT 1
 `
 
-// The day of a tenant's last digest; no row: it had none.
-func (q *Queries) LastDigest(ctx context.Context, tenantID id.UUID) (time.Time, error) {
+type LastDigestRow struct {
+	Day       time.Time
+	CreatedAt time.Time
+}
+
+// The day of a tenant's last digest, and when it was made; no row: it had none.
+func (q *Queries) LastDigest(ctx context.Context, tenantID id.UUID) (LastDigestRow, error) {
 	row := q.db.QueryRow(ctx, lastDigest, tenantID)
-	var day time.Time
-	err := row.Scan(&day)
-	return day, err
+	var i LastDigestRow
+	err := row.Scan(&i.Day, &i.CreatedAt)
+	return i, err
 }
 
 const recallChores = `-- name: RecallChores :execrows

@@ -257,6 +257,9 @@ func TestATenantGetsOneDigestADayHoweverTheClockIsPut(t *testing.T) {
 			t.Errorf("at %s: %v", step.at, got)
 		}
 	}
+	if n := names(t, f.sql, "SELECT n.key FROM notices n JOIN digests d ON d.notice_id = n.id"); len(n) != 1 {
+		t.Errorf("the day's row names the notices %q", n)
+	}
 	if n := names(t, f.sql, "SELECT key FROM notices WHERE kind = 'digest'"); len(n) != 1 || n[0] != "digest:"+day.Format(time.DateOnly) {
 		t.Errorf("%q", n)
 	}

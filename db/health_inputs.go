@@ -16,6 +16,8 @@ type TenantHealth struct {
 
 	Types     []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
 	Endpoints []analytics.Row // the endpoints, likewise
+
+	LastDigest time.Time // when the last one was made; zero: there was none
 }
 
 // topRows is how many types and endpoints a summary names.
@@ -66,6 +68,11 @@ func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, 
 		return err
 	}
 	h.OldestDue = time.Duration(due * float64(time.Second))
+	last, err := q.LastDigest(ctx, tenant)
+	if err != nil && !noRows(err) {
+		return err
+	}
+	h.LastDigest = last.CreatedAt
 	policy, err := q.healthPolicy(ctx, tenant)
 	if err != nil {
 		return err

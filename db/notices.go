@@ -11,6 +11,7 @@ import (
 
 // Notice is something to tell a tenant.
 type Notice struct {
+	ID       id.UUID // zero: a new one
 	Tenant   id.UUID
 	Kind     notice.Kind
 	Key      string   // what makes it one: unique per tenant, e.g. "endpoint.disabled:ep_...:<status_at>"
@@ -29,7 +30,10 @@ func (q *Queries) PostNotice(ctx context.Context, n Notice) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode notice %s: %w", n.Kind, err)
 	}
-	u := NewID()
+	u := n.ID
+	if u.IsZero() {
+		u = NewID()
+	}
 	rows, err := q.InsertNotice(ctx, InsertNoticeParams{
 		TenantID: n.Tenant, ID: u, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details, CreatedAt: u.Time(),
 	})

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"posthorn/domain/access"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/domain/settings"
 )
 
 // NewTenant describes a tenant to be made.
@@ -87,6 +90,8 @@ type TenantChange struct {
 	StrictTypes   *bool
 	RetentionDays *int
 	Health        map[string]any // parts of the health policy by name; a nil part is again what holds otherwise
+	Contacts      *[]string      // as notice.Contacts leaves them
+	Digest        *bool          // whether there is a daily one
 }
 
 // ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
@@ -114,6 +119,9 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 			return row, err
 		}
 	}
+	if to.Settings, err = change.lay(to.Settings, changed); err != nil {
+		return row, err
+	}
 	if len(changed) == 0 {
 		return row, nil
 	}
@@ -126,6 +134,24 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 		}
 	}
 	return row, q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+}
+
+// lay changes what the settings say about notices and notes what it was and is.
+func (change TenantChange) lay(settings []byte, changed map[string]any) ([]byte, error) {
+	was := notice.ReadSettings(settings)
+	to := was
+	if change.Contacts != nil && !slices.Equal(*change.Contacts, was.Contacts) {
+		to.Contacts = *change.Contacts
+		changed["contacts"] = [][]string{was.Contacts, to.Contacts}
+	}
+	if change.Digest != nil && *change.Digest == was.NoDigest {
+		to.NoDigest = !*change.Digest
+		changed["digest"] = []bool{!was.NoDigest, *change.Digest}
+	}
+	if changed["contacts"] == nil && changed["digest"] == nil {
+		return settings, nil
+	}
+	return to.Write(settings)
 }
 
 // amend changes the health policy within settings and notes what it was and is.
@@ -156,24 +182,39 @@ func ownPolicy(settings []byte) json.RawMessage {
 	return out
 }
 
-// ChangePlatformPolicy changes the health policy that holds for tenants that say nothing else, and returns the platform's settings.
-func (d *DB) ChangePlatformPolicy(ctx context.Context, parts map[string]any, by Author) (settings []byte, err error) {
+// ChangePlatformPolicy changes the parts of the health policy that hold for tenants that say nothing else, and settings of the
+// platform by name (settings.Fields; an empty text is the default again). It returns all of the platform's settings. A change that
+// changes nothing is not audited.
+func (d *DB) ChangePlatformPolicy(ctx context.Context, parts map[string]any, texts map[string]string, by Author) (all []byte, err error) {
 	err = d.Console(ctx, func(q *Queries) error {
 		was, err := q.LockPlatform(ctx)
 		if err != nil {
 			return err
 		}
 		changed := map[string]any{}
-		if settings, err = amend(was, parts, changed); err != nil || len(changed) == 0 {
+		if all, err = amend(was, parts, changed); err != nil {
 			return err
 		}
-		if err := q.SetPlatformSettings(ctx, settings); err != nil {
+		to, texted, err := settings.Amend(all, settings.Fields(), texts)
+		if err != nil {
 			return err
 		}
-		if err := q.BumpAllLanes(ctx); err != nil {
+		all = to
+		for name, c := range texted {
+			changed[name] = []string{c.Was, c.Is}
+		}
+		if len(changed) == 0 {
+			return nil
+		}
+		if err := q.SetPlatformSettings(ctx, all); err != nil {
 			return err
+		}
+		if changed["health_policy"] != nil {
+			if err := q.BumpAllLanes(ctx); err != nil {
+				return err
+			}
 		}
 		return q.Audit(ctx, by, Audited{Action: "platform.updated", Kind: "platform", Details: changed})
 	})
-	return settings, err
+	return all, err
 }

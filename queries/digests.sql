@@ -7,8 +7,8 @@ WHERE t.id > @after AND t.state = 'active' AND EXISTS (SELECT 1 FROM endpoints e
 ORDER BY t.id LIMIT @most;
 
 -- name: LastDigest :one
--- The day of a tenant's last digest; no row: it had none.
-SELECT day FROM digests WHERE tenant_id = @tenant_id ORDER BY day DESC LIMIT 1;
+-- The day of a tenant's last digest, and when it was made; no row: it had none.
+SELECT day, created_at FROM digests WHERE tenant_id = @tenant_id ORDER BY day DESC LIMIT 1;
 
 -- name: InsertDigest :execrows
 -- No row: the tenant has its digest of this day.

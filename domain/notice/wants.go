@@ -59,28 +59,6 @@ func ParseSubscription(text []byte) (Subscription, bool) {
 	return Subscription{tenant, t.Recipient, t.Kind}, true
 }
 
-// Settings are a tenant's own, in its settings.
-type Settings struct {
-	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of a
-	// provider whose people do not sign in here.
-	Contacts []string `json:"contacts"`
-	NoDigest bool     `json:"no_digest"` // nobody gets a daily summary
-}
-
-// maxContacts bounds how many of them are written to.
-const maxContacts = 20
-
-// ReadSettings decodes what concerns notices in a tenant's settings. What can't be read counts as not set: it was checked when
-// it was saved.
-func ReadSettings(settings []byte) Settings {
-	var s Settings
-	if json.Unmarshal(settings, &s) != nil {
-		return Settings{}
-	}
-	s.Contacts = s.Contacts[:min(len(s.Contacts), maxContacts)]
-	return s
-}
-
 // RecipientPerson is the person that a recipient's name stands for; false where it is an address.
 func RecipientPerson(recipient string) (id.UUID, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(recipient, "-", ""))

@@ -1,10 +1,13 @@
 package notice_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"posthorn/domain/access"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -60,5 +63,42 @@ func TestSettingsThatCannotBeReadAreNone(t *testing.T) {
 		if s := notice.ReadSettings([]byte(junk)); len(s.Contacts) != 0 {
 			t.Errorf("%s: %+v", junk, s)
 		}
+	}
+}
+
+func TestContactsAreKeptOnceAndInLowerCase(t *testing.T) {
+	t.Parallel()
+	got, err := notice.Contacts("contacts", []string{" Ops@Acme.example ", "ops@acme.example", "ada@acme.example"})
+	if want := []string{"ops@acme.example", "ada@acme.example"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+	many := make([]string, notice.MaxContacts+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("a%d@acme.example", i)
+	}
+	if _, err := notice.Contacts("contacts", many); !fault.Is(err, "contacts_range") {
+		t.Errorf("%d contacts: %v", len(many), err)
+	}
+	if got, err := notice.Contacts("contacts", many[1:]); err != nil || len(got) != notice.MaxContacts {
+		t.Errorf("%d contacts: %v", len(many)-1, err)
+	}
+	_, err = notice.Contacts("contacts", []string{"ada@acme.example", "Ada <ada@acme.example>", "no", "a@acme.example\r\nBcc: b@acme.example"})
+	e := fault.As(err)
+	if e == nil || len(e.Fields) != 3 || e.Fields[0].Name != "contacts.1" || e.Fields[2].Name != "contacts.3" || e.Code != "email_invalid" {
+		t.Errorf("what is no address: %+v", e)
+	}
+}
+
+func TestSettingsOfNoticesLeaveOthersAlone(t *testing.T) {
+	t.Parallel()
+	text, err := notice.Settings{Contacts: []string{"a@acme.example"}, NoDigest: true}.Write([]byte(`{"health":{"gone":false},"contacts":["b@acme.example"]}`))
+	if want := `{"contacts":["a@acme.example"],"health":{"gone":false},"no_digest":true}`; err != nil || string(text) != want {
+		t.Errorf("%s, %v; want %s", text, err, want)
+	}
+	if s := notice.ReadSettings(text); !s.NoDigest || len(s.Contacts) != 1 {
+		t.Errorf("read as %+v", s)
+	}
+	if text, err = (notice.Settings{}).Write(text); err != nil || string(text) != `{"health":{"gone":false}}` {
+		t.Errorf("%s, %v", text, err)
 	}
 }

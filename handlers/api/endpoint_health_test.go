@@ -50,6 +50,49 @@ func TestAPolicyIsTheTenantsOverThePlatformsOverTheDefault(t *testing.T) {
 	}
 }
 
+func TestWhoIsToldOfATenantAndWhenIsASetting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	a := w.do("GET", "/api/v1/tenant", tn.key, nil).want(200)
+	if len(a.get("contacts").([]any)) != 0 || a.get("digest") != true {
+		t.Errorf("at first: %s", a.Body)
+	}
+	a = w.do("PATCH", "/api/v1/tenant", tn.key, `{"contacts":["Ops@Acme.example","ops@acme.example"],"digest":false,"health_policy":{"tls_hours":48}}`).want(200)
+	if fmt.Sprint(a.get("contacts")) != "[ops@acme.example]" || a.get("digest") != false {
+		t.Errorf("changed: %s", a.Body)
+	}
+	path := "/api/v1/tenants/" + a.text("id")
+	a = w.do("PATCH", path, w.platform, `{"digest":true}`).want(200)
+	if fmt.Sprint(a.get("contacts"), a.get("digest"), a.get("health_policy.tls_hours")) != "[ops@acme.example] true 48" {
+		t.Errorf("through the platform's key: %s", a.Body)
+	}
+	w.do("PATCH", path, w.platform, `{"digest":true}`).want(200) // changes nothing
+	if got := one[string](w, "SELECT string_agg(details::text, ' ' ORDER BY at) FROM audit_log WHERE action = 'tenant.updated'"); strings.Count(got, `"digest"`) != 2 ||
+		strings.Count(got, `"contacts"`) != 1 {
+		t.Errorf("audited: %s", got)
+	}
+	w.do("PATCH", "/api/v1/tenant", tn.key, `{"contacts":["a@acme.example","nobody"]}`).problem(400, "email_invalid", "contacts.1")
+	many := strings.TrimSuffix(strings.Repeat(`"a@acme.example",`, 21), ",")
+	w.do("PATCH", "/api/v1/tenant", tn.key, `{"contacts":[`+many+`]}`).problem(400, "contacts_range", "contacts")
+
+	if a = w.do("GET", "/api/v1/platform", w.platform, nil).want(200); a.get("overdue_minutes").(float64) != 15 {
+		t.Errorf("at first: %s", a.Body)
+	}
+	w.do("PATCH", "/api/v1/platform", w.platform, `{"overdue_minutes":60,"health_policy":{"tls_hours":48}}`).want(200)
+	if a = w.do("PATCH", "/api/v1/platform", w.platform, `{"health_policy":{"tls_hours":null}}`).want(200); a.get("overdue_minutes").(float64) != 60 {
+		t.Errorf("what is not named stays: %s", a.Body)
+	}
+	a = w.do("PATCH", "/api/v1/platform", w.platform, `{"overdue_minutes":1441}`)
+	a.problem(400, "out_of_range", "overdue_minutes")
+	if !strings.Contains(string(a.Body), "from 1 to 1440") {
+		t.Errorf("no range: %s", a.Body)
+	}
+	if a = w.do("PATCH", "/api/v1/platform", w.platform, `{"overdue_minutes":null}`).want(200); a.get("overdue_minutes").(float64) != 15 {
+		t.Errorf("the default again: %s", a.Body)
+	}
+}
+
 func TestAPolicyOutOfRangeIsRefusedWithTheRange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

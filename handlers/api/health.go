@@ -52,6 +52,10 @@ func healthView(h db.TenantHealth, urls map[id.UUID]string, now time.Time) Healt
 	for i, f := range s.Findings {
 		out.Findings[i] = HealthFinding{Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail}
 	}
+	out.LastDigestAt.SetNull()
+	if !h.LastDigest.IsZero() {
+		out.LastDigestAt.Set(h.LastDigest.UTC())
+	}
 	out.DominantProblem.SetNull()
 	if s.Dominant != "" {
 		out.DominantProblem.Set(string(s.Dominant))

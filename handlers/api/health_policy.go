@@ -2,11 +2,14 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/db"
+	"posthorn/domain/fault"
 	"posthorn/domain/health"
+	"posthorn/domain/settings"
 	"posthorn/handlers"
 )
 
@@ -44,16 +47,20 @@ func policyView(p health.Policy) HealthPolicy {
 	}
 }
 
+func platformView(all []byte) Platform {
+	return Platform{HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes, all)}
+}
+
 func (a *api) getPlatform(c *handlers.Call) error {
-	var settings []byte
+	var all []byte
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		settings, err = q.PlatformSettings(c.Ctx())
+		all, err = q.PlatformSettings(c.Ctx())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, Platform{HealthPolicy: policyView(health.ReadPolicy(settings, nil))})
+	return c.Answer(http.StatusOK, platformView(all))
 }
 
 func (a *api) updatePlatform(c *handlers.Call) error {
@@ -61,11 +68,21 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	settings, err := a.DB.ChangePlatformPolicy(c.Ctx(), in.HealthPolicy.parts(), c.Author())
+	texts := map[string]string{}
+	if in.OverdueMinutes.IsSpecified() {
+		texts[settings.OverdueMinutes] = ""
+	}
+	if minutes, err := in.OverdueMinutes.Get(); err == nil {
+		texts[settings.OverdueMinutes] = strconv.Itoa(minutes)
+	}
+	all, err := a.DB.ChangePlatformPolicy(c.Ctx(), in.HealthPolicy.parts(), texts, c.Author())
+	if e := fault.As(err); e != nil && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
+		return fault.InvalidField("overdue_minutes", e.Code, e.Detail)
+	}
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, Platform{HealthPolicy: policyView(health.ReadPolicy(settings, nil))})
+	return c.Answer(http.StatusOK, platformView(all))
 }
 
 // showRows shows tenants to who may see all of them.

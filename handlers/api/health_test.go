@@ -71,6 +71,16 @@ func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
 	if len(h.TopTypes) != 1 || h.TopTypes[0].Type != "order.open" || h.TopTypes[0].Attempts != 70 {
 		t.Errorf("%+v", h.TopTypes)
 	}
+	if !h.LastDigestAt.IsNull() {
+		t.Errorf("a digest that never was: %v", h.LastDigestAt)
+	}
+	for _, day := range []string{"2026-01-02", "2026-01-03"} {
+		w.sql("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date, gen_random_uuid(), $2::date + interval '9 hours')", tn.uuid.String(), day)
+		w.sql("INSERT INTO digests (tenant_id, day, notice_id, created_at) VALUES ($1, $2::date + 7, gen_random_uuid(), now())", other.uuid.String(), day)
+	}
+	if at, err := w.health(tn).LastDigestAt.Get(); err != nil || at.Format(time.DateOnly) != "2026-01-03" {
+		t.Errorf("the last digest: %v, %v", at, err)
+	}
 	w.do("GET", "/api/v1/health?limit=5", tn.key, nil).problem(http.StatusBadRequest, "unknown_parameter", "limit")
 }
 

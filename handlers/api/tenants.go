@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	"posthorn/db"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/handlers"
 )
 
@@ -36,7 +38,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
 		ID: v[0].ID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
-		HealthPolicy: v[0].HealthPolicy, CreatedAt: v[0].CreatedAt, APIKey: text,
+		HealthPolicy: v[0].HealthPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
@@ -125,10 +127,19 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 	if in.RetentionDays != nil {
 		a.checkRetention(&wrong, *in.RetentionDays)
 	}
+	change := db.TenantChange{
+		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Health: in.HealthPolicy.parts(), Digest: in.Digest,
+	}
+	if in.Contacts != nil {
+		contacts, err := notice.Contacts("contacts", *in.Contacts)
+		if e := fault.As(err); e != nil {
+			wrong = append(wrong, e.Fields...)
+		}
+		change.Contacts = &contacts
+	}
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	change := db.TenantChange{Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Health: in.HealthPolicy.parts()}
 	var shown []Tenant
 	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
 		row, err := q.ChangeTenant(c.Ctx(), u, change, c.Author())
@@ -181,8 +192,9 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 const maxReason = 500
 
 func tenantView(t db.Tenant) Tenant {
+	told := notice.ReadSettings(t.Settings)
 	return Tenant{
 		ID: id.Tenant.Format(t.ID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
-		RetentionDays: int(t.RetentionDays), CreatedAt: t.CreatedAt,
+		RetentionDays: int(t.RetentionDays), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: t.CreatedAt,
 	}
 }

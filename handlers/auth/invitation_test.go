@@ -136,4 +136,15 @@ func TestSettingsAreCheckedAndKept(t *testing.T) {
 	if got := one[string](w, "SELECT details::text FROM audit_log WHERE action = 'tenant.updated'"); !strings.Contains(got, "Acme 2") {
 		t.Error(got)
 	}
+	b.get(path+"/settings").want(200, `name="digest" type="checkbox" value="true" checked`)
+	b.post(path+"/settings/notices", url.Values{"contacts": {"no address"}, "digest": {"true"}}).want(400, "This is not an e-mail address", "no address")
+	b.post(path+"/settings/notices", url.Values{"contacts": {"Ops@Acme.example, b@acme.example\r\nops@acme.example"}}).to(path + "/settings")
+	b.get(path+"/settings").want(200, "ops@acme.example\nb@acme.example</textarea>", `name="digest" type="checkbox" value="true" aria-describedby`, "Acme 2")
+	b.post(path+"/settings/notices", url.Values{"digest": {"true"}}).to(path + "/settings")
+	if got := one[string](w, "SELECT settings::text FROM tenants"); got != "{}" {
+		t.Errorf("taken back, they leave %s", got)
+	}
+	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE action = 'tenant.updated'"); n != 3 {
+		t.Errorf("%d changes are audited, want 3", n)
+	}
 }

@@ -32,6 +32,7 @@ var probeForms = map[string]string{
 	"POST /leave":             "",
 	"GET /settings":           "",
 	"POST /settings":          "name=Taken&retention_days=1",
+	"POST /settings/notices":  "contacts=taken@example.com&digest=true",
 	"POST /settings/transfer": "member=",
 }
 

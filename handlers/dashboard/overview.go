@@ -48,7 +48,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	urls := urlsOf(rows)
 	v := pages.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), Summary: health.Summarise(h.Inputs),
-		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, urls),
+		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, urls), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)
 	for _, r := range h.Endpoints {

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -33,6 +34,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	if err != nil {
 		return v, err
 	}
+	told := notice.ReadSettings(row.Settings)
 	v = pages.SettingsView{
 		Root: path(c, "/settings"),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
@@ -40,7 +42,12 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
 			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "What is older is hidden at once, and deleted soon after.",
 		},
-		StrictTypes: row.StrictTypes, MayTransfer: c.Actor.May(access.TransferOwnership),
+		Contacts: components.FieldProps{
+			Name: "contacts", Label: "Further addresses", Value: strings.Join(told.Contacts, "\n"), Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
+			Optional: true, Placeholder: "ops@example.com",
+			Hint: fmt.Sprintf("One a line, at most %d. They get every notice that an owner gets, each with a link that stops its kind.", notice.MaxContacts),
+		},
+		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Hint: "You become an admin."},
 	}
 	for _, m := range members {
@@ -86,6 +93,33 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Name: &name, StrictTypes: &strict, RetentionDays: &days}, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Saved.")
+	return c.Redirect(path(c, "/settings"))
+}
+
+// changeNoticeSettings says who gets the tenant's notices beside its members, and whether there is a daily summary.
+func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	digest := form.Get("digest") == "true"
+	contacts, wrong := notice.Contacts("contacts", strings.Fields(strings.ReplaceAll(form.Get("contacts"), ",", " ")))
+	if e := fault.As(wrong); e != nil {
+		v, err := a.settings(c)
+		if err != nil {
+			return err
+		}
+		v.Contacts.Value, v.Contacts.Error, v.Digest = form.Get("contacts"), e.Detail, digest
+		return c.Render(http.StatusBadRequest, pages.Settings(v))
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Contacts: &contacts, Digest: &digest}, c.Author())
 		return err
 	})
 	if err != nil {

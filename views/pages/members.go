@@ -52,6 +52,8 @@ type SettingsView struct {
 	Root            string
 	Name, Retention components.FieldProps
 	StrictTypes     bool
+	Contacts        components.FieldProps
+	Digest          bool
 	MayTransfer     bool
 	NewOwner        components.FieldProps
 	Candidates      []components.Option

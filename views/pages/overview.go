@@ -24,6 +24,8 @@ type OverviewView struct {
 	Latency   charts.Props
 	Failing   []FailingEndpoint
 	Feed      FeedView
+
+	LastDigest time.Time // zero: there was none
 }
 
 // FirstSteps says how far a new tenant is.

@@ -1,0 +1,75 @@
+package notice
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+)
+
+// Settings are a tenant's own, in its settings.
+type Settings struct {
+	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of a
+	// provider whose people do not sign in here.
+	Contacts []string `json:"contacts"`
+	NoDigest bool     `json:"no_digest"` // nobody gets a daily summary
+}
+
+// MaxContacts bounds how many of them there are.
+const MaxContacts = 20
+
+// ReadSettings decodes what concerns notices in a tenant's settings. What can't be read counts as not set: it was checked when
+// it was saved.
+func ReadSettings(all []byte) Settings {
+	var s Settings
+	if json.Unmarshal(all, &s) != nil {
+		return Settings{}
+	}
+	s.Contacts = s.Contacts[:min(len(s.Contacts), MaxContacts)]
+	return s
+}
+
+// Contacts are addresses as a tenant's settings keep them: in lower case, each once, in their order. The error is a *fault.Error
+// that names field, or field and the place of each address that is none ("contacts.1").
+func Contacts(field string, given []string) ([]string, error) {
+	if len(given) > MaxContacts {
+		return nil, fault.InvalidField(field, "contacts_range", fmt.Sprintf("A tenant has at most %d contacts; these are %d. Write to a mailing list instead.", MaxContacts, len(given)))
+	}
+	var wrong []fault.Field
+	kept := []string{}
+	for i, text := range given {
+		address, err := account.Email(text)
+		switch e := fault.As(err); {
+		case e != nil:
+			wrong = append(wrong, fault.Field{Name: field + "." + strconv.Itoa(i), Code: e.Code, Detail: e.Detail})
+		case !slices.Contains(kept, address):
+			kept = append(kept, address)
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fault.InvalidFields(wrong)
+	}
+	return kept, nil
+}
+
+// Write lays s over a tenant's settings. What is as it would be without a setting is none.
+func (s Settings) Write(all []byte) ([]byte, error) {
+	members := map[string]json.RawMessage{}
+	if len(all) > 0 {
+		if err := json.Unmarshal(all, &members); err != nil {
+			return nil, fmt.Errorf("settings: %w", err)
+		}
+	}
+	delete(members, "contacts")
+	delete(members, "no_digest")
+	if len(s.Contacts) > 0 {
+		members["contacts"], _ = json.Marshal(s.Contacts) // texts alone
+	}
+	if s.NoDigest {
+		members["no_digest"] = json.RawMessage("true")
+	}
+	return json.Marshal(members)
+}
