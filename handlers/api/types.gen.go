@@ -2493,7 +2493,7 @@ type Platform struct {
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 
-	// OverdueMinutes Operators get a mail when a delivery of a tenant has been due for longer and nothing holds it; 0 is never
+	// OverdueMinutes Operators get a mail when a delivery of a tenant has been due for longer and nothing holds it
 	OverdueMinutes int `json:"overdue_minutes"`
 }
 

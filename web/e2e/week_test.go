@@ -63,7 +63,7 @@ func (o outage) store(w *world) {
 	for _, insert := range []string{
 		"INSERT INTO events (tenant_id, created_at, id, type, data, key, routing_version) SELECT $1, posthorn.created_at(u.event), u.event, 'order.paid', convert_to(u.data, 'UTF8'), nullif(u.key, ''), 1 " + rows,
 		"INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, attempts) SELECT $1, posthorn.created_at(u.delivery), u.delivery, u.event, $2, 'order.paid', u.state & 1, (u.state & 1) * 3 " + rows,
-		"INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, attempts, due_at) SELECT $1, u.delivery, u.event, $2, u.state, nullif(u.key, ''), (u.state & 1) * 3, CASE WHEN u.state = 1 THEN now() - interval '2 days' END " + rows,
+		"INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, attempts, due_at) SELECT $1, u.delivery, u.event, $2, u.state, nullif(u.key, ''), (u.state & 1) * 3, CASE WHEN u.state = 1 THEN now() END " + rows,
 		`INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
 			SELECT ARRAY[$1::uuid], ARRAY[(posthorn.created_at(u.delivery) AT TIME ZONE 'UTC')::date], ARRAY[count(*)::int], '{0}', '{0}', '{0}', '{0}' ` + rows +
 			" GROUP BY (posthorn.created_at(u.delivery) AT TIME ZONE 'UTC')::date",
