@@ -83,7 +83,7 @@ func (s *Server) Calls() int {
 func Refuse(w http.ResponseWriter, status int, name, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"statusCode":%d,"name":%q,"message":%q}`, status, name, message)
+	_ = json.NewEncoder(w).Encode(map[string]any{"statusCode": status, "name": name, "message": message}) // the caller may be gone
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		taken(m, r.Context().Done())
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"id":%q}`, m.ID)
+	_ = json.NewEncoder(w).Encode(map[string]string{"id": m.ID})
 }
 
 // refusal is what is wrong with a request before its body is read; status 0: nothing.
