@@ -48,7 +48,11 @@ func (d *DB) AssessEndpoint(ctx context.Context, tenant, u id.UUID, now time.Tim
 		if err != nil {
 			return err
 		}
-		done = rows[0].Assess(health.ReadPolicy(platform, t.Settings), SentWarnings(sent), now)
+		stepped, err := q.ClockSteppedAt(ctx)
+		if err != nil {
+			return err
+		}
+		done = rows[0].Assess(health.ReadPolicy(platform, t.Settings), SentWarnings(sent), now, orZero(stepped))
 		switch {
 		case done.Disabled != "":
 			return q.disable(ctx, e, rows[0], done.Disabled)
@@ -70,17 +74,22 @@ func (d *DB) AssessEndpoint(ctx context.Context, tenant, u id.UUID, now time.Tim
 
 // Verdict is what a policy says of what is on record.
 func (h EndpointHealth) Verdict(p health.Policy, now time.Time) health.Verdict {
+	return h.verdict(p, h.Counters(), now)
+}
+
+func (h EndpointHealth) verdict(p health.Policy, c delivery.Counters, now time.Time) health.Verdict {
 	if h.GoneAt != nil {
 		if v := p.JudgeAnswer(delivery.Decision{Disable: delivery.DisableGone}, now); v.Disable {
 			return v
 		}
 	}
-	return p.Judge(h.Counters(), now)
+	return p.Judge(c, now)
 }
 
-// Assess is what is to be done about an active endpoint, by what is on record and the warnings that were sent.
-func (h EndpointHealth) Assess(p health.Policy, sent []health.SentWarning, now time.Time) Assessment {
-	v := h.Verdict(p, now)
+// Assess is what is to be done about an active endpoint, by what is on record and the warnings that were sent. stepped is when the
+// clock was last set to another time, before which no streak is taken to have begun.
+func (h EndpointHealth) Assess(p health.Policy, sent []health.SentWarning, now, stepped time.Time) Assessment {
+	v := h.verdict(p, h.Counters().Since(stepped), now)
 	switch {
 	case v.Disable:
 		return Assessment{Disabled: v.Reason}
@@ -228,9 +237,13 @@ func (d *DB) Assessable(ctx context.Context, named []id.UUID, after id.UUID, mos
 		for _, w := range warnings {
 			sent[w.EndpointID] = append(sent[w.EndpointID], w)
 		}
+		stepped, err := q.ClockSteppedAt(ctx)
+		if err != nil {
+			return err
+		}
 		for _, r := range rows {
 			h := r.EndpointHealth
-			if !h.Assess(health.ReadPolicy(r.PlatformSettings, r.Settings), SentWarnings(sent[h.EndpointID]), now).None() {
+			if !h.Assess(health.ReadPolicy(r.PlatformSettings, r.Settings), SentWarnings(sent[h.EndpointID]), now, orZero(stepped)).None() {
 				page.Due = append(page.Due, h)
 			}
 		}

@@ -235,23 +235,38 @@ func (d *DB) Vacuum(ctx context.Context, table string) error {
 	return translate(err)
 }
 
-// PromoteDue makes rows ready whose time has come, at most most of them, with due times after since. It returns them, the
-// seconds until the next is due (nil: none is known), and the database's clock.
-func (d *DB) PromoteDue(ctx context.Context, since time.Time, most int32) (rows []PromoteDueRow, next *float64, now time.Time, err error) {
+// Due is what one look at the retries that wait brought.
+type Due struct {
+	Rows []PromoteDueRow // that are ready now
+	Next *float64        // seconds until the next; nil: none is known
+	Now  time.Time       // the database's clock
+	// Shifted is by how many seconds that clock was seen to step in all, as far as it is taken account of.
+	Shifted float64
+}
+
+// ClockBounds say where a worker expects the database's clock to stand.
+type ClockBounds struct {
+	Shifted          float64 // when it last looked
+	Earliest, Latest time.Time
+}
+
+// PromoteDue makes rows ready whose time has come, at most most of them, with due times after since: none where the clock is out of
+// its bounds.
+func (d *DB) PromoteDue(ctx context.Context, since time.Time, most int32, bounds ClockBounds) (due Due, err error) {
 	err = d.hot(ctx, func(b *pgx.Batch) {
-		b.Queue("SELECT now()").QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
-		b.Queue(promoteDue, since, most).Query(func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[PromoteDueRow])
+		b.Queue("SELECT now(), shifted FROM clock").QueryRow(func(row pgx.Row) error { return row.Scan(&due.Now, &due.Shifted) })
+		b.Queue(promoteDue, since, bounds.Shifted, bounds.Earliest, bounds.Latest, most).Query(func(r pgx.Rows) (err error) {
+			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[PromoteDueRow])
 			return err
 		})
 		b.Queue(nextDue, since).QueryRow(func(row pgx.Row) error {
-			if err := row.Scan(&next); err != nil && !isNoRows(err) {
+			if err := row.Scan(&due.Next); err != nil && !isNoRows(err) {
 				return err
 			}
 			return nil
 		})
 	})
-	return rows, next, now, err
+	return due, err
 }
 
 // RingWalk steps through the lanes that have rows of a state, after an endpoint, at most steps of them.

@@ -141,6 +141,12 @@ type Chore struct {
 	DoneAt time.Time
 }
 
+type Clock struct {
+	ID        bool
+	Shifted   float64
+	SteppedAt *time.Time
+}
+
 type DeadLetter struct {
 	TenantID   id.UUID
 	DeliveryID id.UUID

@@ -894,7 +894,8 @@ const promoteDue = `-- name: PromoteDue :many
 WITH due AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > $1::timestamptz
-	ORDER BY q.due_at LIMIT $2::int
+		AND (SELECT now() - make_interval(secs => c.shifted - $2::double precision) BETWEEN $3::timestamptz AND $4::timestamptz FROM clock c)
+	ORDER BY q.due_at LIMIT $5::int
 	FOR UPDATE SKIP LOCKED
 )
 UPDATE queue q
@@ -905,8 +906,11 @@ RETURNING q.endpoint_id, q.seq
 `
 
 type PromoteDueParams struct {
-	Since time.Time
-	Most  int32
+	Since    time.Time
+	Shifted  float64
+	Earliest time.Time
+	Latest   time.Time
+	Most     int32
 }
 
 type PromoteDueRow struct {
@@ -914,9 +918,16 @@ type PromoteDueRow struct {
 	Seq        int64
 }
 
-// Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs.
+// Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs. None, where the
+// clock does not stand where the worker expects it after the time that has passed, less the steps that are taken account of.
 func (q *Queries) PromoteDue(ctx context.Context, arg PromoteDueParams) ([]PromoteDueRow, error) {
-	rows, err := q.db.Query(ctx, promoteDue, arg.Since, arg.Most)
+	rows, err := q.db.Query(ctx, promoteDue,
+		arg.Since,
+		arg.Shifted,
+		arg.Earliest,
+		arg.Latest,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

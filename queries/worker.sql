@@ -116,10 +116,12 @@ FROM (
 ) s;
 
 -- name: PromoteDue :many
--- Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs.
+-- Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs. None, where the
+-- clock does not stand where the worker expects it after the time that has passed, less the steps that are taken account of.
 WITH due AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > @since::timestamptz
+		AND (SELECT now() - make_interval(secs => c.shifted - @shifted::double precision) BETWEEN @earliest::timestamptz AND @latest::timestamptz FROM clock c)
 	ORDER BY q.due_at LIMIT @most::int
 	FOR UPDATE SKIP LOCKED
 )

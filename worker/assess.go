@@ -157,6 +157,9 @@ func (w *Worker) expireHeld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if quiet, err := w.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
 	return w.ExpireHeld(ctx, now)
 }
 

@@ -123,6 +123,13 @@ func (w *Worker) failQueued(ctx context.Context, endpoint id.UUID) error {
 }
 
 func (w *Worker) expireKeys(ctx context.Context) error {
+	now, err := w.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := w.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
 	for {
 		var n int64
 		if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
@@ -155,6 +162,9 @@ func (w *Worker) partitions(ctx context.Context) error {
 	}
 	// A day back: an id may be from the other side of midnight.
 	if _, err := w.db.MakePartitions(ctx, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
+		return err
+	}
+	if quiet, err := w.db.IsClockQuiet(ctx, now); err != nil || !quiet {
 		return err
 	}
 	return w.Retire(ctx, now)

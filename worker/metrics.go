@@ -23,6 +23,7 @@ type metrics struct {
 	rejected prometheus.Gauge
 	pauses   prometheus.Gauge
 	books    prometheus.Gauge
+	steps    prometheus.Counter
 	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
 }
 
@@ -65,10 +66,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		books: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
 		}),
+		steps: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "clock_steps_total", Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
+		}),
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books)
+		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books, m.steps)
 	}
 	return m
 }

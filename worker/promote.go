@@ -83,6 +83,10 @@ func (w *Worker) promote(ctx context.Context) {
 				}
 				break
 			}
+			if now.IsZero() {
+				since = time.Time{} // the clock was set: what is due may lie anywhere
+				break
+			}
 			if n < promoteChunk {
 				since = now.Add(-promoteOverlap)
 				break
@@ -91,25 +95,30 @@ func (w *Worker) promote(ctx context.Context) {
 	}
 }
 
+// promoteDue makes ready what is due, and returns the database's clock; zero when that has stepped, and what waits with it.
 func (w *Worker) promoteDue(ctx context.Context, since time.Time) (n int, now time.Time, err error) {
-	rows, seconds, now, err := w.db.PromoteDue(ctx, since, promoteChunk)
+	began := w.clock.passed()
+	due, err := w.db.PromoteDue(ctx, since, promoteChunk, w.clock.bounds(began))
 	if err != nil {
-		return 0, now, err
+		return 0, time.Time{}, err
 	}
-	if seconds != nil {
-		w.promoter.soon(time.Duration(*seconds * float64(time.Second)))
+	if step := w.clock.observe(due.Now, due.Shifted, began, w.clock.passed()); step != 0 {
+		return 0, time.Time{}, w.stepped(ctx, step)
 	}
-	if len(rows) == 0 {
-		return 0, now, nil
+	if due.Next != nil {
+		w.promoter.soon(time.Duration(*due.Next * float64(time.Second)))
 	}
-	first := make(map[id.UUID]int64, len(rows))
-	for _, r := range rows {
+	if len(due.Rows) == 0 {
+		return 0, due.Now, nil
+	}
+	first := make(map[id.UUID]int64, len(due.Rows))
+	for _, r := range due.Rows {
 		if seq, seen := first[r.EndpointID]; !seen || r.Seq < seq {
 			first[r.EndpointID] = r.Seq
 		}
 	}
 	w.announce(ctx, w.dispatch.promoted(first))
-	return len(rows), now, nil
+	return len(due.Rows), due.Now, nil
 }
 
 // promoted lowers the floors of our lanes to what is ready again and returns the endpoints of others.

@@ -62,6 +62,7 @@ type Worker struct {
 	events     *eventCache
 	horizon    horizon
 	promoter   *promoter
+	clock      *clock
 	revisions  *revisions
 	assessor   *assessor
 	metrics    *metrics
@@ -78,7 +79,7 @@ type Worker struct {
 func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
-		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), revisions: newRevisions(), assessor: newAssessor(),
+		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), clock: newClock(), revisions: newRevisions(), assessor: newAssessor(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {

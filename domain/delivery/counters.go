@@ -19,6 +19,16 @@ type Counters struct {
 	Exhausted           int       // deliveries that ran out of attempts since the last success; see AfterExhausted
 }
 
+// Since is c with no streak begun before t: after the clock was set to another time nothing says for how long it had been going on.
+func (c Counters) Since(t time.Time) Counters {
+	for _, begun := range []*time.Time{&c.UnhealthySince, &c.AuthSince, &c.TLSOnlySince, &c.FirstFailureAt} {
+		if !begun.IsZero() && begun.Before(t) {
+			*begun = t
+		}
+	}
+	return c
+}
+
 // After adds one outcome, which the caller classified, at the moment when the attempt ended. Results that were recorded
 // together may come out of order.
 func (c Counters) After(class Class, r Result, at time.Time) Counters {

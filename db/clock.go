@@ -1,0 +1,49 @@
+package db
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// ClockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock right that
+// was set wrong.
+const ClockQuiet = 24 * time.Hour
+
+// ClockStepped moves what waits by as much as the database's clock stepped, so that retries keep their distance. Of several workers
+// that saw the step one does: each says from which sum of steps on it counts (see Due.Shifted), and a rest below least is none.
+func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration, retries int64, err error) {
+	err = d.Worker(ctx, func(q *Queries) error {
+		shifted, err := q.LockClock(ctx)
+		if err != nil {
+			return err
+		}
+		rest := step.Seconds() - (shifted - from)
+		if math.Abs(rest) < least.Seconds() {
+			return nil
+		}
+		moved = time.Duration(rest * float64(time.Second))
+		if err := q.ShiftClock(ctx, rest); err != nil {
+			return err
+		}
+		if err := q.ShiftLaneWaits(ctx, rest); err != nil {
+			return err
+		}
+		retries, err = q.ShiftRetries(ctx, rest)
+		return err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	return moved, retries, nil
+}
+
+// IsClockQuiet reports whether ages by the database's clock can be trusted at now: it has not stepped for ClockQuiet.
+func (d *DB) IsClockQuiet(ctx context.Context, now time.Time) (quiet bool, err error) {
+	err = d.Worker(ctx, func(q *Queries) error {
+		at, err := q.ClockSteppedAt(ctx)
+		quiet = at == nil || now.Sub(*at).Abs() >= ClockQuiet
+		return err
+	})
+	return quiet && err == nil, err
+}
