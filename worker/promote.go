@@ -25,7 +25,7 @@ type promoter struct {
 	wake chan struct{}
 }
 
-func newPromoter() *promoter { return &promoter{wake: make(chan struct{}, 1)} }
+func newPromoter() *promoter { return &promoter{next: time.Now(), wake: make(chan struct{}, 1)} } // the first look comes at once
 
 // soon says that something will be due after d.
 func (p *promoter) soon(d time.Duration) {
