@@ -70,7 +70,7 @@ func TestASteppedClockSendsNothingEarlyOrTwice(t *testing.T) {
 	w.serveAt(serve)
 	w.open(embeddedURL(dir))
 	w.makeTenant()
-	const delay, events = 8*time.Second, 8 // fewer failures than open the breaker
+	const delay, events = 8 * time.Second, 8 // fewer failures than open the breaker
 	w.endpoint("/hook", settings{"retry_policy": settings{"name": "custom", "delays": []int{int(delay / time.Second), 3600}}})
 
 	offset := func() (off time.Duration) {
