@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
+	"posthorn/domain/settings"
 )
 
 // The sweeps over all tenants, by their chores' names.
@@ -63,6 +64,9 @@ func (d *DB) PostDigest(ctx context.Context, tenant id.UUID, now time.Time) (pos
 	err = d.Worker(ctx, func(q *Queries) error {
 		t, err := q.GetTenant(ctx, tenant)
 		if err != nil || notice.ReadSettings(t.Settings).NoDigest {
+			return err
+		}
+		if platform, err := q.PlatformSettings(ctx); err != nil || !settings.On(settings.Digest, platform) {
 			return err
 		}
 		last, err := q.LastDigest(ctx, tenant)

@@ -260,3 +260,18 @@ func (q *Queries) ListEventsEverywhere(ctx context.Context, l EventsEverywhere) 
 	}
 	return page, next, nil
 }
+
+// DeliveriesOf are the newest deliveries of one event, with what their endpoints are called. It changes how its transaction plans.
+func (q *Queries) DeliveriesOf(ctx context.Context, tenant, event id.UUID, most int) (page EverywherePage, err error) {
+	p, err := q.ListDeliveries(ctx, tenant, DeliveryList{Event: &event, Most: most})
+	if err != nil {
+		return page, err
+	}
+	page.Rows, page.Next = p.Rows, p.Next
+	ids := make([]id.UUID, len(p.Rows))
+	for i, d := range p.Rows {
+		ids[i] = d.EndpointID
+	}
+	page.Labels, err = q.labelsOf(ctx, ids)
+	return page, err
+}

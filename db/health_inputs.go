@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/settings"
 )
 
 // TenantHealth is what a tenant's health summary is made of, and who fails most.
@@ -73,6 +74,11 @@ func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, 
 		return err
 	}
 	h.LastDigest = last.CreatedAt
+	platform, err := q.PlatformSettings(ctx)
+	if err != nil {
+		return err
+	}
+	h.MayBeDue = time.Duration(settings.Number(settings.OverdueMinutes, platform)) * time.Minute
 	policy, err := q.healthPolicy(ctx, tenant)
 	if err != nil {
 		return err

@@ -92,6 +92,28 @@ func (q *Queries) GetKey(ctx context.Context, arg GetKeyParams) (APIKey, error) 
 	return i, err
 }
 
+const getPlatformKey = `-- name: GetPlatformKey :one
+SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id IS NULL AND id = $1 FOR UPDATE
+`
+
+func (q *Queries) GetPlatformKey(ctx context.Context, argID id.UUID) (APIKey, error) {
+	row := q.db.QueryRow(ctx, getPlatformKey, argID)
+	var i APIKey
+	err := row.Scan(
+		&i.ID,
+		&i.TenantID,
+		&i.Name,
+		&i.Prefix,
+		&i.Hash,
+		&i.Scopes,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+		&i.LastUsedAt,
+	)
+	return i, err
+}
+
 const insertKey = `-- name: InsertKey :exec
 INSERT INTO api_keys (id, tenant_id, name, prefix, hash, scopes, created_at, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -216,6 +238,43 @@ func (q *Queries) ListKeysUp(ctx context.Context, arg ListKeysUpParams) ([]APIKe
 	return items, nil
 }
 
+const listPlatformKeys = `-- name: ListPlatformKeys :many
+SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoked_at, last_used_at FROM api_keys WHERE tenant_id IS NULL
+ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT $1
+`
+
+// The keys that may act for any tenant, the live ones first. There are few.
+func (q *Queries) ListPlatformKeys(ctx context.Context, most int32) ([]APIKey, error) {
+	rows, err := q.db.Query(ctx, listPlatformKeys, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []APIKey{}
+	for rows.Next() {
+		var i APIKey
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Name,
+			&i.Prefix,
+			&i.Hash,
+			&i.Scopes,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+			&i.LastUsedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const revokeKey = `-- name: RevokeKey :execrows
 UPDATE api_keys SET revoked_at = now()
 WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL
@@ -229,6 +288,18 @@ type RevokeKeyParams struct {
 // No row: there is no such key, or it is revoked already.
 func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (int64, error) {
 	result, err := q.db.Exec(ctx, revokeKey, arg.TenantID, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const revokePlatformKey = `-- name: RevokePlatformKey :execrows
+UPDATE api_keys SET revoked_at = now() WHERE tenant_id IS NULL AND id = $1 AND revoked_at IS NULL
+`
+
+func (q *Queries) RevokePlatformKey(ctx context.Context, argID id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, revokePlatformKey, argID)
 	if err != nil {
 		return 0, err
 	}

@@ -6,7 +6,9 @@ import (
 
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/settings"
 )
 
 // NewPortalLink describes a link into a tenant's dashboard.
@@ -20,8 +22,18 @@ type NewPortalLink struct {
 	By             Author
 }
 
+// ErrPortalOff refuses what concerns portal links where operators have switched them off.
+var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are switched off on this server. Ask the people who run it.")
+
 // MakePortalLink stores a link in the transaction of its tenant and returns its token, which is stored nowhere.
 func (q *Queries) MakePortalLink(ctx context.Context, l NewPortalLink) (PortalLink, string, error) {
+	platform, err := q.PlatformSettings(ctx)
+	if err == nil && !settings.On(settings.Portal, platform) {
+		err = ErrPortalOff
+	}
+	if err != nil {
+		return PortalLink{}, "", err
+	}
 	token, hash := NewToken()
 	u := NewID()
 	row, err := q.InsertPortalLink(ctx, InsertPortalLinkParams{
@@ -40,6 +52,11 @@ func (q *Queries) MakePortalLink(ctx context.Context, l NewPortalLink) (PortalLi
 // OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made more
 // than ten minutes ago is fault.ErrNotFound.
 func (d *DB) OpenPortalLink(ctx context.Context, token, address, agent string) (tenant id.UUID, session string, err error) {
+	if platform, err := d.Platform(ctx); err != nil {
+		return tenant, "", err
+	} else if !settings.On(settings.Portal, platform) {
+		return tenant, "", ErrPortalOff
+	}
 	err = d.Account(ctx, func(q *Queries) error {
 		link, err := q.OpenPortal(ctx, HashToken(token))
 		if err != nil {

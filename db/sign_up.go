@@ -32,7 +32,11 @@ func (d *DB) SignUp(ctx context.Context, s SignUp) (token string, err error) {
 			return err
 		}
 		tenant := NewID()
-		err = q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: s.Tenant, RetentionDays: defaultRetention, CreatedAt: tenant.Time()})
+		days, err := q.retention(ctx, 0)
+		if err != nil {
+			return err
+		}
+		err = q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: s.Tenant, RetentionDays: days, CreatedAt: tenant.Time()})
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 
 	"posthorn/domain/access"
 	"posthorn/domain/health"
@@ -17,24 +19,30 @@ import (
 type NewTenant struct {
 	Name          string
 	StrictTypes   bool
-	RetentionDays int // 0: 90
+	RetentionDays int // 0: as the platform's settings say
 }
 
-// defaultRetention is how many days a tenant's data is kept unless somebody says otherwise.
-const defaultRetention = 90
+// retention is how many days a new tenant's data is kept.
+func (q *Queries) retention(ctx context.Context, asked int) (int32, error) {
+	if asked != 0 {
+		return int32(asked), nil
+	}
+	platform, err := q.PlatformSettings(ctx)
+	return int32(settings.Number(settings.RetentionDays, platform)), err
+}
 
 // CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
 // stored nowhere.
 func (d *DB) CreateTenant(ctx context.Context, t NewTenant, by Author) (tenant Tenant, text string, err error) {
-	if t.RetentionDays == 0 {
-		t.RetentionDays = defaultRetention
-	}
 	u := NewID()
 	tenant = Tenant{
 		ID: u, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
-		RetentionDays: int32(t.RetentionDays), Settings: []byte("{}"), CreatedAt: u.Time(),
+		Settings: []byte("{}"), CreatedAt: u.Time(),
 	}
 	err = d.Console(ctx, func(q *Queries) error {
+		if tenant.RetentionDays, err = q.retention(ctx, t.RetentionDays); err != nil {
+			return err
+		}
 		err := q.InsertTenant(ctx, InsertTenantParams{
 			ID: u, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt,
 		})
@@ -89,9 +97,16 @@ type TenantChange struct {
 	Name          *string
 	StrictTypes   *bool
 	RetentionDays *int
-	Health        map[string]any // parts of the health policy by name; a nil part is again what holds otherwise
-	Contacts      *[]string      // as notice.Contacts leaves them
-	Digest        *bool          // whether there is a daily one
+	Health        map[string]any    // parts of the health policy by name; a nil part is again what holds otherwise
+	Contacts      *[]string         // as notice.Contacts leaves them
+	Digest        *bool             // whether there is a daily one
+	Limits        map[string]string // settings.OfTenant by name; an empty text is again what holds on the platform
+	Seen          string            // the version that the change was made on; empty for any
+}
+
+// Version tells two states of a tenant's limits and retention apart.
+func (t Tenant) Version() string {
+	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)))
 }
 
 // ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
@@ -99,6 +114,9 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 	row, err := q.LockTenant(ctx, tenant)
 	if err != nil {
 		return row, err
+	}
+	if change.Seen != "" && change.Seen != row.Version() {
+		return row, ErrChanged
 	}
 	to := UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings}
 	changed := map[string]any{}
@@ -136,9 +154,9 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 	return row, q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
 }
 
-// lay changes what the settings say about notices and notes what it was and is.
-func (change TenantChange) lay(settings []byte, changed map[string]any) ([]byte, error) {
-	was := notice.ReadSettings(settings)
+// lay changes what the settings say about notices and limits and notes what it was and is.
+func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, error) {
+	was := notice.ReadSettings(raw)
 	to := was
 	if change.Contacts != nil && !slices.Equal(*change.Contacts, was.Contacts) {
 		to.Contacts = *change.Contacts
@@ -148,10 +166,18 @@ func (change TenantChange) lay(settings []byte, changed map[string]any) ([]byte,
 		to.NoDigest = !*change.Digest
 		changed["digest"] = []bool{!was.NoDigest, *change.Digest}
 	}
-	if changed["contacts"] == nil && changed["digest"] == nil {
-		return settings, nil
+	if changed["contacts"] != nil || changed["digest"] != nil {
+		var err error
+		if raw, err = to.Write(raw); err != nil {
+			return nil, err
+		}
 	}
-	return to.Write(settings)
+	if len(change.Limits) == 0 {
+		return raw, nil
+	}
+	out, limits, err := settings.Amend(raw, settings.OfTenant(), change.Limits)
+	maps.Copy(changed, pairs(limits))
+	return out, err
 }
 
 // amend changes the health policy within settings and notes what it was and is.
@@ -180,41 +206,4 @@ func ownPolicy(settings []byte) json.RawMessage {
 		panic(err) // it was just read
 	}
 	return out
-}
-
-// ChangePlatformPolicy changes the parts of the health policy that hold for tenants that say nothing else, and settings of the
-// platform by name (settings.Fields; an empty text is the default again). It returns all of the platform's settings. A change that
-// changes nothing is not audited.
-func (d *DB) ChangePlatformPolicy(ctx context.Context, parts map[string]any, texts map[string]string, by Author) (all []byte, err error) {
-	err = d.Console(ctx, func(q *Queries) error {
-		was, err := q.LockPlatform(ctx)
-		if err != nil {
-			return err
-		}
-		changed := map[string]any{}
-		if all, err = amend(was, parts, changed); err != nil {
-			return err
-		}
-		to, texted, err := settings.Amend(all, settings.Fields(), texts)
-		if err != nil {
-			return err
-		}
-		all = to
-		for name, c := range texted {
-			changed[name] = []string{c.Was, c.Is}
-		}
-		if len(changed) == 0 {
-			return nil
-		}
-		if err := q.SetPlatformSettings(ctx, all); err != nil {
-			return err
-		}
-		if changed["health_policy"] != nil {
-			if err := q.BumpAllLanes(ctx); err != nil {
-				return err
-			}
-		}
-		return q.Audit(ctx, by, Audited{Action: "platform.updated", Kind: "platform", Details: changed})
-	})
-	return all, err
 }

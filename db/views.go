@@ -7,6 +7,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/settings"
 )
 
 // NewView describes an operator's look at a tenant's dashboard.
@@ -64,12 +65,19 @@ func (q *Queries) endView(ctx context.Context, session id.UUID, by Author) (id.U
 	return row.TenantID, q.Audit(ctx, by, Audited{Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID)})
 }
 
+var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators look on alone on this server: the settings of the platform have acting switched off.")
+
 // ActInView lets a look change things too, which the tenant's audit log tells with the reason. One that may already stays as
 // it is; where there is none, or its time is over, it is fault.ErrNotFound.
 func (d *DB) ActInView(ctx context.Context, session, tenant id.UUID, reason string, by Author) error {
 	return d.Console(ctx, func(q *Queries) error {
 		if _, err := q.FindView(ctx, FindViewParams{SessionID: session, TenantID: tenant}); err != nil {
 			return err
+		}
+		if platform, err := q.PlatformSettings(ctx); err != nil {
+			return err
+		} else if !settings.On(settings.ActAsOperator, platform) {
+			return errLookOnly
 		}
 		n, err := q.ActInView(ctx, ActInViewParams{SessionID: session, TenantID: tenant})
 		if err != nil || n == 0 {

@@ -35,5 +35,16 @@ WHERE tenant_id = @tenant_id AND revoked_at IS NULL AND (expires_at IS NULL OR e
 UPDATE api_keys SET revoked_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
 
+-- name: ListPlatformKeys :many
+-- The keys that may act for any tenant, the live ones first. There are few.
+SELECT * FROM api_keys WHERE tenant_id IS NULL
+ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT @most;
+
+-- name: GetPlatformKey :one
+SELECT * FROM api_keys WHERE tenant_id IS NULL AND id = @id FOR UPDATE;
+
+-- name: RevokePlatformKey :execrows
+UPDATE api_keys SET revoked_at = now() WHERE tenant_id IS NULL AND id = @id AND revoked_at IS NULL;
+
 -- name: TouchKeys :exec
 SELECT posthorn.touch_keys(@ids::uuid[]);

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -10,7 +11,7 @@ const (
 	criticalPercent  = 90 // of the last hour's attempts succeeded
 	criticalAttempts = 20 // in that hour, for the rate to mean something
 	warningPercent   = 99 // of the last 24 hours' attempts succeeded
-	// CriticalDue is how long a delivery that is due may wait.
+	// CriticalDue is how long a delivery that is due may wait unless somebody says otherwise.
 	CriticalDue = 15 * time.Minute
 )
 
@@ -101,6 +102,7 @@ type Inputs struct {
 	BreakersOpen     int           // now, half open ones too
 	Warnings         int           // endpoints that have a warning running now
 	OldestDue        time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
+	MayBeDue         time.Duration // how long one may be; 0 is CriticalDue
 }
 
 // Summary is how a tenant's endpoints are, why, and what to do.
@@ -165,7 +167,7 @@ func (s *Summary) find() {
 	add(s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent), Finding{
 		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), "",
 	})
-	add(s.OldestDue > CriticalDue, Finding{
+	add(s.OldestDue > cmp.Or(s.MayBeDue, CriticalDue), Finding{
 		Critical, "oldest_due", fmt.Sprintf("A delivery has been due for %s minutes and still waits.", thousands(int(s.OldestDue.Minutes()))),
 		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, tell the operator of this platform.",
 	})

@@ -34,6 +34,7 @@ type console struct {
 	engine http.Handler
 	cookie *http.Cookie
 	op     id.UUID
+	routes []handlers.Route
 }
 
 func newConsole(t *testing.T) *console {
@@ -66,7 +67,8 @@ func newConsole(t *testing.T) *console {
 		Sessions: sessions, BaseURL: consoleBase,
 	})
 	engine := kit.NewEngine()
-	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now}))
+	w.routes = admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	kit.Mount(engine, w.routes)
 	w.engine = engine
 
 	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, 'op@example.com', 'Olga', now())", w.op)
@@ -156,7 +158,7 @@ func (w *console) queued(tenant, endpoint id.UUID, n int, entered int) {
 	w.exec("INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged) VALUES (ARRAY[$1::uuid], ARRAY[(now() AT TIME ZONE 'UTC')::date], ARRAY[$2::int], '{0}', '{0}', '{0}', '{0}')", tenant, entered)
 }
 
-var paths = []string{"", "/tenants", "/health", "/queue", "/jobs", "/mail", "/books", "/audit"}
+var paths = []string{"", "/tenants", "/deliveries", "/events", "/settings", "/keys", "/health", "/queue", "/jobs", "/mail", "/books", "/audit"}
 
 func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
 	t.Parallel()

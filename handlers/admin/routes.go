@@ -66,6 +66,18 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/tenants/:"+tenantParam, a.showTenant),
 		page("POST", "/tenants/:"+tenantParam+"/suspend", a.suspendTenant),
 		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
+		page("POST", "/tenants/:"+tenantParam+"/limits", a.changeLimits),
+		page("GET", "/tenants/:"+tenantParam+"/deliveries/:delivery_id", a.showDelivery),
+		page("GET", "/tenants/:"+tenantParam+"/events/:event_id", a.showEvent),
+		page("GET", "/deliveries", a.listDeliveries),
+		page("GET", "/events", a.listEvents),
+
+		page("GET", "/settings", a.showSettings),
+		page("POST", "/settings", a.changeSettings),
+		page("GET", "/keys", a.listKeys),
+		page("POST", "/keys", a.createKey),
+		page("POST", "/keys/:key_id/revoke", a.revokeKey),
+
 		page("POST", "/tenants/:"+tenantParam+"/view-as", a.beginView),
 		page("POST", "/view-as/act", a.actInView),
 		page("POST", "/view-as/end", a.endView),

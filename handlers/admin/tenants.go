@@ -93,11 +93,15 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var row db.Tenant
 	var endpoints []db.ConsoleEndpointsRow
 	var pages []db.ConsoleBooksRow
+	var platform []byte
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
 			return err
 		}
 		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{TenantID: u, Most: tenantEndpoints}); err != nil {
+			return err
+		}
+		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
 			return err
 		}
 		pages, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
@@ -108,9 +112,9 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	}
 	v = console.TenantView{
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
-		Retention: int(row.RetentionDays), Strict: row.StrictTypes, Books: bookLines(pages),
+		Strict: row.StrictTypes, Books: bookLines(pages),
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
-		View:   viewForm(),
+		View:   viewForm(), Limits: tenantLimits(row, platform),
 	}
 	for _, e := range endpoints {
 		v.Endpoints = append(v.Endpoints, console.EndpointLine{

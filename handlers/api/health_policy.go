@@ -75,7 +75,7 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	if minutes, err := in.OverdueMinutes.Get(); err == nil {
 		texts[settings.OverdueMinutes] = strconv.Itoa(minutes)
 	}
-	all, err := a.DB.ChangePlatformPolicy(c.Ctx(), in.HealthPolicy.parts(), texts, c.Author())
+	all, err := a.DB.ChangePlatform(c.Ctx(), db.PlatformChange{Health: in.HealthPolicy.parts(), Texts: texts}, c.Author())
 	if e := fault.As(err); e != nil && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
 		return fault.InvalidField("overdue_minutes", e.Code, e.Detail)
 	}

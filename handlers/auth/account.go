@@ -16,7 +16,7 @@ import (
 
 // listTenants is where people switch between their tenants.
 func (a *auth) listTenants(c *handlers.Call) error {
-	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.Signup}
+	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c)}
 	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
 		tenants, err := q.TenantsOf(c.Ctx(), c.Actor.Person.ID)
 		for _, t := range tenants {

@@ -55,7 +55,7 @@ func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
 		Links:  []pages.Link{{Label: "I forgot the password", Href: "/reset"}},
 	}
 	f.Fields[0].Focus = email == ""
-	if a.Signup {
+	if a.signupIsOpen(c) {
 		f.Links = append(f.Links, pages.Link{Label: "Create a tenant", Href: "/sign-up"})
 	}
 	return f

@@ -7,6 +7,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/mail"
+	"posthorn/domain/settings"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -35,8 +36,25 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 	}
 }
 
+// signupIsOpen reports whether anybody may create a tenant: as operators have set, else as the server was started. While nobody can
+// say, it is closed.
+func (a *auth) signupIsOpen(c *handlers.Call) bool {
+	platform, err := a.DB.Platform(c.Ctx())
+	if err != nil {
+		a.Log.Warn("settings not read: sign-up counts as closed", "error", err)
+		return false
+	}
+	switch settings.Word(settings.SignUp, platform) {
+	case settings.Open:
+		return true
+	case settings.Invite:
+		return false
+	}
+	return a.Signup
+}
+
 func (a *auth) showSignUp(c *handlers.Call) error {
-	if !a.Signup {
+	if !a.signupIsOpen(c) {
 		return errNoSignup
 	}
 	return show(c, a.signUpForm(c, "", "", ""))
@@ -46,7 +64,7 @@ func (a *auth) showSignUp(c *handlers.Call) error {
 // an account for somebody else's address. An address that has an account gets a link to set a new password instead, and the
 // page says the same.
 func (a *auth) signUp(c *handlers.Call) error {
-	if !a.Signup {
+	if !a.signupIsOpen(c) {
 		return errNoSignup
 	}
 	form, err := c.Form()

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"posthorn/db"
@@ -133,16 +132,9 @@ func (a *dashboard) readKey(c *handlers.Call, form url.Values) (db.NewKey, error
 	if out.Scopes, err = access.GrantScopes(form["scopes"], false); err != nil {
 		wrong = append(wrong, fault.As(err).Fields...)
 	}
-	if text := strings.TrimSpace(form.Get("expires_at")); text != "" {
-		at, err := time.Parse(time.RFC3339, withOffset(text))
-		switch {
-		case err != nil:
-			wrong = append(wrong, fault.Field{Name: "expires_at", Code: "time_malformed", Detail: "Write a date and a time in UTC, or leave it empty."})
-		case !at.After(a.Now()):
-			wrong = append(wrong, fault.Field{Name: "expires_at", Code: "expires_at_past", Detail: "The key would be expired already. Give a time to come, or none for a key that does not expire."})
-		}
-		at = at.UTC()
-		out.ExpiresAt = &at
+	var late *fault.Field
+	if out.ExpiresAt, late = handlers.FormExpiry("expires_at", form.Get("expires_at"), a.Now()); late != nil {
+		wrong = append(wrong, *late)
 	}
 	if len(wrong) > 0 {
 		return out, fault.InvalidFields(wrong)

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"posthorn/db"
 	"posthorn/domain/egress"
@@ -41,7 +40,7 @@ func readListQuery(c *handlers.Call, kind id.Kind, extra ...string) listQuery {
 		case slices.Contains(extra, name):
 			q.extra[name] = values
 		case name == "since", name == "until":
-			q.filter[name] = []string{withOffset(value)}
+			q.filter[name] = []string{handlers.FormTime(value)}
 		default:
 			q.filter[name] = append([]string{value}, values[1:]...)
 		}
@@ -51,16 +50,6 @@ func readListQuery(c *handlers.Call, kind id.Kind, extra ...string) listQuery {
 	}
 	c.Request.URL.RawQuery = q.filter.Encode()
 	return q
-}
-
-// withOffset reads what a browser's field of date and time holds as UTC.
-func withOffset(text string) string {
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02T15:04:05.000", time.DateOnly} {
-		if at, err := time.Parse(layout, text); err == nil {
-			return at.Format(time.RFC3339)
-		}
-	}
-	return text
 }
 
 // at is the address of the list beyond a row, or of its beginning.

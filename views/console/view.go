@@ -89,12 +89,12 @@ type TenantView struct {
 	Path      string
 	Suspended bool
 	Created   time.Time
-	Retention int
 	Strict    bool
 	Endpoints []EndpointLine
 	Books     []BookLine
 	Reason    components.FieldProps
 	View      ViewForm
+	Limits    LimitsForm
 }
 
 // ViewForm asks for a look at a tenant's dashboard.

@@ -156,6 +156,8 @@ func consoleNavigation() []group {
 		{entries: []entry{
 			{key: "overview", label: "Overview", path: "/console", icon: icons.Pulse},
 			{key: "tenants", label: "Tenants", path: "/console/tenants", icon: icons.Building},
+			{key: "deliveries", label: "Deliveries", path: "/console/deliveries", icon: icons.Send},
+			{key: "events", label: "Events", path: "/console/events", icon: icons.Bolt},
 			{key: "health", label: "Endpoint health", path: "/console/health", icon: icons.Gauge},
 		}},
 		{label: "Machinery", entries: []entry{
@@ -166,6 +168,8 @@ func consoleNavigation() []group {
 			{key: "books", label: "Books", path: "/console/books", icon: icons.Book},
 		}},
 		{label: "Platform", entries: []entry{
+			{key: "settings", label: "Settings", path: "/console/settings", icon: icons.Sliders},
+			{key: "keys", label: "Platform keys", path: "/console/keys", icon: icons.Key},
 			{key: "audit", label: "Audit log", path: "/console/audit", icon: icons.Audit},
 		}},
 	}

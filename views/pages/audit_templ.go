@@ -102,7 +102,7 @@ func audit(v AuditView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = timeFields(v.Since, v.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TimeFields(v.Since, v.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -502,7 +502,7 @@ func audit(v AuditView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: pageNote(len(v.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: PageNote(len(v.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -95,13 +95,17 @@ func (l DeliveryListView) news() string {
 	return components.Many(int64(l.News), "new delivery", "new deliveries")
 }
 
-// statusOptions are the choices of a status filter, the first for none.
-func statusOptions() []components.Option {
+// StatusOptions are the states that a list may be narrowed down to, the first for none.
+func StatusOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any status"}}
 	for _, s := range []delivery.Status{delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled} {
 		o = append(o, components.Option{Value: s.String(), Label: sentence(s.String())})
 	}
-	return append(o, components.Option{Value: bulk.AllFailed, Label: "All that went wrong"})
+	return o
+}
+
+func allStatusOptions() []components.Option {
+	return append(StatusOptions(), components.Option{Value: bulk.AllFailed, Label: "All that went wrong"})
 }
 
 func endpointOptions(known []components.Option, chosen string) []components.Option {

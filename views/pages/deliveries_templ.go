@@ -123,7 +123,7 @@ func deliveries(v DeliveriesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "Status", HideLabel: true, Value: v.Filter.Status}, statusOptions()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "status", Label: "Status", HideLabel: true, Value: v.Filter.Status}, allStatusOptions()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -155,7 +155,7 @@ func deliveries(v DeliveriesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = timeFields(v.Filter.Since, v.Filter.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TimeFields(v.Filter.Since, v.Filter.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -244,7 +244,7 @@ func deliveries(v DeliveriesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: pageNote(len(v.List.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: PageNote(len(v.List.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -513,7 +513,7 @@ func deliveryTable(l DeliveryListView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var19 string
-						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(reasonWord(r.Reason))
+						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(ReasonWord(r.Reason))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/deliveries.templ`, Line: 98, Col: 50}
 						}
@@ -843,8 +843,8 @@ func typeList(types []string) templ.Component {
 	})
 }
 
-// timeFields narrow a list down in time; browsers show and send their own writing of it, which is read as UTC.
-func timeFields(since, until string, wrong map[string]string) templ.Component {
+// TimeFields narrow a list down in time; browsers show and send their own writing of it, which is read as UTC.
+func TimeFields(since, until string, wrong map[string]string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

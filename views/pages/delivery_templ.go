@@ -743,7 +743,7 @@ func deliveryFacts(v DeliveryView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					var templ_7745c5c3_Var33 string
-					templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(reasonWord(v.Row.Reason))
+					templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs(ReasonWord(v.Row.Reason))
 					if templ_7745c5c3_Err != nil {
 						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/delivery.templ`, Line: 142, Col: 31}
 					}

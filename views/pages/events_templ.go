@@ -130,7 +130,7 @@ func events(v EventsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = timeFields(v.Filter.Since, v.Filter.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = TimeFields(v.Filter.Since, v.Filter.Until, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -328,7 +328,7 @@ func events(v EventsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: pageNote(len(v.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Pagination(components.PageProps{Previous: v.Newer, Next: v.Older, Note: PageNote(len(v.Rows), v.Short)}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -16,8 +16,8 @@ func filterProps(label, path string, empty bool) components.FilterProps {
 	return p
 }
 
-// pageNote says how much a page shows.
-func pageNote(n int, short bool) string {
+// PageNote says how much a page shows.
+func PageNote(n int, short bool) string {
 	switch {
 	case short:
 		return "There may be more: this page ended where enough was looked at."
@@ -36,8 +36,8 @@ func localTime(text string) string {
 	return at.UTC().Format("2006-01-02T15:04:05")
 }
 
-// reasonWord is why a delivery failed or was canceled, for people.
-func reasonWord(r delivery.Reason) string {
+// ReasonWord is why a delivery failed or was canceled, for people.
+func ReasonWord(r delivery.Reason) string {
 	switch r {
 	case delivery.Exhausted:
 		return "out of attempts"

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/settings"
 )
 
 // How often the work is looked at, and sweeps are made.
@@ -114,10 +114,15 @@ func (n *Notifier) digests(ctx context.Context) error {
 
 // overdue alerts the operators of tenants whose deliveries wait too long.
 func (n *Notifier) overdue(ctx context.Context) error {
-	_, err := n.DB.Sweep(ctx, db.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
+	platform, err := n.DB.Platform(ctx)
+	if err != nil {
+		return err
+	}
+	bound := time.Duration(settings.Number(settings.OverdueMinutes, platform)) * time.Minute
+	_, err = n.DB.Sweep(ctx, db.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
-			err = n.DB.AlertOverdue(ctx, n.Links, tenant, name, health.CriticalDue, now)
+			err = n.DB.AlertOverdue(ctx, n.Links, tenant, name, bound, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)
 	})

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/console"
+	"posthorn/views/pages"
+)
+
+// maxPlatformKeys is how many platform keys are listed; there are few.
+const maxPlatformKeys = 200
+
+func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]string) (v console.KeysView, err error) {
+	v = console.KeysView{
+		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What uses it, so that you know which one to revoke."},
+		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Empty: never."},
+		Wrong:   wrong["scopes"],
+	}
+	for _, s := range access.PlatformScopes() {
+		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
+	}
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		rows, err := q.ListPlatformKeys(c.Ctx(), maxPlatformKeys)
+		for _, k := range rows {
+			v.Keys = append(v.Keys, keyLine(k, a.Now()))
+		}
+		return err
+	})
+	return v, err
+}
+
+func keyLine(k db.APIKey, now time.Time) console.KeyLine {
+	l := console.KeyLine{ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: strings.Join(k.Scopes, ", "), Created: k.CreatedAt, State: "live", Tone: components.Good}
+	if k.LastUsedAt != nil {
+		l.Used = *k.LastUsedAt
+	}
+	if k.ExpiresAt != nil {
+		l.Ends = *k.ExpiresAt
+		if !k.ExpiresAt.After(now) {
+			l.State, l.Tone = "expired", components.Neutral
+		}
+	}
+	if k.RevokedAt != nil {
+		l.State, l.Tone = "revoked", components.Neutral
+	}
+	return l
+}
+
+func (a *admin) listKeys(c *handlers.Call) error {
+	v, err := a.keysView(c, url.Values{"scopes": {string(access.EventsWrite)}}, nil)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Platform keys", "keys")
+	return c.Render(http.StatusOK, console.Keys(v))
+}
+
+// createKey makes a platform key and answers with its text, which no later page shows.
+func (a *admin) createKey(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	wanted, wrong := a.readKey(form)
+	status, text := http.StatusCreated, ""
+	var row db.APIKey
+	if wrong == nil {
+		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+			if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
+				return err
+			}
+			return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+		})
+		if err != nil {
+			return err
+		}
+		form = url.Values{}
+	} else {
+		status = handlers.Status(wrong)
+	}
+	v, err := a.keysView(c, form, handlers.WrongFields(wrong))
+	if err != nil {
+		return err
+	}
+	v.New, v.NewName = text, row.Name
+	v.Shell = c.Shell("Platform keys", "keys")
+	return c.Render(status, console.Keys(v))
+}
+
+func (a *admin) readKey(form url.Values) (db.NewKey, error) {
+	var out db.NewKey
+	var wrong []fault.Field
+	var err error
+	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
+		wrong = append(wrong, fault.As(err).Fields...)
+	}
+	if out.Scopes, err = access.GrantScopes(form["scopes"], true); err != nil {
+		wrong = append(wrong, fault.As(err).Fields...)
+	}
+	var late *fault.Field
+	if out.ExpiresAt, late = handlers.FormExpiry("expires_at", form.Get("expires_at"), a.Now()); late != nil {
+		wrong = append(wrong, *late)
+	}
+	if len(wrong) > 0 {
+		return out, fault.InvalidFields(wrong)
+	}
+	return out, nil
+}
+
+// revokeKey ends a platform key. Of two operators who do it at once one does, and both see that it is revoked.
+func (a *admin) revokeKey(c *handlers.Call) error {
+	u, err := c.ID(id.Key, "key_id")
+	if err != nil {
+		return err
+	}
+	row, err := a.DB.EndPlatformKey(c.Ctx(), u, c.Author())
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no such platform key.")
+	}
+	if err != nil {
+		return err
+	}
+	c.Flash("Revoked: " + row.Name + ".")
+	return c.Redirect(Root + "/keys")
+}

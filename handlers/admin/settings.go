@@ -1,0 +1,183 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/settings"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/console"
+)
+
+// settingGroups lays fields out by group. Where nobody says anything, a number's field shows what holds as its placeholder.
+func settingGroups(fields []settings.Field, own []byte, above ...[]byte) []console.SettingGroup {
+	var groups []console.SettingGroup
+	for _, name := range settings.Groups() {
+		g := console.SettingGroup{Title: name}
+		for _, f := range fields {
+			if f.Group == name {
+				g.Fields = append(g.Fields, settingField(f, own, above...))
+			}
+		}
+		if len(g.Fields) > 0 {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func settingField(f settings.Field, own []byte, above ...[]byte) console.SettingField {
+	text, _ := f.Own(own)
+	holds := f.Value(above...)
+	out := console.SettingField{FieldProps: components.FieldProps{ID: "set-" + f.Name, Name: f.Name, Label: f.Label, Hint: f.Hint, Value: text}}
+	if f.Words != nil {
+		out.Options = []components.Option{{Value: "", Label: "Default: " + holds, Selected: text == ""}}
+		for _, word := range f.Words {
+			out.Options = append(out.Options, components.Option{Value: word, Label: word, Selected: word == text})
+		}
+		return out
+	}
+	out.Type, out.Unit, out.Width, out.Min, out.Max, out.Placeholder = "number", f.Unit, "medium", strconv.Itoa(f.Low), strconv.Itoa(f.High), holds
+	if f.Zero != "" {
+		out.Min = "0"
+		if out.Hint != "" {
+			out.Hint += " "
+		}
+		out.Hint += "0: " + f.Zero + "."
+		if holds == "0" {
+			out.Placeholder = f.Zero
+		}
+	}
+	return out
+}
+
+// settingTexts are what a form says of some fields.
+func settingTexts(form url.Values, fields []settings.Field) map[string]string {
+	texts := map[string]string{}
+	for _, f := range fields {
+		if form.Has(f.Name) {
+			texts[f.Name] = form.Get(f.Name)
+		}
+	}
+	return texts
+}
+
+// retype shows what was typed again, with what is wrong with it.
+func retype(groups []console.SettingGroup, form url.Values, wrong map[string]string) {
+	for _, g := range groups {
+		for i := range g.Fields {
+			f := &g.Fields[i]
+			if form.Has(f.Name) {
+				f.Value, f.Error = form.Get(f.Name), wrong[f.Name]
+				for j := range f.Options {
+					f.Options[j].Selected = f.Options[j].Value == f.Value
+				}
+			}
+		}
+	}
+}
+
+func (a *admin) settingsView(c *handlers.Call) (v console.SettingsView, err error) {
+	raw, err := a.DB.Platform(c.Ctx())
+	if err != nil {
+		return v, err
+	}
+	return console.SettingsView{Groups: settingGroups(settings.Fields(), raw), Seen: db.Version(string(raw))}, nil
+}
+
+func (a *admin) showSettings(c *handlers.Call) error {
+	v, err := a.settingsView(c)
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Settings", "settings")
+	return c.Render(http.StatusOK, console.Settings(v))
+}
+
+// changeSettings saves the platform's settings. Of two operators who save at once one does, and the other sees what is so now.
+func (a *admin) changeSettings(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	_, err = a.DB.ChangePlatform(c.Ctx(), db.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form, settings.Fields())}, c.Author())
+	if err == nil {
+		c.Flash("Saved. It holds from now on.")
+		return c.Redirect(Root + "/settings")
+	}
+	if not := handlers.NotInput(err); not != nil {
+		return not
+	}
+	v, failed := a.settingsView(c)
+	if failed != nil {
+		return failed
+	}
+	v.Wrong = handlers.WrongFields(err)[""]
+	if fault.Is(err, db.ErrChanged.Code) {
+		v.Wrong = db.ErrChanged.Detail
+	} else {
+		retype(v.Groups, form, handlers.WrongFields(err))
+	}
+	v.Shell = c.Shell("Settings", "settings")
+	return c.Render(handlers.Status(err), console.Settings(v))
+}
+
+// tenantLimits is the form of what a tenant may use and how long it keeps things.
+func tenantLimits(t db.Tenant, platform []byte) console.LimitsForm {
+	f := console.LimitsForm{
+		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: t.Version(),
+		Retention: components.FieldProps{
+			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Required: true, Min: "1", Max: strconv.Itoa(maxRetention),
+			Value: strconv.Itoa(int(t.RetentionDays)), Hint: "What is older is hidden at once, and deleted soon after.",
+		},
+	}
+	return f
+}
+
+// maxRetention is the longest that a tenant may keep what it sent, in days, as the schema has it.
+const maxRetention = 3650
+
+// changeLimits saves what one tenant may use.
+func (a *admin) changeLimits(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	days, notDays := strconv.Atoi(form.Get("retention_days"))
+	if notDays != nil || days < 1 || days > maxRetention {
+		err = fault.InvalidField("retention_days", "out_of_range", "Write a number of days from 1 to 3650.")
+	}
+	if err == nil {
+		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+			_, err := q.ChangeTenant(c.Ctx(), u, db.TenantChange{
+				RetentionDays: &days, Limits: settingTexts(form, settings.OfTenant()), Seen: form.Get("seen"),
+			}, c.Author())
+			return err
+		})
+	}
+	if err == nil {
+		c.Flash("Saved. It holds from now on.")
+		return c.Redirect(tenantPath(u))
+	}
+	if not := handlers.NotInput(err); not != nil {
+		return gone(not)
+	}
+	return a.refuseTenant(c, err, func(v *console.TenantView, fields map[string]string) {
+		v.Limits.Wrong = fields[""]
+		if fault.Is(err, db.ErrChanged.Code) {
+			v.Limits.Wrong = db.ErrChanged.Detail
+			return
+		}
+		v.Limits.Retention.Value, v.Limits.Retention.Error = form.Get("retention_days"), fields["retention_days"]
+		retype(v.Limits.Groups, form, fields)
+	})
+}

@@ -1,0 +1,110 @@
+package console
+
+import (
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// EverywhereFilter is what a list of all tenants is narrowed down to, as it stands in the address.
+type EverywhereFilter struct {
+	Search, Tenant, Endpoint, Host, Status, Type, Since, Until string
+}
+
+func (f EverywhereFilter) empty() bool { return f == EverywhereFilter{} }
+
+// DeliveriesView is a page of the deliveries of all tenants.
+type DeliveriesView struct {
+	Shell  layout.Shell
+	Filter EverywhereFilter
+	Wrong  map[string]string // by field
+	Rows   []DeliveryLine
+	Next   string
+	Short  bool // the page ended where enough was looked at
+}
+
+// DeliveryLine is one delivery as operators see it: where it goes and how it fares, not what it carries.
+type DeliveryLine struct {
+	ID, Path, Type         string
+	Tenant, TenantPath     string
+	Endpoint, URL, Event   string
+	Status                 delivery.Status
+	Reason                 delivery.Reason
+	Attempts, LastStatus   int
+	LastFailure            delivery.Failure
+	Created, Next, Settled time.Time
+}
+
+// DeliveryView is one delivery.
+type DeliveryView struct {
+	Shell          layout.Shell
+	Line           DeliveryLine
+	EndpointStatus string // empty: deleted
+	Diagnosis      diagnosis.Diagnosis
+	Attempts       []AttemptLine // newest first
+}
+
+// AttemptLine is one request, without what it carried and what was answered.
+type AttemptLine struct {
+	Number, Status int
+	At             time.Time
+	Late           bool
+	Failure        delivery.Failure
+	URL, Error     string
+	Total          time.Duration
+	Phases         components.PhaseProps
+}
+
+// EventsView is a page of the events of all tenants.
+type EventsView struct {
+	Shell  layout.Shell
+	Filter EverywhereFilter
+	Wrong  map[string]string
+	Rows   []EventLine
+	Next   string
+	Short  bool
+}
+
+// EventLine is one event, without its data.
+type EventLine struct {
+	ID, Path, Type     string
+	Tenant, TenantPath string
+	Channels           []string
+	Created, Due       time.Time
+}
+
+// EventView is one event and where it went.
+type EventView struct {
+	Shell layout.Shell
+	Line  EventLine
+	Size  int
+	Gone  bool // its data was expunged
+	Rows  []DeliveryLine
+	More  bool
+}
+
+// diagnosisTone is how good or bad what happened to a delivery is.
+func (v DeliveryView) diagnosisTone() components.Tone { return components.DeliveryTone(v.Line.Status) }
+
+// wrongFields are what is wrong with a filter, with the ids of its controls.
+func wrongFields(wrong map[string]string) []components.Wrong {
+	var out []components.Wrong
+	for _, name := range []string{"q", "tenant", "endpoint", "host", "type", "since", "until"} {
+		if wrong[name] != "" {
+			out = append(out, components.Wrong{ID: "f-" + name, Detail: wrong[name]})
+		}
+	}
+	return out
+}
+
+func deliveryColumns(tenants bool) []components.Column {
+	columns := []components.Column{{Label: "Delivery"}, {Label: "Status"}}
+	if tenants {
+		columns = append(columns, components.Column{Label: "Tenant"})
+	}
+	return append(columns, components.Column{Label: "Endpoint"}, components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last answer"},
+		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"})
+}
