@@ -7,14 +7,12 @@ package db
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
 
@@ -29,31 +27,33 @@ const (
 
 // DB is a pool of connections to one Posthorn database.
 type DB struct {
-	pool *pgxpool.Pool
-	url  string
+	pool   *pgxpool.Pool
+	url    string
+	pooled bool
 }
 
 // Options bounds a pool.
 type Options struct {
 	MaxConns int32  // default 8
 	Name     string // application_name, to tell pools apart in pg_stat_activity
+	// Pooled says that a pooler in transaction mode stands before the server: nothing of a connection lasts longer than
+	// its transaction.
+	Pooled bool
 }
 
 // Open connects to a database and checks that it answers within the context's time.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// The driver's message may quote the URL and with it the password.
-		return nil, fault.New(fault.Invalid, "database_url_invalid",
-			"POSTHORN_DATABASE_URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
+		return nil, errURL
 	}
 	cfg.MaxConns = 8
 	if o.MaxConns > 0 {
 		cfg.MaxConns = o.MaxConns
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
-	cfg.ConnConfig.ConnectTimeout = 5 * time.Second
-	prepareConfig(cfg.ConnConfig, o.Name)
+	cfg.PingTimeout = pingWithin
+	prepareConfig(cfg.ConnConfig, url, o)
 	cfg.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
 		registerTypes(c.TypeMap())
 		return nil
@@ -66,18 +66,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		pool.Close()
 		return nil, translate(err)
 	}
-	return &DB{pool: pool, url: url}, nil
+	return &DB{pool: pool, url: url, pooled: o.Pooled}, nil
 }
 
-// prepareConfig names the connection and puts the schema on its path.
-func prepareConfig(cfg *pgx.ConnConfig, name string) {
-	if cfg.RuntimeParams["search_path"] == "" {
-		cfg.RuntimeParams["search_path"] = schema
-	}
-	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = strings.TrimSpace("posthorn " + name)
-	}
-}
+// pingWithin is how long a connection that has rested may take to show that it lives, before another is tried.
+const pingWithin = 2 * time.Second
 
 // Close waits for borrowed connections and closes the pool.
 func (d *DB) Close() { d.pool.Close() }
@@ -116,12 +109,11 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*Queries) erro
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed, not reused
 	begin := &pgx.Batch{}
+	word := "begin"
 	if ctx.Value(readOnly{}) != nil {
-		begin.Queue("begin read only")
-	} else {
-		begin.Queue("begin")
+		word = "begin read only"
 	}
-	begin.Queue(setRole, role, tenant)
+	d.queueBegin(begin, word, setRole, role, tenant)
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
 		return translate(err)
 	}
@@ -142,14 +134,36 @@ type readOnly struct{}
 // ReadOnly is a context under which transactions change nothing: PostgreSQL refuses every statement that would.
 func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
-// pipelineOn sends statements under a role as one round trip and one transaction.
-func pipelineOn(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
+// queueBegin begins a transaction by a word and takes a role in it: set is setRole or setHotRole.
+func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
+	b.Queue(word)
+	b.Queue(set, args...)
+	if d.pooled {
+		b.Queue("SELECT set_config('search_path', $1, true)", schema)
+	}
+}
+
+// begin is queueBegin for a batch that goes on with other statements, which travel with it. Behind a pooler they can't:
+// the driver has a batch's statements described before it runs the first, and they name tables that only the transaction
+// has on its path.
+func (d *DB) begin(ctx context.Context, conn *pgx.Conn, set string, args ...any) (*pgx.Batch, error) {
 	b := &pgx.Batch{}
-	b.Queue("begin")
-	b.Queue(setRole, role, "")
+	d.queueBegin(b, "begin", set, args...)
+	if !d.pooled {
+		return b, nil
+	}
+	return &pgx.Batch{}, conn.SendBatch(ctx, b).Close()
+}
+
+// pipelineOn sends statements under a role as one round trip and one transaction.
+func (d *DB) pipelineOn(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
+	b, err := d.begin(ctx, conn, setRole, role, "")
+	if err != nil {
+		return err
+	}
 	queue(b)
 	b.Queue("commit")
-	err := conn.SendBatch(ctx, b).Close()
+	err = conn.SendBatch(ctx, b).Close()
 	if err != nil && conn.PgConn().TxStatus() != 'I' && !conn.IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
 	}

@@ -52,7 +52,7 @@ func translateServer(pg *pgconn.PgError) error {
 	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to retry, 25006 a replica,
 	// 25P03 this process was frozen in the middle of a transaction.
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
-		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == "25006", pg.Code == "25P03", pg.Code == "55P03":
+		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == codeReadOnly, pg.Code == "25P03", pg.Code == "55P03":
 		return unavailable(pg)
 	}
 	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: pg}

@@ -24,12 +24,12 @@ func (d *DB) hot(ctx context.Context, queue func(*pgx.Batch)) error {
 		return translate(err)
 	}
 	defer conn.Release()
-	b := &pgx.Batch{}
-	b.Queue("begin")
-	b.Queue(setHotRole, roleWorker)
-	queue(b)
-	b.Queue("commit")
-	err = conn.SendBatch(ctx, b).Close()
+	b, err := d.begin(ctx, conn.Conn(), setHotRole, roleWorker)
+	if err == nil {
+		queue(b)
+		b.Queue("commit")
+		err = conn.SendBatch(ctx, b).Close()
+	}
 	if err != nil && !conn.Conn().IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
 	}

@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Channels of notifications.
@@ -28,13 +26,7 @@ func Listen(ctx context.Context, url string, channels []string, connected func()
 }
 
 func listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) error {
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		return err
-	}
-	cfg.ConnectTimeout = 5 * time.Second
-	prepareConfig(cfg, "listen")
-	conn, err := pgx.ConnectConfig(ctx, cfg)
+	conn, err := Connect(ctx, url, Options{Name: "listen"})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -88,12 +87,10 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 }
 
 func migrate(ctx context.Context, url string, do func(*goose.Provider) error) error {
-	cfg, err := pgx.ParseConfig(url)
+	cfg, err := parseURL(url, Options{Name: "migrate"})
 	if err != nil {
-		return fault.New(fault.Invalid, "database_url_invalid",
-			"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
+		return err
 	}
-	prepareConfig(cfg, "migrate")
 	cfg.RuntimeParams["lock_timeout"] = lockWithin
 	conn := stdlib.OpenDB(*cfg)
 	defer func() { _ = conn.Close() }()

@@ -98,18 +98,19 @@ func (d *DB) RecordOutcomes(ctx context.Context, r Record) (Recorded, error) {
 		return nil, translate(err)
 	}
 	defer conn.Release()
-	matched, err := r.write(ctx, conn.Conn())
+	matched, err := r.write(ctx, d, conn.Conn())
 	if err != nil && !conn.Conn().IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
 	}
 	return matched, translate(err)
 }
 
-func (r *Record) write(ctx context.Context, conn *pgx.Conn) (Recorded, error) {
+func (r *Record) write(ctx context.Context, d *DB, conn *pgx.Conn) (Recorded, error) {
 	matched, known := Recorded{}, map[id.UUID]bool{}
-	first := &pgx.Batch{}
-	first.Queue("begin")
-	first.Queue(setHotRole, roleWorker)
+	first, err := d.begin(ctx, conn, setHotRole, roleWorker)
+	if err != nil {
+		return nil, err
+	}
 	first.Queue(assertAlive, r.Worker)
 	r.queueMatches(first, matched)
 	if r.Again {

@@ -75,6 +75,7 @@ func TestCommandsRefuseInPlainWords(t *testing.T) {
 		mend string
 	}{
 		{"frobnicate", exitUsage, "--help"},
+		{"migrate distribute", exitUsage, "CREATE EXTENSION citus"},
 		{"tenant create", exitUsage, "--name"},
 		{"tenant create --name=", exitUsage, "1 to 100 characters"},
 		{"tenant create --name=" + strings.Repeat("x", 101), exitUsage, "1 to 100 characters"},

@@ -100,7 +100,7 @@ func TestADatabaseThatCannotBeUsedIsNamedAtOnce(t *testing.T) {
 		"role":     {stranger.String(), "database_refused", "user or password"},
 	} {
 		begun := time.Now()
-		err := waitForDatabase(t.Context(), c.url, silent, time.Hour)
+		err := waitForDatabase(t.Context(), c.url, false, silent, time.Hour)
 		e := fault.As(err)
 		if e == nil || e.Code != c.code || !strings.Contains(e.Detail, c.mend) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: %v", name, err)
@@ -109,7 +109,7 @@ func TestADatabaseThatCannotBeUsedIsNamedAtOnce(t *testing.T) {
 			t.Errorf("%s: waited %s for what does not heal", name, time.Since(begun))
 		}
 	}
-	if err := waitForDatabase(t.Context(), good.String(), silent, 0); err != nil {
+	if err := waitForDatabase(t.Context(), good.String(), false, silent, 0); err != nil {
 		t.Errorf("a good database: %v", err)
 	}
 }
@@ -134,7 +134,7 @@ func TestADatabaseThatIsAwayIsWaitedFor(t *testing.T) {
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- waitForDatabase(ctx, away, silent, time.Hour) }()
+	go func() { done <- waitForDatabase(ctx, away, false, silent, time.Hour) }()
 	for range 2 {
 		select {
 		case <-tries:
@@ -147,7 +147,7 @@ func TestADatabaseThatIsAwayIsWaitedFor(t *testing.T) {
 		t.Errorf("interrupted, it says %v", err)
 	}
 	_ = l.Close()
-	err = waitForDatabase(t.Context(), away, silent, 0)
+	err = waitForDatabase(t.Context(), away, false, silent, 0)
 	if e := fault.As(err); e == nil || e.Code != "database_unavailable" || !strings.Contains(e.Detail, "POSTHORN_DATABASE_URL") || strings.Contains(err.Error(), "c4n4ry") {
 		t.Errorf("after its patience it says %v", err)
 	}

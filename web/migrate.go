@@ -10,9 +10,10 @@ import (
 )
 
 type (
-	migrateUpCommand     struct{}
-	migrateDownCommand   struct{}
-	migrateStatusCommand struct {
+	migrateUpCommand         struct{}
+	migrateDownCommand       struct{}
+	migrateDistributeCommand struct{}
+	migrateStatusCommand     struct {
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 )
@@ -68,7 +69,7 @@ func (migrateUpCommand) Run(ctx context.Context, a *app) error {
 // Run undoes one migration.
 func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(s *store) error {
-		if err := db.MigrateDown(ctx, s.url); err != nil {
+		if err := db.MigrateDown(ctx, s.listenURL); err != nil {
 			return explainDatabase(err)
 		}
 		a.printf("The newest migration is undone. `posthorn migrate up`, or any start of this version, applies it again.\n")
@@ -76,10 +77,31 @@ func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 	})
 }
 
+// Run distributes the bulk tables.
+func (migrateDistributeCommand) Run(ctx context.Context, a *app) error {
+	return a.withStore(ctx, func(s *store) error {
+		if err := s.migrate(ctx); err != nil {
+			return err
+		}
+		tables, err := db.Distribute(ctx, s.listenURL)
+		for _, t := range tables {
+			if t.Now {
+				a.printf("%s is distributed now.\n", t.Table)
+			} else {
+				a.printf("%s was distributed already.\n", t.Table)
+			}
+		}
+		if err != nil {
+			return explainDatabase(err)
+		}
+		return nil
+	})
+}
+
 // Run lists the migrations.
 func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
 	return a.withStore(ctx, func(s *store) error {
-		states, err := db.MigrateStatus(ctx, s.url)
+		states, err := db.MigrateStatus(ctx, s.listenURL)
 		if err != nil {
 			return explainDatabase(err)
 		}

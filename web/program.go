@@ -131,7 +131,7 @@ func (p *Program) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.ready = &readiness{database: general, url: p.store.url}
+	p.ready = &readiness{database: general, url: p.store.listenURL}
 	var onCommit func(emit.Batch) []id.UUID
 	if p.Parts.Worker {
 		w, err := p.startWorker(ctx, ring)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"posthorn/db"
@@ -31,6 +30,9 @@ type store struct {
 	cluster   *embedded.Cluster
 }
 
+// pooled reports whether a pooler stands before the server: a direct connection was named beside it.
+func (s *store) pooled() bool { return s.listenURL != s.url }
+
 // openStore finds the database of a configuration, starts it where it is Posthorn's own, and waits until it answers. A
 // process that stays (stay) takes a private server over when its owner goes; a command that lasts a moment does not.
 func openStore(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*store, error) {
@@ -41,8 +43,13 @@ func openStore(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*
 	if s.listenURL == "" {
 		s.listenURL = s.url
 	}
-	if err := waitForDatabase(ctx, s.url, log, databasePatience); err != nil {
+	if err := waitForDatabase(ctx, s.listenURL, false, log, databasePatience); err != nil {
 		return nil, err
+	}
+	if s.pooled() {
+		if err := waitForDatabase(ctx, s.url, true, log, databasePatience); err != nil {
+			return nil, err
+		}
 	}
 	return s, nil
 }
@@ -63,9 +70,9 @@ func openEmbedded(ctx context.Context, cfg *Config, log *slog.Logger, stay bool)
 	return &store{url: cluster.URL(), listenURL: cluster.URL(), cluster: cluster}, nil
 }
 
-// migrate brings the schema up to date.
+// migrate brings the schema up to date, under a lock of the session, which no pooler keeps.
 func (s *store) migrate(ctx context.Context) error {
-	if err := db.MigrateUp(ctx, s.url); err != nil {
+	if err := db.MigrateUp(ctx, s.listenURL); err != nil {
 		return explainDatabase(err)
 	}
 	return nil
@@ -73,7 +80,7 @@ func (s *store) migrate(ctx context.Context) error {
 
 // open makes a pool of connections; name tells it apart in pg_stat_activity.
 func (s *store) open(ctx context.Context, name string, connections int32) (*db.DB, error) {
-	d, err := db.Open(ctx, s.url, db.Options{Name: name, MaxConns: connections})
+	d, err := db.Open(ctx, s.url, db.Options{Name: name, MaxConns: connections, Pooled: s.pooled()})
 	if err != nil {
 		return nil, explainDatabase(err)
 	}
@@ -90,10 +97,10 @@ func (s *store) Close(ctx context.Context) error {
 
 // waitForDatabase returns once a server takes connections. What waiting can't heal (a wrong password, no such database)
 // fails at once; the rest is tried again until the patience is at its end.
-func waitForDatabase(ctx context.Context, url string, log *slog.Logger, patience time.Duration) error {
+func waitForDatabase(ctx context.Context, url string, pooled bool, log *slog.Logger, patience time.Duration) error {
 	deadline := time.Now().Add(patience)
 	for try := 0; ; try++ {
-		err := tryDatabase(ctx, url)
+		err := tryDatabase(ctx, url, pooled)
 		if err == nil {
 			return nil
 		}
@@ -116,10 +123,10 @@ func waitForDatabase(ctx context.Context, url string, log *slog.Logger, patience
 }
 
 // tryDatabase connects once and looks whether the server is one that Posthorn can use.
-func tryDatabase(ctx context.Context, url string) error {
+func tryDatabase(ctx context.Context, url string, pooled bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, url)
+	conn, err := db.Connect(ctx, url, db.Options{Name: "start", Pooled: pooled})
 	if err != nil {
 		return err
 	}
@@ -134,12 +141,14 @@ func tryDatabase(ctx context.Context, url string) error {
 		return fault.New(fault.Invalid, "database_too_old", fmt.Sprintf(
 			"The server of POSTHORN_DATABASE_URL is PostgreSQL %d. Posthorn needs %d or newer.", version/10000, embedded.MinMajor))
 	case replica:
-		// Also a primary in the moment of its promotion, so it is worth waiting.
-		return fault.New(fault.Unavailable, "database_read_only",
-			"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary; with several hosts add target_session_attrs=read-write.")
+		return errReplica
 	}
 	return nil
 }
+
+// errReplica is said of a primary too, in the moment of its promotion: it is worth waiting.
+var errReplica = fault.New(fault.Unavailable, "database_read_only",
+	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers with a comma between: Posthorn finds the one that can be.")
 
 // explainDatabase turns what a driver says about a database that can't be used into what to do about it. The fault is
 // of kind Unavailable where waiting may help. No part of the URL is quoted but user and database as the server names them.
@@ -151,8 +160,12 @@ func explainDatabase(err error) error {
 		return &fault.Error{Kind: fault.Invalid, Code: code, Detail: detail, Cause: err}
 	}
 	switch known := fault.As(err); {
+	case errors.Is(err, pgconn.ErrReadOnlyConnection):
+		return errReplica
 	case errors.As(err, &server):
 		switch {
+		case strings.Contains(server.Message, "unsupported startup parameter"):
+			return invalid("database_pooled", "A pooler answers at the address of POSTHORN_DATABASE_URL. Name the server itself in POSTHORN_DATABASE_LISTEN_URL beside it: some connections must be direct.")
 		case strings.HasPrefix(server.Code, "28"):
 			return invalid("database_refused", "The database refused the user or password of POSTHORN_DATABASE_URL. Correct them, or let the server's pg_hba.conf accept this host.")
 		case server.Code == "3D000":

@@ -8,6 +8,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
 
@@ -27,6 +28,18 @@ const (
 // recordEvery is the least time between two of the recorder's transactions under load, so that they carry more; an idle
 // recorder begins at once.
 const recordEvery = 8 * time.Millisecond
+
+// stuckAfter is how long one of the recorder's transactions may take before this worker starts no more requests. What is
+// sent and can't be recorded is sent once more by whoever has the lane next: a worker that is cut off from its database
+// must not find that out by its beat alone, which takes sendWithin.
+const stuckAfter = time.Second
+
+// mayStart reports whether requests may start: nobody can have called this worker dead, and what comes of them can be
+// recorded.
+func (w *Worker) mayStart() bool {
+	since := w.storing.Load()
+	return w.member.mayLive() && (since == nil || time.Since(*since) < stuckAfter)
+}
 
 // record writes results until the channel is closed and empty. What gathers while one transaction commits is the next.
 func (w *Worker) record(ctx context.Context) {
@@ -60,6 +73,14 @@ func (w *Worker) gather(first *result) []*result {
 // store writes a batch, however long the database is away: a result is never given up. What the database refuses is
 // halved until the bad result stands alone.
 func (w *Worker) store(ctx context.Context, batch []*result) {
+	began := time.Now()
+	w.storing.Store(&began)
+	defer func() {
+		w.storing.Store(nil)
+		if time.Since(began) >= stuckAfter {
+			w.dispatch.kick()
+		}
+	}()
 	epoch := w.id()
 	mine, stale := make([]*result, 0, len(batch)), []*result(nil)
 	for _, r := range batch {
@@ -193,8 +214,8 @@ func (w *Worker) logLate(ctx context.Context, batch []*result) {
 	}
 	for len(outcomes) > 0 {
 		err := w.db.LogLate(ctx, outcomes)
-		if err == nil || ctx.Err() != nil {
-			return
+		if err == nil || ctx.Err() != nil || fault.Is(err, "already_exists") {
+			return // exists: the transaction whose outcome was not known has recorded them
 		}
 		if !db.IsUnavailable(err) {
 			w.log.Error("late attempts could not be logged", "attempts", len(outcomes), "error", err)

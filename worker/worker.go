@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +71,7 @@ type Worker struct {
 	outbox     chan struct{} // something was emitted in SQL
 	pauses     chan struct{} // operators paused something, or let it go on
 	results    chan *result
+	storing    atomic.Pointer[time.Time] // since when the recorder has been at its present batch; nil: it rests
 	background sync.WaitGroup
 	sends      sync.WaitGroup
 	sending    context.Context // of the requests under way
@@ -89,7 +91,7 @@ func New(c Config) *Worker {
 		w.grace = 20 * time.Second
 	}
 	w.metrics = newMetrics(c.Registry)
-	w.dispatch = newDispatcher(w.startJob, w.signal, w.member.mayLive)
+	w.dispatch = newDispatcher(w.startJob, w.signal, w.mayStart)
 	return w
 }
 
