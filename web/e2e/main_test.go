@@ -6,12 +6,14 @@
 //
 //	POSTHORN_BIN        the binary (`make e2e` builds it)
 //	POSTHORN_E2E_KILLS  how often the tests that kill a process do so; default 6, SECURITY says 20
+//	POSTHORN_E2E_RUNS   how many runs the test of several nodes makes; default 2, docs/scale.md reports 20
 //	POSTHORN_E2E_LOGS   a folder to keep the processes' logs in
 package e2e
 
 import (
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("5")
 	}
+	http.DefaultTransport.(*http.Transport).DialContext = dial
 	go watchStandstill()
 	os.Exit(run(m))
 }
@@ -69,13 +72,19 @@ func copyProgram(from, to string) error {
 // kills is how often a test that kills a process does so.
 func kills(t *testing.T) int {
 	t.Helper()
-	text := os.Getenv("POSTHORN_E2E_KILLS")
+	return times(t, "POSTHORN_E2E_KILLS", 6)
+}
+
+// times reads a number from the environment.
+func times(t *testing.T, variable string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(variable)
 	if text == "" {
-		return 6
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("POSTHORN_E2E_KILLS is %q: write a number", text)
+		t.Fatalf("%s is %q: write a number", variable, text)
 	}
 	return n
 }

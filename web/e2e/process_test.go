@@ -6,11 +6,13 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,27 +34,41 @@ type process struct {
 	url, metrics string // of the API and of the metrics address, once it runs
 }
 
-// launch starts a process of the binary; it is killed with the test if it lasts that long.
-func launch(t *testing.T, name string, environ []string, args ...string) *process {
-	t.Helper()
-	return launchAs(t, name, environ, nil, args...)
+// place says where a program runs and as whom. The zero value: here, as the test does.
+type place struct {
+	who     *syscall.Credential
+	network int // a process in whose network namespace it runs; 0: this one's
 }
 
-func launchAs(t *testing.T, name string, environ []string, who *syscall.Credential, args ...string) *process {
+// command is a program with its arguments at a place.
+func (p place) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.who}
+	if p.network != 0 {
+		words := []string{"--target", strconv.Itoa(p.network), "--net"}
+		if p.who != nil {
+			words = append(words, "--setuid", fmt.Sprint(p.who.Uid), "--setgid", fmt.Sprint(p.who.Gid))
+		}
+		cmd = exec.Command("nsenter", append(append(words, "--", name), args...)...)
+	}
+	if p.who != nil {
+		cmd.Dir = "/"
+	}
+	return cmd
+}
+
+// launch starts a process of the binary; it is killed with the test if it lasts that long.
+func launch(t *testing.T, name string, environ []string, at place, args ...string) *process {
 	t.Helper()
 	if binary == "" {
 		t.Fatal("POSTHORN_BIN names no binary: run `make e2e`")
 	}
-	p := &process{t: t, name: name, cmd: exec.Command(binary, args...), log: newLines(t, name), ended: make(chan struct{})}
+	p := &process{t: t, name: name, cmd: at.command(binary, args...), log: newLines(t, name), ended: make(chan struct{})}
 	p.cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"POSTHORN_ADDR=127.0.0.1:0", "POSTHORN_METRICS_ADDR=127.0.0.1:0", "POSTHORN_EGRESS_ALLOW=127.0.0.0/8", "POSTHORN_WORKER_NAME=" + name,
 	}, environ...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
-	if who != nil {
-		p.cmd.Dir = "/"
-	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +160,10 @@ func (p *process) running() bool {
 }
 
 // command runs a command of the binary that must succeed, and reads the JSON that it prints.
-func command(t *testing.T, environ []string, who *syscall.Credential, into any, args ...string) {
+func command(t *testing.T, environ []string, at place, into any, args ...string) {
 	t.Helper()
-	cmd := exec.Command(binary, args...)
-	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: who}
+	cmd := at.command(binary, args...)
+	cmd.Dir = "/"
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, environ...)
 	var said bytes.Buffer
 	cmd.Stderr = &said

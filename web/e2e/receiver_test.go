@@ -33,6 +33,7 @@ type receiver struct {
 type arrival struct {
 	r       *receiver
 	path    string
+	from    string // the sender's address
 	id      string // webhook-id
 	attempt string // webhook-attempt
 	nth     int    // 1: the first arrival of this id on this path
@@ -55,16 +56,14 @@ type payload struct {
 	Text string `json:"text,omitempty"` // to make it large
 }
 
-// newReceiver listens until the test ends.
-func newReceiver(t *testing.T, answer func(*arrival) int) *receiver {
+// newReceiver serves until the test ends, on all the listeners. Its URL is that of the first.
+func newReceiver(t *testing.T, l net.Listener, answer func(*arrival) int, more ...net.Listener) *receiver {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &receiver{t: t, url: "http://" + l.Addr().String(), answer: answer, secrets: map[string]*standardwebhooks.Webhook{}, byID: map[string]int{}}
 	server := &http.Server{Handler: r}
-	go func() { _ = server.Serve(l) }()
+	for _, l := range append([]net.Listener{l}, more...) {
+		go func() { _ = server.Serve(l) }()
+	}
 	t.Cleanup(func() { _ = server.Close() })
 	return r
 }
@@ -100,7 +99,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		_, _ = w.Write(event.Data)
 		return
 	}
-	a := &arrival{r: r, path: req.URL.Path, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done()}
+	from, _, _ := net.SplitHostPort(req.RemoteAddr)
+	a := &arrival{r: r, path: req.URL.Path, from: from, typ: event.Type, text: event.Data, id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), made: event.Timestamp, begun: begun, gone: req.Context().Done()}
 	r.mu.Lock()
 	verifier := r.secrets[req.URL.Path]
 	r.mu.Unlock()

@@ -32,7 +32,7 @@ func TestAnOrdinaryUserStartsOnAFreshMachine(t *testing.T) {
 	}
 	w := newWorldAt(t, []string{"HOME=" + home, "POSTHORN_DATA_DIR="}, nil)
 	begun := time.Now()
-	serve := launchAs(t, "serve", w.environ, who, "serve").ready()
+	serve := launch(t, "serve", w.environ, place{who: who}, "serve").ready()
 	t.Logf("ready after %v", time.Since(begun).Round(10*time.Millisecond))
 	w.serveAt(serve)
 	data := filepath.Join(home, ".local", "share", "posthorn")
@@ -40,7 +40,7 @@ func TestAnOrdinaryUserStartsOnAFreshMachine(t *testing.T) {
 		t.Error(err)
 	}
 	// The command finds the same data as the same user.
-	w.who = who
+	w.at.who = who
 	w.makeTenant()
 	w.endpoint("/hook", nil)
 	w.emit(event("order.completed", 1))

@@ -8,11 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,8 +35,8 @@ const masterKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 // world is one installation of Posthorn with a tenant, its database, its receiver and its client.
 type world struct {
 	t        *testing.T
-	environ  []string            // names the database
-	who      *syscall.Credential // whom commands run as; nil: as the test does
+	environ  []string // names the database
+	at       place    // of commands, and of processes that have no other
 	sql      *pgxpool.Pool
 	tenant   string
 	key      string
@@ -64,7 +64,16 @@ func newWorld(t *testing.T, answer func(*arrival) int) *world {
 
 func newWorldAt(t *testing.T, environ []string, answer func(*arrival) int) *world {
 	t.Helper()
-	return &world{t: t, environ: environ, receiver: newReceiver(t, answer), launched: map[string]int{}, acks: map[string]string{}, codes: map[int]int{}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newWorldOf(t, environ, newReceiver(t, l, answer))
+}
+
+func newWorldOf(t *testing.T, environ []string, r *receiver) *world {
+	t.Helper()
+	return &world{t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{}, codes: map[int]int{}}
 }
 
 // open gives the test its own look into the database, as an operator has it.
@@ -75,6 +84,7 @@ func (w *world) open(url string) {
 		w.t.Fatal(err)
 	}
 	cfg.MaxConns = 4
+	cfg.ConnConfig.DialFunc = dial
 	cfg.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, "SET search_path = posthorn; SET ROLE posthorn_console")
 		return err
@@ -91,7 +101,7 @@ func (w *world) makeTenant() {
 		Tenant string `json:"tenant_id"`
 		Key    string `json:"api_key"`
 	}
-	command(w.t, w.environ, w.who, &made, "tenant", "create", "--name", "Acme", "--json")
+	command(w.t, w.environ, w.at, &made, "tenant", "create", "--name", "Acme", "--json")
 	w.tenant, w.key = made.Tenant, made.Key
 }
 
@@ -99,12 +109,18 @@ func (w *world) makeTenant() {
 // the lanes of the dead for theirs.
 func (w *world) launch(name string, args ...string) *process {
 	w.t.Helper()
+	return w.launchAt(w.at, nil, name, args...)
+}
+
+// launchAt starts a process at a place, with further variables.
+func (w *world) launchAt(at place, environ []string, name string, args ...string) *process {
+	w.t.Helper()
 	name, _, _ = strings.Cut(name, "#")
 	w.launched[name]++
 	if n := w.launched[name]; n > 1 {
 		name = fmt.Sprintf("%s#%d", name, n)
 	}
-	return launch(w.t, name, w.environ, args...)
+	return launch(w.t, name, append(append([]string(nil), w.environ...), environ...), at, args...)
 }
 
 // serveAt tells the client where to send requests.
@@ -122,7 +138,7 @@ func (w *world) web() string {
 }
 
 // client gives up on an answer only when it is later than any promise.
-var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}
 
 // call makes a request of the API. The error says that no whole answer came.
 func (w *world) call(method, url, body, idempotencyKey string) (status int, answer []byte, err error) {
