@@ -25,6 +25,7 @@ type report struct {
 	Rows      []row              `json:"rows"`
 	Prototype map[string]float64 `json:"prototype_deliveries_per_second,omitempty"`
 	Promises  []promise          `json:"promises"`
+	Costs     []cost             `json:"costs,omitempty"`
 }
 
 // promise is one target and what the run says about it.
@@ -154,6 +155,13 @@ func (rep *report) write(w io.Writer) error {
 	for _, name := range []string{oneToOne, fanOut} {
 		if v := rep.Prototype[name]; v > 0 {
 			fmt.Fprintf(table, "| prototype: %s, mean of before and after\t|\t| %.0f\t|\t|\t|\t|\t|\t|\t|\n", name, v)
+		}
+	}
+	if len(rep.Costs) > 0 {
+		fmt.Fprintln(table, "\n| part\t| an event\t| each delivery\t| a delivery at a fan-out of ten, all included\t|")
+		fmt.Fprintln(table, "| ---\t| --:\t| --:\t| --:\t|")
+		for _, c := range rep.Costs {
+			fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.0f\t|\n", c.What, c.Event, c.Delivery, c.FanOut)
 		}
 	}
 	fmt.Fprintln(table)

@@ -22,15 +22,16 @@ import (
 
 // system is what one scenario measures: an empty database, a Posthorn on it, and the receivers that it may reach.
 type system struct {
-	opts     *options
-	dir      string // scratch: data directory, logs, plans
-	hold     func() // gives the database back
-	db       *database
-	server   *process
-	receiver *process
-	hanging  *process
-	env      []string
-	stem     string // scenario's name, for files
+	opts      *options
+	dir       string // scratch: data directory, logs, plans
+	hold      func() // gives the database back
+	db        *database
+	server    *process
+	deliverer *process // where the worker is a process of its own
+	receiver  *process
+	hanging   *process
+	env       []string
+	stem      string // scenario's name, for files
 
 	api, metrics, receiverAddr, hangingAddr string
 }
@@ -77,6 +78,7 @@ func boot(ctx context.Context, o *options, stem string) (s *system, err error) {
 
 func (s *system) close() {
 	s.db.close()
+	s.deliverer.stop(time.Minute)
 	s.server.stop(time.Minute)
 	s.receiver.stop(time.Second)
 	s.hanging.stop(time.Second)
@@ -147,11 +149,19 @@ func (s *system) startReceiver(ctx context.Context, address string, more ...stri
 }
 
 func (s *system) startPosthorn(ctx context.Context) (err error) {
-	s.server, err = start(filepath.Join(s.dir, "posthorn.log"), s.env, s.opts.binary, "serve")
+	command := "serve"
+	if s.stem == partsStem {
+		command = "web"
+	}
+	s.server, err = start(filepath.Join(s.dir, "posthorn.log"), s.env, s.opts.binary, command)
 	if err != nil {
 		return err
 	}
-	return s.server.waitFor(ctx, time.Minute, "posthorn is ready", func() error { return get("http://"+s.api+"/readyz", nil) })
+	err = s.server.waitFor(ctx, time.Minute, "posthorn is ready", func() error { return get("http://"+s.api+"/readyz", nil) })
+	if err == nil && s.stem == partsStem {
+		err = s.startDeliverer(ctx)
+	}
+	return err
 }
 
 // command runs one of Posthorn's commands and decodes the JSON that it prints.
