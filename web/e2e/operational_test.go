@@ -50,7 +50,7 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 		Tenant string `json:"tenant_id"`
 		Key    string `json:"api_key"`
 	}
-	command(t, w.environ, nil, &own, "platform", "tenant", "--json")
+	command(t, w.environ, place{}, &own, "platform", "tenant", "--json")
 	tenants := w.key
 	w.key = own.Key
 	w.endpoint("/platform", nil)

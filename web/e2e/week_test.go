@@ -112,7 +112,7 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	var other struct {
 		Key string `json:"api_key"`
 	}
-	command(t, w.environ, nil, &other, "tenant", "create", "--name", "Neighbour", "--json")
+	command(t, w.environ, place{}, &other, "tenant", "create", "--name", "Neighbour", "--json")
 	own := w.key
 	w.key = other.Key
 	w.endpoint("/neighbour", nil)
