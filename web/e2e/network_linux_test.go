@@ -133,13 +133,13 @@ func (l *lan) node(name string) *node {
 func (l *lan) reachedFrom(from *node) {
 	for i := range l.nodes {
 		host := fmt.Sprintf("%s.%d", l.net, i+1)
-		ways.Store(host, dialFunc(func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		ways.Store(host, func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			err = from.ns.within(func() error {
 				conn, err = plainDialer.DialContext(ctx, network, address)
 				return err
 			})
 			return conn, err
-		}))
+		})
 		l.t.Cleanup(func() { ways.Delete(host) })
 	}
 }
