@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // The lanes of an installation of several nodes.
@@ -379,8 +381,25 @@ func (n *nodes) checkLimits(all []arrival) {
 			killed = append(killed, f.began)
 		}
 	}
-	paced(n.t, of("/rate"), nodesRate, nodesBurst)
+	// By the moment of sending, and by that of arrival, which several machines on one may bunch together.
+	paced(n.t, n.sent("/rate"), nodesRate, nodesBurst, jitter)
+	paced(n.t, moments(of("/rate")), nodesRate, nodesBurst, time.Second)
 	if most := atOnce(of("/slow"), killed); most > nodesSlow {
 		n.t.Errorf("%d requests were under way at once, %d are allowed", most, nodesSlow)
 	}
+}
+
+// sent is when the requests to a path were begun, of those that are on record.
+func (n *nodes) sent(path string) []time.Time {
+	n.t.Helper()
+	rows, err := n.sql.Query(context.Background(), `SELECT a.created_at FROM attempts a JOIN endpoints p ON p.id = a.endpoint_id
+		WHERE p.url LIKE '%' || $1 ORDER BY a.created_at`, path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[time.Time])
+	if err != nil || len(list) == 0 {
+		n.t.Fatal(len(list), err)
+	}
+	return list
 }
