@@ -38,7 +38,7 @@ var house = map[string]room{
 	"static":   {outside: []string{}},
 	"queries":  {outside: []string{}},
 	// Its examples are programs of other people, who may know the driver too.
-	"docs": {driver: true, outside: []string{"github.com/standard-webhooks/standard-webhooks", "github.com/jackc/pgx"}},
+	"docs": {driver: true, outside: []string{"github.com/standard-webhooks/standard-webhooks", "github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }
 
 // Names that say nothing about what a folder does.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ func TestThePagesShowTheRules(t *testing.T) {
 	t.Parallel()
 	for page, tables := range map[string]map[string]string{
 		"../docs/delivery.md": {"schedules": schedules(), "answers": answers(), "headers": headers()},
+		"../docs/kafka.md":    {"kafka": kafka()},
 		"../docs/health.md":   {"probes": probes(t), "policies": policies(), "warnings": warnings(), "held": held()},
 	} {
 		showsRules(t, page, tables)
@@ -53,6 +56,22 @@ func showsRules(t *testing.T, path string, tables map[string]string) {
 	default:
 		t.Errorf("%s does not show the rules as they are: go test ./domain -run Rules -update", path)
 	}
+}
+
+func kafka() string {
+	by := map[int][]string{}
+	for _, name := range delivery.KafkaErrors() {
+		status := delivery.OfKafka(name).Status
+		by[status] = append(by[status], "`"+name+"`")
+	}
+	var b strings.Builder
+	b.WriteString("| the broker's answer | counts as |\n| --- | --- |\n")
+	fmt.Fprintf(&b, "| acknowledged by all replicas in sync | %d |\n", delivery.OfKafka("").Status)
+	for _, status := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&b, "| %s | %d |\n", strings.Join(by[status], ", "), status)
+	}
+	fmt.Fprintf(&b, "| any other error | %d |\n", delivery.OfKafka("?").Status)
+	return b.String()
 }
 
 func schedules() string {

@@ -333,6 +333,27 @@ func TestAPlatformKeyNamesItsTenant(t *testing.T) {
 	}
 }
 
+func TestATopicIsMadeAndChangedByFlags(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var made struct {
+		ID, Kind, URL string
+		Kafka         struct{ SASL struct{ Username string } }
+	}
+	d.stdin = "right\n"
+	d.ok(&made, "endpoints create --json --kafka b1.example.com:9092,b2.example.com:9092 --topic orders --sasl scram-sha-512 --user anna --password - --ordering key")
+	if made.Kind != "kafka" || made.URL != "kafka://b1.example.com:9092/orders" || made.Kafka.SASL.Username != "anna" {
+		t.Errorf("made %+v", made)
+	}
+	d.ok(&made, "endpoints update --json "+made.ID+" --topic refunds")
+	if made.URL != "kafka://b1.example.com:9092/refunds" || made.Kafka.SASL.Username != "anna" {
+		t.Errorf("changed to %+v", made)
+	}
+	if r := d.run("endpoints update " + made.ID + " --sasl PLAIN"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--user") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestColoursAreForTerminalsWhosePersonDidNotSayNo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

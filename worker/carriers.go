@@ -27,7 +27,8 @@ type carrier interface {
 // carriers is what takes deliveries to each kind of endpoint: a kind more is a file beside this one and a row here
 // (docs/adr, "A kind of endpoint is a file and a row").
 var carriers = map[endpoint.Kind]func(*guard) carrier{
-	endpoint.HTTP: func(g *guard) carrier { return newHTTPCarrier(g) },
+	endpoint.HTTP:  func(g *guard) carrier { return newHTTPCarrier(g) },
+	endpoint.Kafka: func(g *guard) carrier { return newKafkaCarrier(g) },
 }
 
 // parcel is a message rendered and signed, ready to go: the same whatever takes it.

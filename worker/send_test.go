@@ -89,7 +89,7 @@ func (r *raw) count() (requests, conns int) {
 
 func newTestSender(t testing.TB) *sender {
 	s := newSender(loopback(t))
-	t.Cleanup(transportOf(s).CloseIdleConnections)
+	t.Cleanup(s.close)
 	return s
 }
 

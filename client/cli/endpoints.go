@@ -188,6 +188,7 @@ func typed[T any](fields map[string]any) (T, error) {
 type endpointCreateCommand struct {
 	shared
 	settings
+	topic
 	URL    string `arg:"" optional:"" help:"Where events are to go; may also stand in --body."`
 	Secret string `help:"An existing secret to sign with: @FILE or - for stdin. Left out, one is made."`
 }
@@ -204,6 +205,11 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if given, err := c.lay(e, fields); err != nil {
+		return err
+	} else if given {
+		fields["kind"] = "kafka"
 	}
 	if c.Secret != "" {
 		secret, err := input(e, c.Secret, "")
@@ -229,6 +235,7 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 type endpointUpdateCommand struct {
 	one
 	settings
+	topic
 	URL string `help:"Where events are to go from now on; it is verified again."`
 }
 
@@ -240,6 +247,9 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
 	}
 	if c.URL != "" {
 		fields["url"] = c.URL
+	}
+	if _, err := c.lay(e, fields); err != nil {
+		return err
 	}
 	if len(fields) == 0 {
 		return fail(ExitUsage, "Say what to change, as --event-types order.*; --help lists the flags.")

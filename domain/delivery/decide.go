@@ -17,6 +17,7 @@ type Result struct {
 	Failure    Failure       // FailNone when there was an answer; wins over Status when both are set
 	Status     int           // HTTP status of the answer; 0 when there was none
 	RetryAfter time.Duration // what the answer's Retry-After asks for, read with ParseRetryAfter; 0 is nothing
+	Again      bool          // the answer is not about this delivery: it is tried again whatever the policy says
 }
 
 // Policy is what the endpoint says about answers.
@@ -110,7 +111,7 @@ func fate(p Policy, r Result, class Class) outcome {
 		return broken
 	case class == Success:
 		return deliver
-	case r.Failure != FailNone:
+	case r.Failure != FailNone, r.Again:
 		return again
 	case r.Status == 410:
 		return gone

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 )
 
@@ -84,11 +85,16 @@ var servers = map[int]struct{ detail, mend string }{
 	526: {"The endpoint answered 526: the proxy before it did not accept the server's certificate.", "Check the certificate of the server behind the proxy."},
 }
 
-// Attempt diagnoses the result of one attempt, whatever became of its delivery. timeout is the endpoint's, 0 where it is
+// Attempt diagnoses the result of one attempt to reach an endpoint of a kind, whatever became of its delivery. timeout is the endpoint's, 0 where it is
 // not known. A 2xx is no problem.
-func Attempt(r delivery.Result, timeout time.Duration) Diagnosis { return attempt(r, timeout) }
+func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {
+	return attempt(kind, r, timeout)
+}
 
-func attempt(r delivery.Result, timeout time.Duration) Diagnosis {
+func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {
+	if kind == endpoint.Kafka {
+		return ofKafka(r, timeout)
+	}
 	problem := health.ProblemOf(r)
 	d := Diagnosis{Problem: problem}
 	if w, ok := words[problem]; ok {

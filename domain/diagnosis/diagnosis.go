@@ -14,6 +14,7 @@ import (
 
 // Facts are what is known of a delivery.
 type Facts struct {
+	Kind           endpoint.Kind   // of the endpoint; empty: deleted, and not known
 	Status         delivery.Status // as shown: held where its endpoint receives nothing
 	Reason         delivery.Reason
 	Attempts       int
@@ -39,7 +40,7 @@ type Diagnosis struct {
 func Of(f Facts) Diagnosis {
 	var d Diagnosis
 	if f.Attempts > 0 && f.Status != delivery.Delivered {
-		d = attempt(delivery.Result{Failure: f.LastFailure, Status: f.LastStatus}, f.Timeout)
+		d = attempt(f.Kind, delivery.Result{Failure: f.LastFailure, Status: f.LastStatus}, f.Timeout)
 	}
 	if f.Paused != "" && (f.Status == delivery.Pending || f.Status == delivery.Retrying) {
 		return paused(f, d)
@@ -63,6 +64,9 @@ func Of(f Facts) Diagnosis {
 
 func delivered(f Facts) Diagnosis {
 	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint answered %d.", f.LastStatus), Next: "Nothing more happens. A replay sends the event again as a new delivery."}
+	if f.Kind == endpoint.Kafka {
+		d.Detail = ofKafka(delivery.Result{Status: 200}, 0).Detail
+	}
 	if f.LastStatus == 409 && f.AcceptConflict {
 		d.Detail = "The endpoint answered 409: it had the event already, which counts as delivered here."
 	}
@@ -125,7 +129,7 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 	case delivery.EndpointDeleted:
 		d = deleted(d)
 	case delivery.Internal:
-		d = attempt(delivery.Result{Failure: delivery.FailInternal}, 0)
+		d = attempt(f.Kind, delivery.Result{Failure: delivery.FailInternal}, 0)
 		d.Next = "Nothing more happens. Mend the cause, then replay it."
 	default:
 		d.Next = "Nothing more happens. A replay sends the event again as a new delivery."

@@ -53,7 +53,7 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailNone, 101, health.ProblemProtocol, "Not an HTTP answer", "listens"},
 		{delivery.FailNone, 0, health.ProblemProtocol, "Not an HTTP answer", "listens"},
 	} {
-		got := Attempt(delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
+		got := Attempt(endpoint.HTTP, delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
 		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Mend, c.mend) || !strings.HasSuffix(got.Detail, ".") || got.Next != "" {
 			t.Errorf("%s %d: %+v", c.failure, c.status, got)
 		}
@@ -61,20 +61,55 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 			t.Errorf("%s %d is no problem, and is to be mended: %s", c.failure, c.status, got.Mend)
 		}
 	}
-	if got := Attempt(delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
+	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
 		t.Errorf("a time-out does not say how long: %s", got.Detail)
 	}
 }
 
 func TestEachProblemIsNamed(t *testing.T) {
 	t.Parallel()
+	for _, kind := range endpoint.Kinds() {
+		eachProblemIsNamed(t, kind)
+	}
+}
+
+func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
+	t.Helper()
 	for failure := delivery.FailNone; failure <= delivery.FailInternal; failure++ {
 		for status := range 700 {
-			got := Attempt(delivery.Result{Failure: failure, Status: status}, 0)
+			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0)
 			if got.Title == "" || got.Detail == "" || (got.Mend == "") != (got.Problem == "") {
-				t.Fatalf("%s %d: %+v", failure, status, got)
+				t.Fatalf("%s: %s %d: %+v", kind, failure, status, got)
 			}
 		}
+	}
+}
+
+func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		result      delivery.Result
+		title, mend string
+	}{
+		{delivery.OfKafka(""), "Delivered", ""},
+		{delivery.OfKafka("SASL_AUTHENTICATION_FAILED"), "Not authenticated", "password"},
+		{delivery.OfKafka("TOPIC_AUTHORIZATION_FAILED"), "Not permitted", "WRITE"},
+		{delivery.OfKafka("UNKNOWN_TOPIC_OR_PARTITION"), "No such topic", "Create the topic"},
+		{delivery.OfKafka("MESSAGE_TOO_LARGE"), "Record too large", "max.message.bytes"},
+		{delivery.OfKafka("INVALID_RECORD"), "Record refused", "key"},
+		{delivery.OfKafka("THROTTLING_QUOTA_EXCEEDED"), "Throttled", "quota"},
+		{delivery.OfKafka("NOT_ENOUGH_REPLICAS"), "The brokers failed", "replicas"},
+		{delivery.Result{Failure: delivery.FailBlocked}, "Blocked address", "advertised.listeners"},
+		{delivery.Result{Failure: delivery.FailTimeout}, "Timed out", "time-out"},
+		{delivery.Result{Failure: delivery.FailConnect}, "No connection", "firewall"},
+	} {
+		got := Attempt(endpoint.Kafka, c.result, 15*time.Second)
+		if got.Title != c.title || !strings.Contains(got.Mend, c.mend) || strings.Contains(got.Detail+got.Mend, "URL") {
+			t.Errorf("%+v: %+v", c.result, got)
+		}
+	}
+	if got := Of(Facts{Kind: endpoint.Kafka, Status: delivery.Delivered, Attempts: 1, LastStatus: 200}); !strings.Contains(got.Detail, "replicas") {
+		t.Errorf("delivered: %+v", got)
 	}
 }
 

@@ -11,7 +11,8 @@ type Kind string
 
 // The kinds.
 const (
-	HTTP Kind = "http" // a POST to its URL
+	HTTP  Kind = "http"  // a POST to its URL
+	Kafka Kind = "kafka" // a record in a topic
 )
 
 // Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its JSON.
@@ -28,6 +29,7 @@ var kinds = []struct {
 	read  func([]byte) (Connection, error)
 }{
 	{HTTP, (*collector).httpURL, nil},
+	{Kafka, (*collector).kafka, readKafka},
 }
 
 // Kinds lists the kinds, the default first.

@@ -7,14 +7,28 @@ import (
 	"posthorn/domain/signature"
 )
 
+// apply lays the input of a creation over the defaults, and checks the whole.
+func (in EndpointInput) apply(defaults endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
+	if in.Kind != nil {
+		defaults.Kind = endpoint.Kind(*in.Kind)
+	}
+	return in.patch().apply(defaults, policy)
+}
+
 // patch is the input of a creation as a change of the defaults.
 func (in EndpointInput) patch() EndpointPatch {
 	p := EndpointPatch{
-		URL: &in.URL, Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
+		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
 		Format: in.Format, Prefix: in.Prefix, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
 		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
 		AcceptConflict: in.AcceptConflict, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
+	}
+	if in.URL != "" {
+		p.URL = &in.URL
+	}
+	if k := in.Kafka; k != nil {
+		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, SASL: k.SASL}
 	}
 	if in.CustomHeaders != nil {
 		headers := make(map[string]*string, len(*in.CustomHeaders))
@@ -28,9 +42,8 @@ func (in EndpointInput) patch() EndpointPatch {
 
 // apply gives settings the fields that are there, and checks the whole.
 func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
-	// A URL that comes back as a list showed it is the present one.
-	if p.URL != nil && (*p.URL != egress.Mask(s.URL) || s.URL == "") {
-		s.URL = *p.URL
+	if err := p.where(&s); err != nil {
+		return s, err
 	}
 	set(&s.Description, p.Description)
 	set(&s.EventTypes, p.EventTypes)
@@ -71,6 +84,53 @@ func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoin
 		return s, err
 	}
 	return s.Check(policy)
+}
+
+// where reads where the endpoint is to be, and how it proves itself, as far as its kind leaves a choice.
+func (p EndpointPatch) where(s *endpoint.Settings) error {
+	if s.Kind != endpoint.Kafka {
+		// A URL that comes back as a list showed it is the present one.
+		if p.URL != nil && (*p.URL != egress.Mask(s.URL) || s.URL == "") {
+			s.URL = *p.URL
+		}
+		if p.Kafka != nil {
+			return fault.InvalidField("kafka", "kafka_unwanted", "Only an endpoint of the kind kafka writes to a topic. Leave kafka out, or create an endpoint of that kind.")
+		}
+		return nil
+	}
+	if p.URL != nil && *p.URL != s.URL {
+		return fault.InvalidField("url", "endpoint_url_refused", "The URL of an endpoint of the kind kafka follows from its connection. Leave url out, and change kafka.")
+	}
+	if p.Verification != nil && *p.Verification != VerificationMode("simple") {
+		return fault.InvalidField("verification", "verification_unknown", "There is nobody to echo a challenge: an endpoint of the kind kafka is verified by a record that its brokers acknowledge. Leave verification out.")
+	}
+	if p.Kafka == nil {
+		return nil
+	}
+	return p.Kafka.apply(s)
+}
+
+// apply changes an endpoint's connection. A stored password that is not given again goes nowhere else.
+func (p KafkaPatch) apply(s *endpoint.Settings) error {
+	before, _ := s.Connection.(*endpoint.KafkaConnection)
+	after := &endpoint.KafkaConnection{TLS: true}
+	if before != nil {
+		after = before.Clone().(*endpoint.KafkaConnection)
+	}
+	set(&after.Servers, p.BootstrapServers)
+	set(&after.Topic, p.Topic)
+	set(&after.TLS, p.TLS)
+	if p.SASL.IsSpecified() {
+		after.SASL = nil
+		if in, err := p.SASL.Get(); err == nil {
+			after.SASL = &endpoint.SASL{Mechanism: string(in.Mechanism), Username: in.Username}
+			set(&after.SASL.Password, in.Password)
+		}
+	} else if after.SASL != nil {
+		after.SASL.Password = ""
+	}
+	s.Connection = after
+	return before.Keep(after)
 }
 
 func set[T any](into, from *T) {

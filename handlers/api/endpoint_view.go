@@ -33,7 +33,7 @@ func maskedView(e db.FullEndpoint, now time.Time) Endpoint {
 func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
-		ID: id.Endpoint.Format(e.ID), URL: s.URL, Description: s.Description, EventTypes: orEmpty(s.EventTypes),
+		ID: id.Endpoint.Format(e.ID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
 		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, RetryClientErrors: s.RetryClientErrors,
 		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNull(s.Burst),
 		Ordering: Ordering(s.Ordering), PayloadVersion: orNullText(s.PayloadVersion), AcceptConflict: s.AcceptConflict,
@@ -63,6 +63,19 @@ func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	}
 	v.Health = recordView(e, now)
 	return v
+}
+
+// kafkaView is the topic of an endpoint that writes to one, without the password.
+func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
+	k, ok := s.Connection.(*endpoint.KafkaConnection)
+	if !ok {
+		return nullable.NewNullNullable[Kafka]()
+	}
+	v := Kafka{BootstrapServers: k.Servers, Topic: k.Topic, TLS: k.TLS, SASL: nullable.NewNullNullable[KafkaSASL]()}
+	if k.SASL != nil {
+		v.SASL = nullable.NewNullableWithValue(KafkaSASL{Mechanism: KafkaMechanism(k.SASL.Mechanism), Username: k.SASL.Username})
+	}
+	return nullable.NewNullableWithValue(v)
 }
 
 // recordView is how an endpoint fares, and the countdown where it is going to be disabled.

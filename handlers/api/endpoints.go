@@ -25,7 +25,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		settings, err := in.patch().apply(defaults.Settings, a.Egress)
+		settings, err := in.apply(defaults.Settings, a.Egress)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-			"url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
+			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
 		})
 	})
 	if err != nil {

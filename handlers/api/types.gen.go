@@ -256,6 +256,24 @@ func (e DryRunVerdictClause) Valid() bool {
 	}
 }
 
+// Defines values for EndpointKind.
+const (
+	EndpointKindHTTP  EndpointKind = "http"
+	EndpointKindKafka EndpointKind = "kafka"
+)
+
+// Valid indicates whether the value is a known member of the EndpointKind enum.
+func (e EndpointKind) Valid() bool {
+	switch e {
+	case EndpointKindHTTP:
+		return true
+	case EndpointKindKafka:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EndpointStatus.
 const (
 	EndpointStatusActive     EndpointStatus = "active"
@@ -433,6 +451,27 @@ func (e InvitationInputRole) Valid() bool {
 	case InvitationInputRoleOwner:
 		return true
 	case InvitationInputRoleViewer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for KafkaMechanism.
+const (
+	PLAIN       KafkaMechanism = "PLAIN"
+	SCRAMSHA256 KafkaMechanism = "SCRAM-SHA-256"
+	SCRAMSHA512 KafkaMechanism = "SCRAM-SHA-512"
+)
+
+// Valid indicates whether the value is a known member of the KafkaMechanism enum.
+func (e KafkaMechanism) Valid() bool {
+	switch e {
+	case PLAIN:
+		return true
+	case SCRAMSHA256:
+		return true
+	case SCRAMSHA512:
 		return true
 	default:
 		return false
@@ -1684,8 +1723,14 @@ type Endpoint struct {
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
-	Health            EndpointHealth                  `json:"health"`
-	ID                string                          `json:"id"`
+	Health EndpointHealth `json:"health"`
+	ID     string         `json:"id"`
+
+	// Kafka Of the kind `kafka`; null for others
+	Kafka nullable.Nullable[Kafka] `json:"kafka"`
+
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	Kind              EndpointKind                    `json:"kind"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
 	Metadata          map[string]string               `json:"metadata"`
@@ -1702,7 +1747,7 @@ type Endpoint struct {
 	TimeoutSeconds    int                             `json:"timeout_seconds"`
 	UpdatedAt         time.Time                       `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists
+	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
@@ -1734,8 +1779,14 @@ type EndpointCreated struct {
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
-	Health           EndpointHealth                  `json:"health"`
-	ID               string                          `json:"id"`
+	Health EndpointHealth `json:"health"`
+	ID     string         `json:"id"`
+
+	// Kafka Of the kind `kafka`; null for others
+	Kafka nullable.Nullable[Kafka] `json:"kafka"`
+
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	Kind             EndpointKind                    `json:"kind"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
 	Metadata         map[string]string               `json:"metadata"`
@@ -1758,7 +1809,7 @@ type EndpointCreated struct {
 	TimeoutSeconds   int            `json:"timeout_seconds"`
 	UpdatedAt        time.Time      `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists
+	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
@@ -1821,7 +1872,13 @@ type EndpointInput struct {
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
 	// Format The wire format of body, headers and signature.
-	Format      *Format            `json:"format,omitempty"`
+	Format *Format `json:"format,omitempty"`
+
+	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
+	Kafka *KafkaInput `json:"kafka,omitempty"`
+
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	Kind        *EndpointKind      `json:"kind,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
@@ -1850,7 +1907,9 @@ type EndpointInput struct {
 	// SensitiveHeaders Names in `custom_headers` whose values are write-only although the name does not tell
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
-	URL              string    `json:"url"`
+
+	// URL Of the kind `http`, which needs one; that of another kind follows from its connection
+	URL string `json:"url,omitempty"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
@@ -1859,6 +1918,9 @@ type EndpointInput struct {
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
+
+// EndpointKind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
 type EndpointPage struct {
@@ -1883,6 +1945,7 @@ type EndpointPatch struct {
 
 	// Format The wire format of body, headers and signature.
 	Format      *Format            `json:"format,omitempty"`
+	Kafka       *KafkaPatch        `json:"kafka,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
@@ -2336,6 +2399,53 @@ type ItemResult struct {
 // JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
 // `#/$defs/address`, and not back to where it stands.
 type JSONSchema = json.RawMessage
+
+// Kafka To which topic an endpoint writes. The password is shown to nobody.
+type Kafka struct {
+	BootstrapServers []string                     `json:"bootstrap_servers"`
+	SASL             nullable.Nullable[KafkaSASL] `json:"sasl"`
+	TLS              bool                         `json:"tls"`
+	Topic            string                       `json:"topic"`
+}
+
+// KafkaInput To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
+type KafkaInput struct {
+	// BootstrapServers `host:port`, public ones
+	BootstrapServers []string `json:"bootstrap_servers"`
+
+	// SASL Left out or null where the brokers ask for none
+	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
+	TLS   *bool                             `json:"tls,omitempty"`
+	Topic string                            `json:"topic"`
+}
+
+// KafkaMechanism defines model for KafkaMechanism.
+type KafkaMechanism string
+
+// KafkaPatch defines model for KafkaPatch.
+type KafkaPatch struct {
+	BootstrapServers *[]string `json:"bootstrap_servers,omitempty"`
+
+	// SASL Null takes it away
+	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
+	TLS   *bool                             `json:"tls,omitempty"`
+	Topic *string                           `json:"topic,omitempty"`
+}
+
+// KafkaSASL defines model for KafkaSASL.
+type KafkaSASL struct {
+	Mechanism KafkaMechanism `json:"mechanism"`
+	Username  string         `json:"username"`
+}
+
+// KafkaSASLInput defines model for KafkaSASLInput.
+type KafkaSASLInput struct {
+	Mechanism KafkaMechanism `json:"mechanism"`
+
+	// Password Write-only. In a change, left out or `***` keeps the stored one, where servers, TLS, mechanism and user name stay.
+	Password *string `json:"password,omitempty"`
+	Username string  `json:"username"`
+}
 
 // Key defines model for Key.
 type Key struct {

@@ -27,12 +27,12 @@ func maskedURL(raw string) string { return egress.Mask(raw) }
 
 // attemptDetail rebuilds an attempt's request by the rules that made it, and shows the answer that was kept.
 func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetail {
-	timeout := time.Duration(k.endpoint.TimeoutSeconds) * time.Second
-	said := diagnosis.Attempt(delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
+	kind, timeout := endpoint.Kind(k.endpoint.Kind), time.Duration(k.endpoint.TimeoutSeconds)*time.Second
+	said := diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
 	d := pages.AttemptDetail{
-		AttemptRow: attemptRow(t, 0), Detail: said.Detail, Mend: said.Mend, Hidden: !k.payloads, URL: t.URL,
-		NotRendered: t.Failure == delivery.FailInternal,
-		Unsent:      t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS || t.Failure == delivery.FailBlocked,
+		AttemptRow: attemptRow(kind, t, 0), Detail: said.Detail, Mend: said.Mend, Hidden: !k.payloads, URL: t.URL,
+		Record: kind == endpoint.Kafka, NotRendered: t.Failure == delivery.FailInternal,
+		Unsent: t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS || t.Failure == delivery.FailBlocked,
 	}
 	if t.Error != nil {
 		d.Error = *t.Error
@@ -53,6 +53,9 @@ func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetai
 	}
 	m := k.event.Message(id.Event.Format(k.EventID), deliveryID, id.Endpoint.Format(k.EndpointID))
 	d.Headers = k.headers(t, m)
+	if d.Record && k.event.Key != nil {
+		d.Key = *k.event.Key
+	}
 	d.Changed = k.endpoint.UpdatedAt.After(t.CreatedAt)
 	if k.event.Data == nil {
 		d.Body.Gone = "The event's data is not kept any more, so the body can't be shown."
@@ -67,6 +70,9 @@ func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetai
 // headers are those of an attempt: what every request carries, the endpoint's own with their secrets masked, the format's.
 func (k known) headers(t db.Attempt, m signature.Message) []signature.Header {
 	h := signature.FixedHeaders()
+	if k.endpoint.Kind == string(endpoint.Kafka) {
+		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
+	}
 	for _, name := range k.settings.Headers.Names() {
 		value := k.settings.Headers[name].Value
 		if k.settings.Headers.Hidden(name) {
@@ -74,9 +80,15 @@ func (k known) headers(t db.Attempt, m signature.Message) []signature.Header {
 		}
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
-	return append(h, signature.SentHeaders(signature.Format(t.Format), k.endpoint.Prefix, m, t.Signature, signature.Send{
+	h = append(h, signature.SentHeaders(signature.Format(t.Format), k.endpoint.Prefix, m, t.Signature, signature.Send{
 		At: t.CreatedAt, Attempt: int(t.Number), Replayed: k.ReplayOf != nil,
 	})...)
+	if k.endpoint.Kind == string(endpoint.Kafka) {
+		for i := range h {
+			h[i].Name = strings.ToLower(h[i].Name) // as a worker writes those of records
+		}
+	}
+	return h
 }
 
 // command is the request as a command. A long body is left to the file of its exact bytes.

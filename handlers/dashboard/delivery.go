@@ -138,7 +138,7 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 		v.Endpoint = k.endpoint.Status
 	}
 	v.Diagnosis = diagnosis.Of(diagnosis.Facts{
-		Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
+		Kind: endpoint.Kind(k.endpoint.Kind), Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
 		Endpoint: endpoint.Status(v.Endpoint), AcceptConflict: k.endpoint.AcceptConflict,
 		Timeout:   time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
 		Paused:    k.paused,
@@ -173,7 +173,7 @@ func (k known) fillAttempts(v *pages.DeliveryView, chosen int) {
 		}
 	}
 	for i := len(k.attempts) - 1; i >= 0; i-- {
-		r := attemptRow(k.attempts[i], longest)
+		r := attemptRow(endpoint.Kind(k.endpoint.Kind), k.attempts[i], longest)
 		r.Chosen = i == at
 		v.Attempts = append(v.Attempts, r)
 	}
@@ -181,12 +181,12 @@ func (k known) fillAttempts(v *pages.DeliveryView, chosen int) {
 	v.Chosen = &detail
 }
 
-func attemptRow(t db.Attempt, scale time.Duration) pages.AttemptRow {
+func attemptRow(kind endpoint.Kind, t db.Attempt, scale time.Duration) pages.AttemptRow {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	return pages.AttemptRow{
 		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, Total: us(t.TotalUs),
 		Phases: components.PhaseProps{DNS: us(t.DNSUs), Connect: us(t.ConnectUs), TLS: us(t.TLSUs), Wait: us(t.WaitUs), Read: us(t.ReadUs), Scale: scale},
-		Title:  diagnosis.Attempt(delivery.Result{Failure: t.Failure, Status: int(t.Status)}, 0).Title,
+		Title:  diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, 0).Title,
 	}
 }
 

@@ -158,7 +158,7 @@ func facts(e db.FullEndpoint) pages.EndpointFacts {
 }
 
 func verificationView(c *handlers.Call, e db.Endpoint, v *db.Verification) pages.VerificationView {
-	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, URL: egress.Mask(e.URL)}
+	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind, URL: egress.Mask(e.URL)}
 	if v == nil {
 		return out
 	}

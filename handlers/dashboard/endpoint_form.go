@@ -30,7 +30,7 @@ func catalogue(c *handlers.Call, q *db.Queries) ([]string, error) {
 // formOf writes settings as the form shows them.
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
-		URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
+		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
 		Channels: strings.Join(s.Channels, " "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
@@ -63,7 +63,12 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
 	wrong, err := handlers.WrongFields(cause), handlers.NotInput(cause)
 	return pages.EndpointForm{
-		URL: in.Get("url"), Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
+		Kind: in.Get("kind"), URL: in.Get("url"),
+		Kafka: pages.KafkaForm{
+			Servers: in.Get("kafka_servers"), Topic: in.Get("kafka_topic"), TLS: in.Has("kafka_tls"), Mechanism: in.Get("kafka_mechanism"),
+			Username: in.Get("kafka_username"),
+		},
+		Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
 		Filter: in.Get("filter"), Channels: in.Get("channels"), Format: in.Get("format"), Prefix: in.Get("prefix"), RetryPolicy: in.Get("retry_policy"),
 		RetryDelays: in.Get("retry_delays"), RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
@@ -76,7 +81,14 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 // of its range.
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
-	s.URL, s.Description = strings.TrimSpace(in.Get("url")), strings.TrimSpace(in.Get("description"))
+	s.Description = strings.TrimSpace(in.Get("description"))
+	if s.Kind == endpoint.Kafka {
+		if err := kafkaOf(in, &s); err != nil {
+			return s, err
+		}
+	} else {
+		s.URL = strings.TrimSpace(in.Get("url"))
+	}
 	s.EventTypes, s.Channels = typesOf(in), split(in.Get("channels"))
 	s.Format, s.Prefix, s.Ordering, s.Verification = signature.Format(in.Get("format")), in.Get("prefix"), in.Get("ordering"), in.Get("verification")
 	s.RetryPolicy, s.RetryDelays = in.Get("retry_policy"), nil
@@ -98,6 +110,30 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	}
 	s.Headers, err = s.Headers.Replace(given, nil)
 	return s, err
+}
+
+// kafkaForm writes a topic as the form shows it: TLS is on where nobody has said otherwise.
+func kafkaForm(s endpoint.Settings) pages.KafkaForm {
+	k, ok := s.Connection.(*endpoint.KafkaConnection)
+	if !ok {
+		return pages.KafkaForm{TLS: true}
+	}
+	f := pages.KafkaForm{Servers: strings.Join(k.Servers, "\n"), Topic: k.Topic, TLS: k.TLS}
+	if k.SASL != nil {
+		f.Mechanism, f.Username, f.PasswordIsOnRecord = k.SASL.Mechanism, k.SASL.Username, true
+	}
+	return f
+}
+
+// kafkaOf reads the fields of a topic.
+func kafkaOf(in url.Values, s *endpoint.Settings) error {
+	before, _ := s.Connection.(*endpoint.KafkaConnection)
+	k := &endpoint.KafkaConnection{Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls")}
+	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
+		k.SASL = &endpoint.SASL{Mechanism: mechanism, Username: in.Get("kafka_username"), Password: in.Get("kafka_password")}
+	}
+	s.Connection = k
+	return before.Keep(k)
 }
 
 // typesOf are the patterns that were ticked or written.

@@ -48,6 +48,9 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
+		if in.Has("kind") {
+			defaults.Settings.Kind = endpoint.Kind(in.Get("kind"))
+		}
 		settings, err := settingsOf(in, defaults.Settings)
 		if err == nil {
 			settings, err = settings.Check(a.Egress)
@@ -62,7 +65,7 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-			"url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Get("secret") != "",
+			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Get("secret") != "",
 		})
 	})
 	if err != nil {

@@ -52,6 +52,8 @@ type AttemptDetail struct {
 	Hidden       bool   // the actor may not read payloads
 	Unsent       bool   // no connection came about: the request never left
 	NotRendered  bool   // there never was a request
+	Record       bool   // what was sent is a record in a topic
+	Key          string // of the record; empty: none
 	URL          string // masked
 	Headers      []signature.Header
 	Changed      bool // the endpoint was changed after the attempt
@@ -67,6 +69,14 @@ type Excerpt struct {
 	Note string // of how much it is the beginning; empty: it is whole
 	Gone string // why there is none
 	Size int    // of the whole, in bytes
+}
+
+// sent is what was sent, in a word.
+func (d AttemptDetail) sent() string {
+	if d.Record {
+		return "Record"
+	}
+	return "Request"
 }
 
 func (v DeliveryView) path() string { return v.Root + "/deliveries/" + v.Row.ID }

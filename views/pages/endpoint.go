@@ -105,6 +105,7 @@ type VerificationView struct {
 	Detail string
 	At     time.Time
 	Mode   string
+	Kind   string
 	URL    string
 }
 
@@ -114,7 +115,11 @@ func (v VerificationView) running() bool { return v.State == "pending" }
 func (v VerificationView) steps() []components.StepProps {
 	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.URL + "."}
 	proof := components.StepProps{State: components.StepWaiting, Title: "Read the answer", Text: "It has to hold the challenge."}
-	if v.Mode == "simple" {
+	switch {
+	case v.Kind == string(endpoint.Kafka):
+		sent.Title, sent.Text = "Write a record", "A signed record to "+v.URL+"."
+		proof.Title, proof.Text = "Wait for the brokers", "All replicas in sync have to acknowledge it."
+	case v.Mode == "simple":
 		sent.Title, proof.Text = "Send a request", "Any 2xx will do."
 	}
 	ready := components.StepProps{State: components.StepWaiting, Title: "Deliver", Text: "What waited is delivered then."}
@@ -143,6 +148,14 @@ type CreatedView struct {
 	Secret       string
 	Public       string
 	Verification VerificationView
+}
+
+// whereText says what a change of place entails.
+func whereText(f EndpointForm) string {
+	if f.Kind == string(endpoint.Kafka) {
+		return "Other servers or another topic have to be verified anew; deliveries are held until then."
+	}
+	return "Another URL has to prove itself anew; deliveries are held until then."
 }
 
 // EndpointSettingsView is the form of an endpoint's settings.

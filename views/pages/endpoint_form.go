@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/a-h/templ"
+
 	"posthorn/domain/endpoint"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
@@ -14,7 +16,9 @@ import (
 
 // EndpointForm is what a person wrote about an endpoint, as they wrote it.
 type EndpointForm struct {
+	Kind              string
 	URL, Description  string
+	Kafka             KafkaForm
 	All               bool // takes every event type
 	Types             []string
 	Patterns          string // further patterns, one a line
@@ -32,6 +36,16 @@ type EndpointForm struct {
 	Headers           string            // Name: value, one a line
 	Catalogue         []string          // the tenant's event types
 	Wrong             map[string]string // by the field's name in the API; "" is of the whole
+}
+
+// KafkaForm is what a person wrote about a topic. A password is not shown again.
+type KafkaForm struct {
+	Servers            string // one a line
+	Topic              string
+	TLS                bool
+	Mechanism          string // empty: none
+	Username           string
+	PasswordIsOnRecord bool
 }
 
 // NewEndpointView is the page on which an endpoint is added.
@@ -60,16 +74,53 @@ func (f EndpointForm) summary() []components.Wrong {
 	for name, text := range f.Wrong {
 		field, _, _ := strings.Cut(name, ".")
 		id := "f-" + field
-		switch name {
-		case "":
+		if name == "" {
 			id = ""
-		case "retry_policy.delays":
-			id = "f-retry_delays"
+		} else if own := fieldIDs[name]; own != "" {
+			id = own
 		}
 		out = append(out, components.Wrong{ID: id, Detail: text})
 	}
 	slices.SortFunc(out, func(a, b components.Wrong) int { return cmp.Compare(a.ID+a.Detail, b.ID+b.Detail) })
 	return out
+}
+
+// fieldIDs are those of fields that the form calls otherwise than the API.
+var fieldIDs = map[string]string{
+	"retry_policy.delays": "f-retry_delays", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic",
+	"kafka.sasl.mechanism": "f-kafka_mechanism", "kafka.sasl.username": "f-kafka_username", "kafka.sasl.password": "f-kafka_password",
+}
+
+func kindOptions() []components.Option {
+	return []components.Option{
+		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to a URL of yours."},
+		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in a topic of yours."},
+	}
+}
+
+// when says with which choice of the kind a part of the form is shown; without a choice always.
+func when(choose bool, kind endpoint.Kind) templ.Attributes {
+	if !choose {
+		return nil
+	}
+	return templ.Attributes{"data-when": "kind=" + string(kind)}
+}
+
+func mechanismOptions() []components.Option {
+	out := []components.Option{{Label: "None", Value: ""}}
+	for _, m := range endpoint.SASLMechanisms() {
+		out = append(out, components.Option{Label: "SASL " + m, Value: m})
+	}
+	return out
+}
+
+func mechanisms() string { return strings.Join(endpoint.SASLMechanisms(), "|") }
+
+func passwordHint(f EndpointForm) string {
+	if f.Kafka.PasswordIsOnRecord {
+		return "Left empty, the stored one stays."
+	}
+	return "Encrypted, and shown to nobody."
 }
 
 func (f EndpointForm) typeOptions() []components.Option {

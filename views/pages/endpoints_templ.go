@@ -85,7 +85,7 @@ func endpoints(v EndpointsView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Endpoints", Text: "The URLs that receive your events."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Endpoints", Text: "The URLs and topics that receive your events."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -122,7 +122,7 @@ func endpoints(v EndpointsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Target, Title: "No endpoints yet", Text: "An endpoint is a URL of yours that receives events. Posthorn verifies it, signs what it sends, and retries until it answers."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Target, Title: "No endpoints yet", Text: "An endpoint is a URL of yours, or a Kafka topic, that receives events. Posthorn verifies it, signs what it sends, and retries until it answers."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -10,7 +10,11 @@ import (
 
 // sentence begins a text with a capital letter and takes underscores out of it.
 func sentence(word string) string {
-	word = strings.ReplaceAll(word, "_", " ")
+	return capital(strings.ReplaceAll(word, "_", " "))
+}
+
+// capital is a text that begins with a capital letter.
+func capital(word string) string {
 	r, n := utf8.DecodeRuneInString(word)
 	if n == 0 {
 		return word

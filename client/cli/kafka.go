@@ -1,0 +1,50 @@
+package cli
+
+import "strings"
+
+// topic are the flags of an endpoint that is a Kafka topic.
+type topic struct {
+	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers, with commas between: the endpoint is a topic of this Kafka cluster and no URL."`
+	Topic    string   `help:"The topic of --kafka."`
+	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to tell the brokers who writes: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none takes it away."`
+	User     string   `help:"The user name for --sasl."`
+	Password string   `help:"The password for --sasl: @FILE or - for stdin."`
+}
+
+// lay writes the flags over a body's connection, and reports whether any was given.
+func (t topic) lay(e *Env, fields map[string]any) (bool, error) {
+	if len(t.Kafka) == 0 && t.Topic == "" && t.SASL == "" && t.User == "" && t.Password == "" {
+		return false, nil
+	}
+	connection, ok := fields["kafka"].(map[string]any)
+	if !ok {
+		connection = map[string]any{}
+	}
+	fields["kafka"] = connection
+	if len(t.Kafka) > 0 {
+		connection["bootstrap_servers"] = t.Kafka
+	}
+	if t.Topic != "" {
+		connection["topic"] = t.Topic
+	}
+	if t.SASL == "none" {
+		connection["sasl"] = nil
+		return true, nil
+	}
+	if t.SASL == "" && t.User == "" && t.Password == "" {
+		return true, nil
+	}
+	if t.SASL == "" || t.User == "" {
+		return true, fail(ExitUsage, "--sasl, --user and --password go together.")
+	}
+	sasl := map[string]any{"mechanism": strings.ToUpper(t.SASL), "username": t.User}
+	if t.Password != "" {
+		text, err := input(e, t.Password, "")
+		if err != nil {
+			return true, err
+		}
+		sasl["password"] = string(text)
+	}
+	connection["sasl"] = sasl
+	return true, nil
+}

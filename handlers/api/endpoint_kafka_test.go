@@ -1,0 +1,127 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"posthorn/domain/id"
+)
+
+func someTopic(more map[string]any) map[string]any {
+	k := map[string]any{
+		"bootstrap_servers": []string{"B1.example.com:9092"}, "topic": "orders",
+		"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "canary-password"},
+	}
+	for name, value := range more {
+		k[name] = value
+	}
+	return k
+}
+
+func TestATopicIsAnEndpointWhosePasswordNobodySees(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	made := w.do("POST", "/api/v1/endpoints", tn.key, map[string]any{"kind": "kafka", "kafka": someTopic(nil), "ordering": "key"}).want(http.StatusCreated)
+	ep := made.text("id")
+	read := w.do("GET", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusOK)
+	list := w.do("GET", "/api/v1/endpoints", tn.key, nil).want(http.StatusOK)
+	for _, a := range []*answer{made, read} {
+		if a.text("kind") != "kafka" || a.text("url") != "kafka://b1.example.com:9092/orders" || a.text("kafka.topic") != "orders" || a.get("kafka.tls") != true ||
+			a.text("kafka.sasl.username") != "posthorn" || a.get("kafka.sasl.password") != nil || a.text("verification") != "simple" || a.text("status") != "unverified" {
+			t.Errorf("got %s", a.Body)
+		}
+	}
+	if !strings.Contains(string(list.Body), `"url":"kafka://b1.example.com:9092/orders"`) {
+		t.Errorf("the list: %s", list.Body)
+	}
+	for _, a := range []*answer{made, read, list} {
+		if strings.Contains(string(a.Body), "canary-password") {
+			t.Errorf("shows the password: %s", a.Body)
+		}
+	}
+	if n := one[int](w, "SELECT count(*)::int FROM endpoints WHERE id = $1 AND kind = 'kafka' AND connection IS NOT NULL AND position('canary'::bytea IN connection) = 0", w.uuid(id.Endpoint, ep)); n != 1 {
+		t.Error("the connection is not sealed")
+	}
+	w.do("DELETE", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusNoContent)
+	if n := one[int](w, "SELECT count(*)::int FROM endpoints WHERE id = $1 AND connection IS NULL", w.uuid(id.Endpoint, ep)); n != 1 {
+		t.Error("a deleted endpoint keeps its password")
+	}
+}
+
+func TestATopicIsChangedInParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	ep := w.do("POST", "/api/v1/endpoints", tn.key, map[string]any{"kind": "kafka", "kafka": someTopic(nil)}).want(http.StatusCreated).text("id")
+	w.setStatus(ep, "active")
+	sealed := func() []byte {
+		return one[[]byte](w, "SELECT connection FROM endpoints WHERE id = $1", w.uuid(id.Endpoint, ep))
+	}
+	patch := func(body map[string]any) *answer { return w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, body) }
+	was := sealed()
+	if a := patch(map[string]any{"description": "x", "url": "kafka://b1.example.com:9092/orders"}).want(http.StatusOK); a.text("status") != "active" || len(sealed()) != len(was) {
+		t.Errorf("another description: %s", a.Body)
+	}
+	// The stored password stays as long as it goes where it was given for.
+	if a := patch(map[string]any{"kafka": map[string]any{"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "***"}}}).want(http.StatusOK); a.text("status") != "active" {
+		t.Errorf("the same again: %s", a.Body)
+	}
+	if a := patch(map[string]any{"kafka": map[string]any{"topic": "refunds"}}).want(http.StatusOK); a.text("status") != "unverified" || a.text("url") != "kafka://b1.example.com:9092/refunds" || a.text("kafka.sasl.username") != "posthorn" {
+		t.Errorf("another topic: %s", a.Body)
+	}
+	for what, body := range map[string]map[string]any{
+		"other servers":     {"bootstrap_servers": []string{"evil.example.com:9092"}},
+		"another user":      {"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "other"}},
+		"another mechanism": {"sasl": map[string]any{"mechanism": "PLAIN", "username": "posthorn"}},
+	} {
+		if a := patch(map[string]any{"kafka": body}).want(http.StatusBadRequest); a.text("code") != "kafka_password_needed" {
+			t.Errorf("%s: %s", what, a.Body)
+		}
+	}
+	given := map[string]any{"mechanism": "PLAIN", "username": "other", "password": "new"}
+	if a := patch(map[string]any{"kafka": map[string]any{"bootstrap_servers": []string{"b2.example.com:9092"}, "sasl": given}}).want(http.StatusOK); a.text("kafka.sasl.username") != "other" {
+		t.Errorf("with a password: %s", a.Body)
+	}
+	if a := patch(map[string]any{"kafka": map[string]any{"sasl": nil}}).want(http.StatusOK); a.get("kafka.sasl") != nil {
+		t.Errorf("without SASL: %s", a.Body)
+	}
+}
+
+func TestWhatATopicMayNotBeIsRefusedByField(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("a")
+	for _, tt := range []struct {
+		body        map[string]any
+		code, field string
+	}{
+		{map[string]any{"kind": "pigeon", "url": hook}, "kind_unknown", "kind"},
+		{map[string]any{"kind": "kafka"}, "kafka_missing", "kafka"},
+		{map[string]any{"kind": "kafka", "url": hook, "kafka": someTopic(nil)}, "endpoint_url_refused", "url"},
+		{map[string]any{"kind": "kafka", "verification": "challenge", "kafka": someTopic(nil)}, "verification_unknown", "verification"},
+		{map[string]any{"url": hook, "kafka": someTopic(nil)}, "kafka_unwanted", "kafka"},
+		{map[string]any{}, "endpoint_url_refused", "url"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"bootstrap_servers": []string{"10.0.0.1:9092"}})}, "server_refused", "kafka.bootstrap_servers"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"tls": false})}, "server_refused", "kafka.bootstrap_servers"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"bootstrap_servers": []string{}})}, "kafka_servers_count", "kafka.bootstrap_servers"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"topic": "a/b"})}, "kafka_topic_malformed", "kafka.topic"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"sasl": map[string]any{"mechanism": "GSSAPI", "username": "a", "password": "b"}})}, "kafka_mechanism_unknown", "kafka.sasl.mechanism"},
+		{map[string]any{"kind": "kafka", "kafka": someTopic(map[string]any{"sasl": map[string]any{"mechanism": "PLAIN", "username": "a"}})}, "kafka_credentials_malformed", "kafka.sasl.password"},
+	} {
+		a := w.do("POST", "/api/v1/endpoints", tn.key, tt.body).want(http.StatusBadRequest)
+		var fields []string
+		for _, e := range a.get("errors").([]any) {
+			fields = append(fields, e.(map[string]any)["field"].(string))
+		}
+		if a.text("code") != tt.code || !slices.Equal(fields, []string{tt.field}) || strings.Contains(string(a.Body), "canary-password") {
+			t.Errorf("%v: %s", tt.body, a.Body)
+		}
+	}
+	ep := w.endpoint(tn, nil).text("id")
+	if a := w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, map[string]any{"kafka": map[string]any{"topic": "orders"}}).want(http.StatusBadRequest); a.text("code") != "kafka_unwanted" {
+		t.Errorf("got %s", a.Body)
+	}
+}

@@ -1,0 +1,65 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+// topicForm is what the form sends for a topic.
+func topicForm(change ...string) []string {
+	return append([]string{
+		"kind", "kafka", "url", "", "kafka_servers", "b1.acme-logistics.com:9094\r\nb2.acme-logistics.com:9094", "kafka_topic", "orders", "kafka_tls", "true",
+		"kafka_mechanism", "SCRAM-SHA-512", "kafka_username", "posthorn", "kafka_password", "canary-password", "ordering", "key",
+	}, change...)
+}
+
+func TestATopicIsAddedChangedAndExplained(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	path := w.add(topicForm()...)
+	owner.get(path).want(http.StatusOK, "kafka://b1.acme-logistics.com:9094/orders", "Write a record", "All replicas in sync").lacks("canary", "challenge").keep("kafka-unverified")
+	w.activate(path)
+	owner.get(path+"/settings").want(http.StatusOK, "b2.acme-logistics.com:9094", "Left empty, the stored one stays").lacks("canary", `name="url"`, `name="kind"`).keep("kafka-settings")
+	w.as(access.Viewer).get(path + "/settings").want(http.StatusOK).lacks("canary")
+	// The stored password stays, and goes nowhere else.
+	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
+	owner.get(path).want(http.StatusOK, "9094/refunds", "unverified")
+	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds", "kafka_servers", "evil.acme-logistics.com:9094")...)).
+		want(http.StatusBadRequest, "Give the password again").lacks("canary").keep("kafka-password-needed")
+}
+
+func TestWhatIsWrongWithATopicIsSaidBesideItsField(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	wrong := topicForm("kafka_servers", "10.0.0.1:9092", "kafka_topic", "a/b", "kafka_username", "", "kafka_password", "")
+	w.as(access.Owner).post(w.root+"/endpoints", newForm(wrong...)).
+		want(http.StatusBadRequest, "address is not a public one", "letters, digits", "1 to 255 bytes", `href="#f-kafka_topic"`, `href="#f-kafka_servers"`, "10.0.0.1:9092").keep("kafka-wrong")
+}
+
+func TestARecordIsShownAsOne(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	path := w.add(topicForm()...)
+	w.activate(path)
+	for n, c := range []struct {
+		a    tried
+		says []string
+	}{
+		{tried{status: 200, answer: `{"offset":41,"partition":3,"topic":"orders"}`, terminal: 2}, []string{"All replicas in sync have the record", "WRITE", "webhook-id", "41"}},
+		{tried{status: 404, error: "the broker answered UNKNOWN_TOPIC_OR_PARTITION"}, []string{"No such topic", "Create the topic", "UNKNOWN_TOPIC_OR_PARTITION"}},
+		{tried{failure: 6, error: "blocked address"}, []string{"Blocked address", "advertised.listeners"}},
+		{tried{status: 413, error: "the broker answered MESSAGE_TOO_LARGE", terminal: 3, reason: 2}, []string{"Record too large", "max.message.bytes"}},
+	} {
+		dlv := w.delivery(w.emit(w.tn, "order.completed", `{"total":129.5}`))
+		w.attempt(dlv, c.a)
+		owner.get(w.root+"/deliveries/"+id.Delivery.Format(dlv)).want(http.StatusOK, c.says...).lacks("cURL", "User-Agent", "canary").keep("kafka-delivery-" + strings.Repeat("i", n+1))
+	}
+	owner.get(path).want(http.StatusOK).keep("kafka-endpoint")
+	owner.get(w.root+"/endpoints").want(http.StatusOK, "kafka://b1.acme-logistics.com:9094/orders").keep("kafka-list")
+}

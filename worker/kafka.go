@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/signature"
+)
+
+// kafkaCarrier writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for each endpoint
+// that has something to send.
+//
+// An attempt ends with its endpoint's time-out whatever its client still does. A record whose outcome is not known by then is taken
+// back and tried again by the schedule, so that it may be in the topic twice, with the same id. Older records never come after
+// newer ones of their key: an ordered lane has one of a key under way, and after one that was taken back the producer goes on under
+// another epoch, so that brokers refuse what was still on its way.
+type kafkaCarrier struct {
+	guard     *guard
+	roots     *x509.CertPool // nil: the system's
+	sessions  tls.ClientSessionCache
+	producers producers
+}
+
+func newKafkaCarrier(g *guard) *kafkaCarrier {
+	k := &kafkaCarrier{guard: g, sessions: tls.NewLRUClientSessionCache(256)}
+	k.producers.open = k.newProducer
+	return k
+}
+
+func (k *kafkaCarrier) aim(s endpoint.Settings) (any, error) {
+	to, ok := s.Connection.(*endpoint.KafkaConnection)
+	if !ok || to == nil {
+		return nil, errors.New("the endpoint has no Kafka connection")
+	}
+	return to, nil
+}
+
+func (k *kafkaCarrier) close() { k.producers.closeAll() }
+
+func (k *kafkaCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.AttemptRecord) delivery.Result {
+	said := k.write(ctx, t, p, a.StartedAt)
+	a.Error, a.ResponseExcerpt = said.text, said.excerpt
+	a.DNS, a.Connect, a.TLS = said.spent.dns, said.spent.connect, said.spent.tls
+	a.Total = int32(max(said.took.Microseconds(), 1))
+	a.Wait = max(a.Total-a.DNS-a.Connect-a.TLS, 0)
+	return said.result
+}
+
+// prove takes a record that is acknowledged for proof: who may not write to the topic gets none.
+func (k *kafkaCarrier) prove(ctx context.Context, t *target, p *parcel, _ challenge) (status int, detail string, proven bool) {
+	said := k.write(ctx, t, p, time.Now())
+	switch {
+	case said.result.Failure != delivery.FailNone:
+		return 0, "The topic could not be written to: " + said.text + ".", false
+	case said.result.Status != 200:
+		return said.result.Status, "The topic could not be written to: " + said.text + ".", false
+	}
+	return 200, "", true
+}
+
+func (k *kafkaCarrier) write(ctx context.Context, t *target, p *parcel, at time.Time) said {
+	began := time.Now()
+	bounded, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	to := t.to.(*endpoint.KafkaConnection)
+	pr, err := k.producers.borrow(t.endpoint, to)
+	if err != nil {
+		return said{result: delivery.Result{Failure: delivery.FailInternal}, text: "the connection's settings could not be used", took: time.Since(began)}
+	}
+	defer k.producers.giveBack(pr)
+	s := pr.write(bounded, func() *kgo.Record { return recordOfParcel(t, p, to.Topic, at) })
+	if ctx.Err() != nil && s.result.Status != 200 {
+		s = said{result: delivery.Result{Failure: delivery.FailReset}, text: "broken off: this worker was stopped before an answer came"}
+	}
+	if s.result.Status == 404 {
+		k.producers.replace(pr) // or another topic of the same name would be taken for the one that is gone
+	}
+	s.took, s.spent = time.Since(began), pr.spentSince(began)
+	return s
+}
+
+// recordOfParcel is a message as its record: the body is the value, the event's key the key, the headers record headers with names in
+// lower case, since those of records are told apart by case.
+func recordOfParcel(t *target, p *parcel, topic string, at time.Time) *kgo.Record {
+	r := &kgo.Record{Topic: topic, Value: p.body, Timestamp: at, Headers: make([]kgo.RecordHeader, 0, len(p.headers)+len(t.headers)+1)}
+	if p.key != "" {
+		r.Key = []byte(p.key)
+	}
+	add := func(h signature.Header) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: strings.ToLower(h.Name), Value: []byte(h.Value)})
+	}
+	for _, h := range t.headers {
+		add(h)
+	}
+	add(signature.Header{Name: "content-type", Value: signature.ContentType})
+	for _, h := range p.headers {
+		add(h)
+	}
+	return r
+}

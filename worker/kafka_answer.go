@@ -1,0 +1,79 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"posthorn/domain/delivery"
+)
+
+// said is what came of a record.
+type said struct {
+	result  delivery.Result
+	text    string // for the endpoint's owner, without an address
+	excerpt []byte // what the broker said, as JSON
+	vague   bool   // nothing but that it took too long, or too many tries
+	took    time.Duration
+	spent   spent
+}
+
+// final reports whether no waiting mends a connection that did not come about.
+func (s said) final() bool {
+	return s.result.Failure == delivery.FailBlocked || s.result.Failure == delivery.FailTLS || s.result.Status == 401 || s.result.Status == 403
+}
+
+// acknowledged is what a record came to that all replicas in sync have.
+func acknowledged(r *kgo.Record) said {
+	return said{result: delivery.OfKafka(""), excerpt: excerpt(map[string]any{"topic": r.Topic, "partition": r.Partition, "offset": r.Offset})}
+}
+
+func excerpt(v any) []byte {
+	text, _ := json.Marshal(v) // texts and numbers
+	return text
+}
+
+// saidOf says in plain words what an error of the client means, without an address.
+func saidOf(err error) said {
+	var dial *dialError
+	var broker *kerr.Error
+	var network net.Error
+	fail := func(f delivery.Failure, text string) said {
+		return said{result: delivery.Result{Failure: f}, text: text}
+	}
+	switch {
+	case err == nil:
+		return said{result: delivery.OfKafka("")}
+	case errors.As(err, &dial):
+		return fail(dial.failure, dial.text)
+	case errors.Is(err, errIterations):
+		return fail(delivery.FailProtocol, errIterations.Error())
+	case errors.As(err, &broker):
+		return said{
+			result: delivery.OfKafka(broker.Message), text: "the broker answered " + broker.Message,
+			excerpt: excerpt(map[string]string{"error": broker.Message, "description": broker.Description}),
+		}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries),
+		errors.As(err, &network) && network.Timeout():
+		s := fail(delivery.FailTimeout, "no acknowledgement in time")
+		s.vague = true
+		return s
+	case errors.Is(err, kgo.ErrClientClosed):
+		return fail(delivery.FailReset, "the endpoint's connection was changed before an acknowledgement came")
+	}
+	var first *kgo.ErrFirstReadEOF
+	switch {
+	case errors.As(err, &first):
+		return fail(delivery.FailReset, "the broker closed the connection at the first request: it may want TLS or SASL")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return fail(delivery.FailReset, "the broker closed the connection before an acknowledgement came")
+	}
+	return fail(delivery.FailProtocol, "what answers does not speak Kafka's protocol, or not in a version that is known here")
+}

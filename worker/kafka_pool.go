@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	"posthorn/domain/endpoint"
+)
+
+// The bounds of the producers that are kept open.
+const (
+	maxIdleProducers = 128 // beyond, the one that was used longest ago is closed; each holds some connections and about 100 KB
+	producerIdle     = time.Minute
+)
+
+// producers keeps the clients of endpoints open from one delivery to the next. One that is in use is never closed: their number is
+// bounded by that of the deliveries under way.
+type producers struct {
+	open func(name string, to *endpoint.KafkaConnection) (*producer, error)
+
+	mu    sync.Mutex
+	by    map[string]*producer // by endpoint
+	sweep *time.Timer          // armed while there are some
+}
+
+// borrow is the producer of an endpoint's present connection; one of an earlier connection is closed when nobody uses it.
+func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*producer, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.by[name]
+	if p != nil && p.as != to && !reflect.DeepEqual(p.as, to) {
+		ps.retire(p)
+		p = nil
+	}
+	if p == nil {
+		var err error
+		if p, err = ps.open(name, to); err != nil {
+			return nil, err
+		}
+		if ps.by == nil {
+			ps.by = map[string]*producer{}
+		}
+		ps.by[name] = p
+		if ps.sweep == nil {
+			ps.sweep = time.AfterFunc(producerIdle/2, ps.closeIdle)
+		}
+	}
+	p.as = to // the same, perhaps read anew
+	p.users++
+	return p, nil
+}
+
+func (ps *producers) giveBack(p *producer) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p.users--
+	p.lastUsed = time.Now()
+	if p.retired {
+		if p.users == 0 {
+			go p.close()
+		}
+		return
+	}
+	if len(ps.by) > maxIdleProducers {
+		if oldest := ps.oldestIdle(); oldest != nil {
+			ps.retire(oldest)
+		}
+	}
+}
+
+func (ps *producers) oldestIdle() (oldest *producer) {
+	for _, p := range ps.by {
+		if p.users == 0 && (oldest == nil || p.lastUsed.Before(oldest.lastUsed)) {
+			oldest = p
+		}
+	}
+	return oldest
+}
+
+// replace has the next who borrows begin anew.
+func (ps *producers) replace(p *producer) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.retire(p)
+}
+
+// retire takes a producer out of use, and closes it once it is in nobody's. The caller holds the mutex.
+func (ps *producers) retire(p *producer) {
+	if ps.by[p.endpoint] == p {
+		delete(ps.by, p.endpoint)
+	}
+	p.retired = true
+	if p.users == 0 {
+		go p.close() // it waits for goroutines of its own
+	}
+}
+
+func (ps *producers) closeIdle() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	for _, p := range ps.by {
+		if p.users == 0 && time.Since(p.lastUsed) >= producerIdle {
+			ps.retire(p)
+		}
+	}
+	ps.sweep = nil
+	if len(ps.by) > 0 {
+		ps.sweep = time.AfterFunc(producerIdle/2, ps.closeIdle)
+	}
+}
+
+// closeAll closes what nobody uses, and the rest when it is given back.
+func (ps *producers) closeAll() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.sweep != nil {
+		ps.sweep.Stop()
+		ps.sweep = nil
+	}
+	for _, p := range ps.by {
+		ps.retire(p)
+	}
+}

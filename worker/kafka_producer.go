@@ -1,0 +1,295 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+)
+
+// The bounds of one producer.
+const (
+	kafkaMaxRecord   = 2 << 20   // bytes of a batch; brokers take less, and say so
+	kafkaMaxAnswer   = 512 << 10 // bytes of a broker's answer: the metadata of a topic of thousands of partitions
+	kafkaMaxBuffered = 256       // records
+	kafkaIdle        = 30 * time.Second
+	kafkaMetadataMin = 250 * time.Millisecond
+	kafkaRead        = 5 * time.Second // for an answer that takes a broker no work
+	// kafkaGrace is how long a record may still be acknowledged after a broker was found that it must not or can't go to: perhaps
+	// another leads its partition.
+	kafkaGrace = 500 * time.Millisecond
+)
+
+// producer is an endpoint's client, with what it learnt about its brokers.
+type producer struct {
+	endpoint string
+	to       *endpoint.KafkaConnection
+	carrier  *kafkaCarrier
+	many     *kgo.Client
+	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which tells at
+	// once and exactly what is wrong.
+	known atomic.Bool
+
+	mu      sync.Mutex
+	alone   *kgo.Client // opened when it is needed
+	dials   []dialled   // the last ones
+	trouble []trouble   // the last ones
+
+	// Guarded by the mutex of producers.
+	as       *endpoint.KafkaConnection // the connection by which it was last borrowed
+	users    int
+	retired  bool
+	lastUsed time.Time
+}
+
+// dialled is what a connection took until it was there.
+type dialled struct {
+	at    time.Time
+	spent spent
+}
+
+type spent struct{ dns, connect, tls int32 } // microseconds
+
+// trouble is a connection that did not come about.
+type trouble struct {
+	at   time.Time
+	said said
+}
+
+const kafkaRemembered = 16
+
+func (k *kafkaCarrier) newProducer(name string, to *endpoint.KafkaConnection) (*producer, error) {
+	p := &producer{endpoint: name, to: to, carrier: k}
+	var err error
+	p.many, err = p.newClient(kafkaMaxBuffered)
+	return p, err
+}
+
+func (p *producer) newClient(buffered int) (*kgo.Client, error) {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(p.to.Servers...),
+		kgo.ClientID("posthorn"), kgo.SoftwareNameAndVersion("posthorn", "1"), kgo.DisableClientMetrics(),
+		kgo.Dialer(p.dial), kgo.WithHooks(p),
+		kgo.ConnIdleTimeout(kafkaIdle), kgo.BrokerMaxReadBytes(kafkaMaxAnswer), kgo.FetchMaxBytes(kafkaMaxAnswer),
+		kgo.RequestTimeoutOverhead(kafkaRead),
+		kgo.RequestRetries(len(p.to.Servers) + 1), kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaMetadataMin),
+		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.AllowIdempotentProduceCancellation(), kgo.ProducerLinger(0),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(kafkaMaxRecord), kgo.MaxBufferedRecords(buffered),
+		kgo.UnknownTopicRetries(2), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+	}
+	if s := p.to.SASL; s != nil {
+		options = append(options, kgo.SASL(mechanism(*s)))
+	}
+	return kgo.NewClient(options...)
+}
+
+// kafkaBackoff is short: attempts are bounded, and the schedule is who waits.
+func kafkaBackoff(tries int) time.Duration {
+	return min(100*time.Millisecond<<min(max(tries-1, 0), 4), time.Second)
+}
+
+func (p *producer) close() {
+	p.many.Close()
+	p.mu.Lock()
+	alone := p.alone
+	p.alone = nil
+	p.mu.Unlock()
+	if alone != nil {
+		alone.Close()
+	}
+}
+
+// dial connects to a server that was configured or that the cluster named: the guard judges each alike.
+func (p *producer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ph := &phases{began: time.Now(), plain: !p.to.TLS}
+	conn, err := p.carrier.guard.dial(context.WithValue(ctx, phasesKey{}, ph), network, address)
+	if err != nil {
+		return nil, err
+	}
+	if p.to.TLS {
+		ph.mark(&ph.tlsBegun)
+		if conn, err = p.secure(ctx, conn, address); err != nil {
+			return nil, err
+		}
+		ph.mark(&ph.tlsDone)
+	}
+	p.remember(ph)
+	return conn, nil
+}
+
+func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	secured := tls.Client(conn, &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.carrier.roots, ClientSessionCache: p.carrier.sessions,
+	})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, &dialError{delivery.FailTLS, tlsText(err, errors.Is(err, context.DeadlineExceeded)), err}
+	}
+	return secured, nil
+}
+
+func (p *producer) remember(ph *phases) {
+	d := dialled{at: time.Now(), spent: spent{dns: int32(ph.dns.Load()), tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load())}}
+	d.spent.connect = int32(ph.connected.Load()) - d.spent.dns
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.dials) == kafkaRemembered {
+		p.dials = append(p.dials[:0], p.dials[1:]...)
+	}
+	p.dials = append(p.dials, d)
+}
+
+// spentSince is what connections took that came about since a moment.
+func (p *producer) spentSince(began time.Time) (all spent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.dials {
+		if d.at.After(began) {
+			all.dns, all.connect, all.tls = all.dns+d.spent.dns, all.connect+d.spent.connect, all.tls+d.spent.tls
+		}
+	}
+	return all
+}
+
+// OnBrokerConnect is called by the client with how each connection came about, authentication included.
+func (p *producer) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.trouble) == kafkaRemembered {
+		p.trouble = append(p.trouble[:0], p.trouble[1:]...)
+	}
+	p.trouble = append(p.trouble, trouble{time.Now(), saidOf(err)})
+}
+
+// troubleSince is the last connection that did not come about since a moment; those that no waiting mends come first.
+func (p *producer) troubleSince(began time.Time) (last trouble, found bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.trouble {
+		if t.at.After(began) && (!found || t.said.final() || !last.said.final()) {
+			last, found = t, true
+		}
+	}
+	return last, found
+}
+
+// write produces a record and waits for what becomes of it, or for the context.
+func (p *producer) write(ctx context.Context, record func() *kgo.Record) said {
+	began := time.Now()
+	if !p.known.Load() {
+		if s := p.lookUp(ctx); s.result.Status != 200 {
+			return p.explain(ctx, s, began)
+		}
+		p.known.Store(true)
+	}
+	s := p.produce(ctx, p.many, record(), began)
+	if s.result.Status == 413 {
+		// The broker refuses a batch whole, and others' records may have been in it.
+		if alone, err := p.lone(); err == nil {
+			s = p.produce(ctx, alone, record(), began)
+		}
+	}
+	if s.result.Failure != delivery.FailNone || s.result.Again || s.result.Status >= 500 {
+		p.known.Store(false)
+	}
+	return p.explain(ctx, s, began)
+}
+
+// lone is a client whose batches hold one record.
+func (p *producer) lone() (*kgo.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alone == nil {
+		alone, err := p.newClient(1)
+		if err != nil {
+			return nil, err
+		}
+		p.alone = alone
+	}
+	return p.alone, nil
+}
+
+// lookUp asks the cluster for the topic.
+func (p *producer) lookUp(ctx context.Context) said {
+	req := kmsg.NewPtrMetadataRequest()
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = kmsg.StringPtr(p.to.Topic)
+	req.Topics = append(req.Topics, topic)
+	done := make(chan said, 1)
+	go func() { // which ends by itself: the client sees to a new connection by its own times
+		resp, err := req.RequestWith(ctx, p.many)
+		switch {
+		case err != nil:
+		case len(resp.Topics) != 1:
+			err = kerr.UnknownTopicOrPartition
+		default:
+			err = kerr.ErrorForCode(resp.Topics[0].ErrorCode)
+		}
+		done <- saidOf(err)
+	}()
+	select {
+	case s := <-done:
+		return s
+	case <-ctx.Done():
+		return saidOf(ctx.Err())
+	}
+}
+
+// produce hands a record to a client and waits.
+func (p *producer) produce(ctx context.Context, client *kgo.Client, r *kgo.Record, began time.Time) said {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // takes back a record that is still under way
+	done := make(chan error, 1)
+	// In a goroutine of its own: where the client holds as many records as it may, it waits, and not for the grace.
+	go client.Produce(ctx, r, func(_ *kgo.Record, err error) { done <- err })
+	look := time.NewTicker(kafkaGrace)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err == nil {
+				return acknowledged(r)
+			}
+			return saidOf(err)
+		case <-ctx.Done():
+			return saidOf(ctx.Err())
+		case <-look.C:
+			if t, found := p.troubleSince(began); found && t.said.final() && time.Since(t.at) >= kafkaGrace {
+				return t.said
+			}
+		}
+	}
+}
+
+// explain puts a cause in the place of a bare time-out, where one is known.
+func (p *producer) explain(ctx context.Context, s said, began time.Time) said {
+	if !s.vague {
+		return s
+	}
+	if t, found := p.troubleSince(began); found {
+		return t.said
+	}
+	if ctx.Err() != nil {
+		return saidOf(context.DeadlineExceeded)
+	}
+	return s
+}

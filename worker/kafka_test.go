@@ -1,0 +1,446 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/signature"
+)
+
+// elsewhere is a listener that says it is at another address: what a broker advertises.
+type elsewhere struct {
+	net.Listener
+	address net.Addr
+}
+
+func (e elsewhere) Addr() net.Addr { return e.address }
+
+func fakeCluster(t testing.TB, options ...kfake.Opt) (*kfake.Cluster, *endpoint.KafkaConnection) {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.SeedTopics(1, "orders")}, options...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, &endpoint.KafkaConnection{Servers: c.ListenAddrs()[:1], Topic: "orders"}
+}
+
+func topicTarget(t testing.TB, to *endpoint.KafkaConnection) *target {
+	t.Helper()
+	target := someTarget(t, to.Address())
+	target.kind, target.to = endpoint.Kafka, to
+	return target
+}
+
+func carrierOf(s *sender) *kafkaCarrier { return s.carriers[endpoint.Kafka].(*kafkaCarrier) }
+
+// consume reads so many records from the beginning of a topic.
+func consume(t testing.TB, to *endpoint.KafkaConnection, n int) []*kgo.Record {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(to.Servers...), kgo.ConsumeTopics(to.Topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var got []*kgo.Record
+	for len(got) < n && ctx.Err() == nil {
+		got = append(got, client.PollFetches(ctx).Records()...)
+	}
+	if len(got) < n {
+		t.Fatalf("%d records, want %d", len(got), n)
+	}
+	return got
+}
+
+func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
+	t.Parallel()
+	_, to := fakeCluster(t)
+	s := newTestSender(t)
+	target := topicTarget(t, to)
+	target.headers = []signature.Header{{Name: "X-Team", Value: "payments"}}
+	j := someJob(`{"total":12.50}`)
+	key := "customer-7"
+	j.event.Key = &key
+	r, a := s.send(t.Context(), j, target)
+	if r != (delivery.Result{Status: 200}) || a.Error != "" || a.Total == 0 || a.Connect == 0 || a.TLS != 0 || a.Signature == "" || !strings.HasPrefix(a.URL, "kafka://127.0.0.1:") {
+		t.Fatalf("%+v %+v", r, a)
+	}
+	if string(a.ResponseExcerpt) != `{"offset":0,"partition":0,"topic":"orders"}` {
+		t.Errorf("the attempt keeps %s", a.ResponseExcerpt)
+	}
+	got := consume(t, to, 1)[0]
+	header := func(name string) string {
+		for _, h := range got.Headers {
+			if h.Key == strings.ToLower(name) {
+				return string(h.Value)
+			}
+		}
+		return ""
+	}
+	if string(got.Key) != key || header("x-team") != "payments" || header("webhook-id") != j.eventText() || header("content-type") != "application/json" {
+		t.Errorf("key %q, headers %s", got.Key, got.Headers)
+	}
+	secret := signature.NewSecret([32]byte{1})
+	if err := signature.Verify(signature.Standard, "", header, got.Value, []string{secret}, time.Now(), time.Minute); err != nil {
+		t.Errorf("the record does not verify: %v\n%s", err, got.Value)
+	}
+	// The next attempt finds everything open.
+	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
+		t.Errorf("the second: %+v %+v", r, a)
+	}
+	if second := consume(t, to, 2)[1]; second.Key != nil {
+		t.Errorf("an event without a key has the key %q", second.Key)
+	}
+}
+
+// outcome is what an attempt is to come to.
+type outcome struct {
+	result delivery.Result
+	text   string
+}
+
+func (want outcome) check(t testing.TB, r delivery.Result, text string) {
+	t.Helper()
+	if r != want.result || !strings.Contains(text, want.text) {
+		t.Errorf("%+v %q; want %+v %q", r, text, want.result, want.text)
+	}
+	if strings.Contains(text, "127.0.0.1") || strings.Contains(text, "10.1.2.3") {
+		t.Errorf("the tenant is told an address: %q", text)
+	}
+}
+
+func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
+	t.Parallel()
+	good := certificate(t, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} })
+	users := []kfake.Opt{kfake.EnableSASL(), kfake.Superuser("PLAIN", "anna", "right"), kfake.Superuser("SCRAM-SHA-256", "anna", "right"), kfake.Superuser("SCRAM-SHA-512", "anna", "right")}
+	as := func(mechanism, password string) func(*endpoint.KafkaConnection) {
+		return func(to *endpoint.KafkaConnection) {
+			to.SASL = &endpoint.SASL{Mechanism: mechanism, Username: "anna", Password: password}
+		}
+	}
+	limited := append([]kfake.Opt{kfake.EnableACLs(), kfake.EnableSASL(), kfake.User("SCRAM-SHA-512", "anna", "right", kfake.ACL{
+		Resource: kmsg.ACLResourceTypeTopic, Name: "orders", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true,
+	}, kfake.ACL{
+		Resource: kmsg.ACLResourceTypeCluster, Name: "kafka-cluster", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationIdempotentWrite, Allow: true,
+	})}, kfake.Superuser("PLAIN", "root", "root"))
+	ok, refused := delivery.OfKafka(""), func(name string) outcome { return outcome{delivery.OfKafka(name), name} }
+	for name, c := range map[string]struct {
+		options []kfake.Opt
+		change  func(*endpoint.KafkaConnection)
+		answers map[int16]int16 // error codes by request, in the place of what the cluster would say
+		trust   bool
+		want    outcome
+	}{
+		"PLAIN":                {options: users, change: as("PLAIN", "right"), want: outcome{result: ok}},
+		"SCRAM-SHA-256":        {options: users, change: as("SCRAM-SHA-256", "right"), want: outcome{result: ok}},
+		"SCRAM-SHA-512":        {options: users, change: as("SCRAM-SHA-512", "right"), want: outcome{result: ok}},
+		"a wrong password":     {options: users, change: as("SCRAM-SHA-512", "wrong"), answers: map[int16]int16{36: kerr.SaslAuthenticationFailed.Code}, want: refused("SASL_AUTHENTICATION_FAILED")},
+		"a mechanism too many": {options: users, change: as("SCRAM-SHA-512", "right"), answers: map[int16]int16{17: kerr.UnsupportedSaslMechanism.Code}, want: refused("UNSUPPORTED_SASL_MECHANISM")},
+		"a closed door":        {options: users, change: as("SCRAM-SHA-512", "wrong"), want: outcome{delivery.Result{Failure: delivery.FailReset}, "closed the connection"}},
+		"no credentials":       {options: users, want: outcome{delivery.Result{Failure: delivery.FailReset}, "may want TLS or SASL"}},
+		"not permitted":        {options: limited, change: as("SCRAM-SHA-512", "right"), want: refused("TOPIC_AUTHORIZATION_FAILED")},
+		"no such topic":        {change: func(to *endpoint.KafkaConnection) { to.Topic = "refunds" }, want: refused("UNKNOWN_TOPIC_OR_PARTITION")},
+		"TLS": {
+			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})}, trust: true,
+			change: func(to *endpoint.KafkaConnection) { to.TLS = true }, want: outcome{result: ok},
+		},
+		"a certificate of nobody": {
+			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})},
+			change:  func(to *endpoint.KafkaConnection) { to.TLS = true },
+			want:    outcome{delivery.Result{Failure: delivery.FailTLS}, "certificate not accepted"},
+		},
+		"nobody there": {
+			change: func(to *endpoint.KafkaConnection) { to.Servers = []string{"127.0.0.1:1025"} },
+			want:   outcome{delivery.Result{Failure: delivery.FailConnect}, "connection refused"},
+		},
+		"a private bootstrap server": {
+			change: func(to *endpoint.KafkaConnection) { to.Servers = []string{"10.1.2.3:9092"} },
+			want:   outcome{delivery.Result{Failure: delivery.FailBlocked}, "blocked address"},
+		},
+		"the second bootstrap server alone": {
+			change: func(to *endpoint.KafkaConnection) { to.Servers = append([]string{"127.0.0.1:1025"}, to.Servers...) },
+			want:   outcome{result: ok},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, to := fakeCluster(t, c.options...)
+			for key, code := range c.answers {
+				cluster.ControlKey(key, func(req kmsg.Request) (kmsg.Response, error, bool) {
+					cluster.KeepControl()
+					return denial(req, code), nil, true
+				})
+			}
+			s := newTestSender(t)
+			if c.change != nil {
+				c.change(to)
+			}
+			if c.trust {
+				carrierOf(s).roots = x509.NewCertPool()
+				carrierOf(s).roots.AddCert(good.Leaf)
+			}
+			target := topicTarget(t, to)
+			began := time.Now()
+			for range 2 { // at first sight, and again
+				r, a := s.send(t.Context(), someJob(`{}`), target)
+				c.want.check(t, r, a.Error)
+			}
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("two attempts took %v", took)
+			}
+			if to.TLS && c.trust {
+				return
+			}
+			target.endpoint = "ep_verified" // through another producer
+			status, detail, proven := s.carriers[endpoint.Kafka].prove(t.Context(), target, &parcel{body: []byte(`{}`)}, challenge{})
+			if proven != (c.want.result.Status == 200) || status != c.want.result.Status || !proven && !strings.Contains(detail, c.want.text) {
+				t.Errorf("verification: %d %q %v", status, detail, proven)
+			}
+		})
+	}
+}
+
+// denial answers a request of SASL with an error.
+func denial(req kmsg.Request, code int16) kmsg.Response {
+	resp := req.ResponseKind()
+	switch r := resp.(type) {
+	case *kmsg.SASLHandshakeResponse:
+		r.ErrorCode, r.SupportedMechanisms = code, []string{"GSSAPI"}
+	case *kmsg.SASLAuthenticateResponse:
+		r.ErrorCode = code
+	}
+	return resp
+}
+
+// What the cluster names is judged like what the endpoint names: every address that is dialled.
+func TestABrokerThatAdvertisesAPrivateAddressIsABlockedAddress(t *testing.T) {
+	t.Parallel()
+	var real []string
+	for _, private := range []string{"10.1.2.3:9092", "169.254.169.254:9092", "192.168.1.1:9092", "[fd00:ec2::254]:9092"} {
+		c, _ := fakeCluster(t, kfake.ListenFn(func(network, address string) (net.Listener, error) {
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
+			if err != nil {
+				return nil, err
+			}
+			real = []string{l.Addr().String()}
+			advertised, err := net.ResolveTCPAddr("tcp", private)
+			return elsewhere{l, advertised}, err
+		}))
+		_ = c
+		target := topicTarget(t, &endpoint.KafkaConnection{Servers: real, Topic: "orders"})
+		target.timeout = 10 * time.Second
+		began := time.Now()
+		r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target)
+		outcome{delivery.Result{Failure: delivery.FailBlocked}, "blocked address"}.check(t, r, a.Error)
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("%s: named after %v", private, took)
+		}
+	}
+}
+
+func TestALargeRecordIsRejectedAndItsNeighboursAreNot(t *testing.T) {
+	t.Parallel()
+	_, to := fakeCluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "3000"}))
+	s := newTestSender(t)
+	target := topicTarget(t, to)
+	small, large := `{"text":"`+strings.Repeat("s", 1000)+`"}`, `{"text":"`+strings.Repeat("l", 5000)+`"}`
+	var wait sync.WaitGroup
+	for i := range 20 {
+		wait.Go(func() {
+			data, want := small, outcome{result: delivery.OfKafka("")}
+			if i%5 == 0 {
+				data, want = large, outcome{delivery.OfKafka("MESSAGE_TOO_LARGE"), "MESSAGE_TOO_LARGE"}
+			}
+			r, a := s.send(t.Context(), someJob(data), target)
+			want.check(t, r, a.Error)
+		})
+	}
+	wait.Wait()
+	if got := consume(t, to, 16); len(got) != 16 {
+		t.Errorf("%d records, want the 16 small ones once each", len(got))
+	}
+}
+
+func TestABrokerThatNeverAnswersEndsWithTheTimeOut(t *testing.T) {
+	t.Parallel()
+	for _, key := range []int16{0, 3, 18, 22} { // produce, metadata, versions, producer id
+		t.Run(kmsg.NameForKey(key), func(t *testing.T) {
+			t.Parallel()
+			c, to := fakeCluster(t)
+			c.ControlKey(key, func(kmsg.Request) (kmsg.Response, error, bool) {
+				c.KeepControl()
+				return nil, nil, true
+			})
+			s := newTestSender(t)
+			target := topicTarget(t, to)
+			target.timeout = 700 * time.Millisecond
+			for range 2 {
+				began := time.Now()
+				r, a := s.send(t.Context(), someJob(`{}`), target)
+				outcome{delivery.Result{Failure: delivery.FailTimeout}, "no acknowledgement in time"}.check(t, r, a.Error)
+				if took := time.Since(began); took > 1500*time.Millisecond {
+					t.Errorf("ended after %v", took)
+				}
+			}
+		})
+	}
+}
+
+// A record whose outcome is not known goes again, and comes before whatever follows it.
+func TestAfterAnUnknownOutcomeTheOrderHolds(t *testing.T) {
+	t.Parallel()
+	c, to := fakeCluster(t)
+	s := newTestSender(t)
+	target := topicTarget(t, to)
+	if r, a := s.send(t.Context(), someJob(`"first"`), target); r.Status != 200 {
+		t.Fatal(r, a.Error)
+	}
+	c.ControlKey(0, func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true }) // swallows one
+	target.timeout = 700 * time.Millisecond
+	second := someJob(`"second"`)
+	if r, a := s.send(t.Context(), second, target); r.Failure != delivery.FailTimeout {
+		t.Fatal(r, a.Error)
+	}
+	target.timeout = 5 * time.Second
+	for _, j := range []*job{second, someJob(`"third"`)} {
+		if r, a := s.send(t.Context(), j, target); r.Status != 200 {
+			t.Fatal(r, a.Error)
+		}
+	}
+	var order []string
+	for _, r := range consume(t, to, 3) {
+		for _, word := range []string{"first", "second", "third"} {
+			if strings.Contains(string(r.Value), word) && (len(order) == 0 || order[len(order)-1] != word) {
+				order = append(order, word)
+			}
+		}
+	}
+	if fmt.Sprint(order) != "[first second third]" {
+		t.Errorf("came as %v", order)
+	}
+}
+
+func TestAnswersOfTheBrokerAreOutcomes(t *testing.T) {
+	t.Parallel()
+	c, to := fakeCluster(t)
+	s := newTestSender(t)
+	target := topicTarget(t, to)
+	for _, e := range []*kerr.Error{kerr.InvalidRecord, kerr.PolicyViolation, kerr.TopicAuthorizationFailed, kerr.InvalidTimestamp, kerr.UnknownServerError} {
+		c.ControlKey(0, func(req kmsg.Request) (kmsg.Response, error, bool) {
+			return refusal(req.(*kmsg.ProduceRequest), e.Code), nil, true
+		})
+		target.endpoint = e.Message // through a producer of its own
+		r, a := s.send(t.Context(), someJob(`{}`), target)
+		outcome{delivery.OfKafka(e.Message), e.Message}.check(t, r, a.Error)
+		if !strings.Contains(string(a.ResponseExcerpt), e.Message) {
+			t.Errorf("the attempt keeps %s", a.ResponseExcerpt)
+		}
+	}
+}
+
+// refusal answers a produce request with an error for each partition.
+func refusal(req *kmsg.ProduceRequest, code int16) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.ProduceResponse)
+	for _, t := range req.Topics {
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			partition := kmsg.NewProduceResponseTopicPartition()
+			partition.Partition, partition.ErrorCode = p.Partition, code
+			topic.Partitions = append(topic.Partitions, partition)
+		}
+		resp.Topics = append(resp.Topics, topic)
+	}
+	return resp
+}
+
+// A broker that goes and comes back costs no attempt as long as the time-out lasts.
+func TestABriefAbsenceOfTheBrokerIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c, to := fakeCluster(t)
+	s := newTestSender(t)
+	target := topicTarget(t, to)
+	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 {
+		t.Fatal(r, a.Error)
+	}
+	var lost int
+	c.ControlKey(0, func(kmsg.Request) (kmsg.Response, error, bool) {
+		if lost++; lost < 4 {
+			c.KeepControl()
+			return nil, net.ErrClosed, true // breaks the connection
+		}
+		c.DropControl()
+		return nil, nil, false
+	})
+	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || lost < 4 {
+		t.Errorf("%+v %q after %d broken connections", r, a.Error, lost)
+	}
+	if got := consume(t, to, 2); len(got) != 2 {
+		t.Errorf("%d records, want each once", len(got))
+	}
+}
+
+func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
+	t.Parallel()
+	_, to := fakeCluster(t)
+	s := newTestSender(t)
+	k := carrierOf(s)
+	for i := range maxIdleProducers + 10 {
+		target := topicTarget(t, to)
+		target.endpoint = fmt.Sprint("ep_", i)
+		pr, err := k.producers.borrow(target.endpoint, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.producers.giveBack(pr)
+	}
+	if n := len(k.producers.by); n != maxIdleProducers {
+		t.Errorf("%d producers are open, want %d", n, maxIdleProducers)
+	}
+	first, _ := k.producers.borrow("ep_x", to)
+	same, _ := k.producers.borrow("ep_x", to.Clone().(*endpoint.KafkaConnection))
+	other := to.Clone().(*endpoint.KafkaConnection)
+	other.Topic = "refunds"
+	changed, _ := k.producers.borrow("ep_x", other)
+	if first != same || changed == first || !first.retired {
+		t.Error("a producer is the endpoint's as long as its connection is the same")
+	}
+	for _, p := range []*producer{first, same, changed} {
+		k.producers.giveBack(p)
+	}
+	s.close()
+	if len(k.producers.by) != 0 {
+		t.Error("a stop leaves producers open")
+	}
+}
+
+// A hostile broker can't keep a core busy before it has proved anything.
+func TestEndlessIterationsAreRefused(t *testing.T) {
+	t.Parallel()
+	_, _, err := mechanism(endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "a", Password: "b"}).Authenticate(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, _, _ := mechanism(endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "a", Password: "b"}).Authenticate(t.Context(), "")
+	for _, iterations := range []string{"100001", "2147483647", "99999999999999999999", "x"} {
+		if _, _, err := session.Challenge([]byte("r=abc,s=c2FsdA==,i=" + iterations)); err == nil || saidOf(err).result.Failure != delivery.FailProtocol {
+			t.Errorf("%s iterations: %v", iterations, err)
+		}
+	}
+}
