@@ -150,11 +150,11 @@ func (c *collector) sasl(s SASL) {
 		c.refuse("kafka.sasl.mechanism", "kafka_mechanism_unknown", "kafka.sasl.mechanism must be "+either(SASLMechanisms())+".")
 	}
 	for _, f := range []struct {
-		field, text string
-		most        int
-	}{{"kafka.sasl.username", s.Username, maxSASLName}, {"kafka.sasl.password", s.Password, maxSASLPassword}} {
+		field, name, text string
+		most              int
+	}{{"kafka.sasl.username", "user name", s.Username, maxSASLName}, {"kafka.sasl.password", "password", s.Password, maxSASLPassword}} {
 		if f.text == "" || len(f.text) > f.most || !clean(f.text) || strings.ContainsAny(f.text, "\r\n\t") {
-			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("%s has 1 to %d bytes of UTF-8 and no control characters.", f.field, f.most))
+			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("A %s has 1 to %s bytes of UTF-8 and no control characters.", f.name, thousands(f.most)))
 		}
 	}
 }
