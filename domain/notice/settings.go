@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -44,7 +45,11 @@ func Contacts(field string, given []string) ([]string, error) {
 		address, err := account.Email(text)
 		switch e := fault.As(err); {
 		case e != nil:
-			wrong = append(wrong, fault.Field{Name: field + "." + strconv.Itoa(i), Code: e.Code, Detail: e.Detail})
+			shown := []rune(strings.ToValidUTF8(text, "?"))
+			wrong = append(wrong, fault.Field{
+				Name: field + "." + strconv.Itoa(i), Code: e.Code,
+				Detail: fmt.Sprintf("%q is not an e-mail address. Write it as ada@example.com.", string(shown[:min(len(shown), 100)])),
+			})
 		case !slices.Contains(kept, address):
 			kept = append(kept, address)
 		}

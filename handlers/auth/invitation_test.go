@@ -137,7 +137,7 @@ func TestSettingsAreCheckedAndKept(t *testing.T) {
 		t.Error(got)
 	}
 	b.get(path+"/settings").want(200, `name="digest" type="checkbox" value="true" checked`)
-	b.post(path+"/settings/notices", url.Values{"contacts": {"no address"}, "digest": {"true"}}).want(400, "This is not an e-mail address", "no address")
+	b.post(path+"/settings/notices", url.Values{"contacts": {"ops@acme.example nobody"}, "digest": {"true"}}).want(400, "&#34;nobody&#34; is not an e-mail address", "ops@acme.example nobody")
 	b.post(path+"/settings/notices", url.Values{"contacts": {"Ops@Acme.example, b@acme.example\r\nops@acme.example"}}).to(path + "/settings")
 	b.get(path+"/settings").want(200, "ops@acme.example\nb@acme.example</textarea>", `name="digest" type="checkbox" value="true" aria-describedby`, "Acme 2")
 	b.post(path+"/settings/notices", url.Values{"digest": {"true"}}).to(path + "/settings")
