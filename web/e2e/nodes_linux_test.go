@@ -359,13 +359,12 @@ func (n *nodes) check() {
 	}
 	excused, doubles, retries, failed := map[string]int{}, 0, 0, n.failedAttempts()
 	for what, list := range copies {
-		for i, a := range list[:len(list)-1] {
-			// Its answer was cut off: that is on record as an attempt that failed, and what comes after is the next.
-			if failed[what+" "+a.attempt] && list[i+1].attempt != a.attempt {
-				excused[what]++
-				retries++
-				continue
-			}
+		// Answers that were cut off are on record as attempts that failed, and the next attempt is no double. Which of the two
+		// arrives first is the network's affair.
+		sent := slices.DeleteFunc(slices.Clone(list), func(a arrival) bool { return failed[what+" "+a.attempt] })
+		excused[what] = len(list) - len(sent)
+		retries += len(list) - len(sent)
+		for _, a := range sent[:max(len(sent)-1, 0)] {
 			doubles++
 			if f := n.excuse(a); f != nil {
 				f.doubled++
