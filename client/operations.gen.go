@@ -2495,6 +2495,20 @@ type KeyPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// Limits defines model for Limits.
+type Limits struct {
+	Endpoints nullable.Nullable[int64] `json:"endpoints"`
+
+	// EventsPerMonth Of a calendar month, UTC; null: unlimited
+	EventsPerMonth nullable.Nullable[int64] `json:"events_per_month"`
+
+	// EventsPerSecond Twice as many at once; null: unlimited
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second"`
+
+	// PayloadBytes Of an event's data
+	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes"`
+}
+
 // Member defines model for Member.
 type Member struct {
 	CreatedAt    time.Time  `json:"created_at"`
@@ -2993,6 +3007,15 @@ type TestInput struct {
 	// Data Any JSON; left out, `{"test":true}`
 	Data json.RawMessage `json:"data,omitempty"`
 	Type *string         `json:"type,omitempty"`
+}
+
+// Usage defines model for Usage.
+type Usage struct {
+	Endpoints       int64     `json:"endpoints"`
+	EventsThisMonth int64     `json:"events_this_month"`
+	Limits          Limits    `json:"limits"`
+	Month           string    `json:"month"`
+	ResetsAt        time.Time `json:"resets_at"`
 }
 
 // Verification defines model for Verification.
@@ -4286,4 +4309,14 @@ func (c *Client) SuspendTenant(ctx context.Context, tenantID TenantID, body Reas
 	r := newRequest(http.MethodPost, "/tenants/%s/suspend", tenantID)
 	r.body = body
 	return answer[Tenant](ctx, c, r)
+}
+
+// GetUsage: what the tenant may use, and has used.
+//
+// Counted exactly, as events are stored; a repeat under an Idempotency-Key counts once. An event that goes beyond is answered 429 with `Retry-After`, in a batch it alone; members are told at 80 and at 100 % of a month.
+//
+// GET /usage, scope events:read
+func (c *Client) GetUsage(ctx context.Context) (Usage, error) {
+	r := newRequest(http.MethodGet, "/usage")
+	return answer[Usage](ctx, c, r)
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // Entry is what one transaction changes in the books of one tenant and day: counts of deliveries, but for Expunged, which
-// counts events whose data was destroyed and is no part of the sum.
-type Entry struct{ Accepted, Delivered, Failed, Canceled, Expunged int32 }
+// counts events whose data was destroyed, and Events, which counts those that were stored: they are no part of the sum.
+type Entry struct{ Accepted, Delivered, Failed, Canceled, Expunged, Events int32 }
 
 type page struct {
 	tenant id.UUID
@@ -32,11 +32,11 @@ func (b Books) At(tenant id.UUID, created time.Time) *Entry {
 }
 
 // columns are the parallel arrays of a ledger row.
-func (b Books) columns() (tenants []id.UUID, days []time.Time, counts [5][]int32) {
+func (b Books) columns() (tenants []id.UUID, days []time.Time, counts [6][]int32) {
 	for p, e := range b {
 		tenants = append(tenants, p.tenant)
 		days = append(days, time.Unix(p.day*86400, 0).UTC())
-		for i, n := range []int32{e.Accepted, e.Delivered, e.Failed, e.Canceled, e.Expunged} {
+		for i, n := range []int32{e.Accepted, e.Delivered, e.Failed, e.Canceled, e.Expunged, e.Events} {
 			counts[i] = append(counts[i], n)
 		}
 	}
@@ -46,5 +46,5 @@ func (b Books) columns() (tenants []id.UUID, days []time.Time, counts [5][]int32
 // queue adds the ledger row of a transaction that only accepts.
 func (b Books) queue(batch *pgx.Batch) {
 	tenants, days, counts := b.columns()
-	batch.Queue(enterAccepted, tenants, days, counts[0])
+	batch.Queue(enterAccepted, tenants, days, counts[0], counts[5])
 }

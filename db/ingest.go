@@ -230,6 +230,11 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 	for _, e := range events {
 		n += len(e.Deliveries)
 	}
+	books := Books{}
+	for _, e := range events {
+		books.At(e.TenantID, e.CreatedAt).Events++
+	}
+	defer books.queue(b)
 	if n == 0 {
 		return
 	}
@@ -238,7 +243,6 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 		Events: make([]id.UUID, 0, n), Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n),
 	}
 	states, keys, due := make([]int16, 0, n), make([]string, 0, n), make([]*time.Time, 0, n)
-	books := Books{}
 	for _, e := range events {
 		for i := range e.Deliveries {
 			v := &e.Deliveries[i]
@@ -257,7 +261,6 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 	}
 	b.Queue(insertDeliveries, d.Tenants, d.Created, d.Ids, d.Events, d.Endpoints, d.Types)
 	b.Queue(insertQueue, d.Tenants, d.Ids, d.Events, d.Endpoints, states, keys, due)
-	books.queue(b)
 }
 
 func firstState(e *NewEvent, d *NewDelivery) int16 {

@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"posthorn/domain/id"
@@ -78,8 +79,8 @@ func (q *Queries) ClaimIdempotencyKeys(ctx context.Context, arg ClaimIdempotency
 }
 
 const enterAccepted = `-- name: EnterAccepted :exec
-INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
-SELECT $1::uuid[], $2::date[], $3::int[], z.zeros, z.zeros, z.zeros, z.zeros
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events)
+SELECT $1::uuid[], $2::date[], $3::int[], z.zeros, z.zeros, z.zeros, z.zeros, $4::int[]
 FROM (SELECT array_fill(0, ARRAY[cardinality($1::uuid[])]) AS zeros) z
 WHERE cardinality($1::uuid[]) > 0
 `
@@ -88,10 +89,16 @@ type EnterAcceptedParams struct {
 	Tenants  []id.UUID
 	Days     []time.Time
 	Accepted []int32
+	Events   []int32
 }
 
 func (q *Queries) EnterAccepted(ctx context.Context, arg EnterAcceptedParams) error {
-	_, err := q.db.Exec(ctx, enterAccepted, arg.Tenants, arg.Days, arg.Accepted)
+	_, err := q.db.Exec(ctx, enterAccepted,
+		arg.Tenants,
+		arg.Days,
+		arg.Accepted,
+		arg.Events,
+	)
 	return err
 }
 
@@ -352,7 +359,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 
 const routingTenants = `-- name: RoutingTenants :many
 
-SELECT id, routing_version, state, strict_types FROM tenants WHERE id = ANY($1::uuid[])
+SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY($1::uuid[])
 `
 
 type RoutingTenantsRow struct {
@@ -360,6 +367,8 @@ type RoutingTenantsRow struct {
 	RoutingVersion int64
 	State          string
 	StrictTypes    bool
+	Settings       json.RawMessage
+	Defaults       json.RawMessage
 }
 
 // The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements travel
@@ -379,6 +388,8 @@ func (q *Queries) RoutingTenants(ctx context.Context, tenants []id.UUID) ([]Rout
 			&i.RoutingVersion,
 			&i.State,
 			&i.StrictTypes,
+			&i.Settings,
+			&i.Defaults,
 		); err != nil {
 			return nil, err
 		}

@@ -284,15 +284,15 @@ func (q *Queries) FoldHours(ctx context.Context) error {
 const foldLedger = `-- name: FoldLedger :one
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT $1::int)
-	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us
+	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us
 ), book AS (
-	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged)
-	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged)
+	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
+	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged), sum(coalesce(u.events, 0))
 	FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.book_tenant), unnest(t.book_day), unnest(t.accepted), unnest(t.delivered),
-		unnest(t.failed), unnest(t.canceled), unnest(t.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
+		unnest(t.failed), unnest(t.canceled), unnest(t.expunged), unnest(t.events)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
 	GROUP BY u.tenant_id, u.day ORDER BY u.tenant_id, u.day
 	ON CONFLICT (tenant_id, day) DO UPDATE SET accepted = b.accepted + excluded.accepted, delivered = b.delivered + excluded.delivered,
-		failed = b.failed + excluded.failed, canceled = b.canceled + excluded.canceled, expunged = b.expunged + excluded.expunged
+		failed = b.failed + excluded.failed, canceled = b.canceled + excluded.canceled, expunged = b.expunged + excluded.expunged, events = b.events + excluded.events
 ), stat AS (
 	INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us

@@ -11,9 +11,11 @@ import (
 // ChannelPauses tells workers that operators paused something, or let it go on.
 const ChannelPauses = "posthorn_pauses"
 
-// ReadPauses is what operators have paused, as workers follow it.
+// ReadPauses is what operators have paused, as workers follow it, with how many pauses there are. What concerns suspended tenants is in
+// the set too.
 func (d *DB) ReadPauses(ctx context.Context) (*pause.Set, int, error) {
 	var list []pause.Pause
+	asked := 0
 	err := d.Worker(ctx, func(q *Queries) error {
 		rows, err := q.DispatchPauses(ctx)
 		for _, r := range rows {
@@ -25,10 +27,13 @@ func (d *DB) ReadPauses(ctx context.Context) (*pause.Set, int, error) {
 				p.Endpoint = *r.EndpointID
 			}
 			list = append(list, p)
+			if !r.Suspended {
+				asked++
+			}
 		}
 		return err
 	})
-	return pause.NewSet(list), len(list), err
+	return pause.NewSet(list), asked, err
 }
 
 // PauseDispatch keeps deliveries from being sent until somebody ends the pause; workers follow within a second. Of two who pause the

@@ -13,7 +13,9 @@ import (
 )
 
 const dispatchPauses = `-- name: DispatchPauses :many
-SELECT scope, tenant_id, host, endpoint_id FROM dispatch_pauses
+SELECT scope, tenant_id, host, endpoint_id, false AS suspended FROM dispatch_pauses
+UNION ALL
+SELECT 'tenant', id, '', NULL, true FROM tenants WHERE state = 'suspended'
 `
 
 type DispatchPausesRow struct {
@@ -21,9 +23,10 @@ type DispatchPausesRow struct {
 	TenantID   *id.UUID
 	Host       string
 	EndpointID *id.UUID
+	Suspended  bool
 }
 
-// What workers follow.
+// What workers follow: of a suspended tenant nothing is sent either.
 func (q *Queries) DispatchPauses(ctx context.Context) ([]DispatchPausesRow, error) {
 	rows, err := q.db.Query(ctx, dispatchPauses)
 	if err != nil {
@@ -38,6 +41,7 @@ func (q *Queries) DispatchPauses(ctx context.Context) ([]DispatchPausesRow, erro
 			&i.TenantID,
 			&i.Host,
 			&i.EndpointID,
+			&i.Suspended,
 		); err != nil {
 			return nil, err
 		}

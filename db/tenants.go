@@ -83,6 +83,9 @@ func (d *DB) SetTenantState(ctx context.Context, tenant id.UUID, state, reason s
 		if err := q.BumpKeysRevision(ctx); err != nil {
 			return err
 		}
+		if err := q.NotifyPauses(ctx); err != nil {
+			return err // its deliveries wait, or go on
+		}
 		action := "tenant.resumed"
 		if state == "suspended" {
 			action = "tenant.suspended"

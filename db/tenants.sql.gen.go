@@ -179,9 +179,11 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 }
 
 const setPlatformSettings = `-- name: SetPlatformSettings :exec
-UPDATE platform SET settings = $1
+WITH was AS (SELECT settings FROM platform), changed AS (UPDATE platform SET settings = $1::jsonb)
+UPDATE tenants SET routing_version = routing_version + 1 FROM was WHERE was.settings -> 'limits' IS DISTINCT FROM $1::jsonb -> 'limits'
 `
 
+// Limits are part of every tenant's routes.
 func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMessage) error {
 	_, err := q.db.Exec(ctx, setPlatformSettings, settings)
 	return err
@@ -230,7 +232,7 @@ func (q *Queries) TenantState(ctx context.Context, tenantID id.UUID) (string, er
 
 const updateTenant = `-- name: UpdateTenant :one
 UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4,
-	routing_version = routing_version + CASE WHEN strict_types <> $2 THEN 1 ELSE 0 END
+	routing_version = routing_version + CASE WHEN strict_types <> $2 OR settings -> 'limits' IS DISTINCT FROM $4::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = $5
 RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at
 `
@@ -243,7 +245,7 @@ type UpdateTenantParams struct {
 	TenantID      id.UUID
 }
 
-// Strictness decides what the router accepts, so it makes a new version of the routes.
+// Strictness and limits decide what is accepted, so they make a new version of the routes.
 func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Tenant, error) {
 	row := q.db.QueryRow(ctx, updateTenant,
 		arg.Name,

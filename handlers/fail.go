@@ -11,6 +11,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/domain/fault"
+	"posthorn/domain/quota"
 )
 
 // problem is RFC 9457's answer with the members that the contract adds.
@@ -91,6 +92,12 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		h.Set("Retry-After", strconv.Itoa(e.RetryAfter))
 	} else if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
+	}
+	var over *quota.Refusal
+	if errors.As(err, &over) {
+		h["Ratelimit-Limit"] = []string{strconv.FormatInt(over.Limit, 10)}
+		h["Ratelimit-Remaining"] = []string{"0"}
+		h["Ratelimit-Reset"] = []string{strconv.Itoa(over.Reset)}
 	}
 	if _, mounted := c.Get(callKey); !mounted {
 		c.Set(callKey, &Call{Context: c, kit: k, ctx: c.Request.Context()})

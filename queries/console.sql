@@ -41,6 +41,21 @@ FROM (
 ORDER BY o.ready_at
 LIMIT @most;
 
+-- name: ConsoleShares :many
+-- Who had the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one index step.
+SELECT t.id, t.name, sum(x.n)::bigint AS attempts, sum(x.us)::bigint AS us, count(*) AS endpoints,
+	sum(sum(x.n)) OVER ()::bigint AS all_attempts, sum(sum(x.us)) OVER ()::bigint AS all_us
+FROM (
+	SELECT l.tenant_id, s.n, s.us FROM lanes l CROSS JOIN LATERAL (
+		SELECT sum(e.n) AS n, sum(e.us) AS us FROM endpoint_stats e
+		WHERE e.tenant_id = l.tenant_id AND e.endpoint_id = l.endpoint_id AND e.width = 60 AND e.bucket >= now() - interval '10 minutes'
+	) s
+	WHERE s.n > 0
+) x JOIN tenants t ON t.id = x.tenant_id
+GROUP BY t.id, t.name
+ORDER BY us DESC
+LIMIT @most;
+
 -- name: ConsoleWorkers :many
 -- The workers and how many lanes each holds, the living first.
 SELECT w.id, w.name, w.dead, w.started_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes
@@ -125,7 +140,7 @@ WITH entries AS (
 ), sums AS (
 	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
 		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
-	FROM entries GROUP BY tenant_id, day
+	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 ), waits AS (
 	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
 		count(*) FILTER (WHERE l.held) AS held

@@ -3,7 +3,7 @@
 
 -- name: RoutingTenants :many
 -- Versions first, endpoints after: what is read later may be newer than its version, never older.
-SELECT id, routing_version, state, strict_types FROM tenants WHERE id = ANY(@tenants::uuid[]);
+SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY(@tenants::uuid[]);
 
 -- name: RoutingEndpoints :many
 SELECT tenant_id, id, event_types, filter, channels, ordering, status, when_held, payload_version
@@ -77,7 +77,7 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@e
 	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at);
 
 -- name: EnterAccepted :exec
-INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
-SELECT @tenants::uuid[], @days::date[], @accepted::int[], z.zeros, z.zeros, z.zeros, z.zeros
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events)
+SELECT @tenants::uuid[], @days::date[], @accepted::int[], z.zeros, z.zeros, z.zeros, z.zeros, @events::int[]
 FROM (SELECT array_fill(0, ARRAY[cardinality(@tenants::uuid[])]) AS zeros) z
 WHERE cardinality(@tenants::uuid[]) > 0;

@@ -10,8 +10,10 @@ ORDER BY array_position(ARRAY['platform', 'tenant', 'host', 'endpoint'], p.scope
 LIMIT 1000;
 
 -- name: DispatchPauses :many
--- What workers follow.
-SELECT scope, tenant_id, host, endpoint_id FROM dispatch_pauses;
+-- What workers follow: of a suspended tenant nothing is sent either.
+SELECT scope, tenant_id, host, endpoint_id, false AS suspended FROM dispatch_pauses
+UNION ALL
+SELECT 'tenant', id, '', NULL, true FROM tenants WHERE state = 'suspended';
 
 -- name: InsertPause :execrows
 -- No row: somebody has paused the same already.

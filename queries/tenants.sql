@@ -16,9 +16,9 @@ SELECT * FROM tenants WHERE id = @tenant_id;
 SELECT * FROM tenants WHERE id = @tenant_id FOR NO KEY UPDATE;
 
 -- name: UpdateTenant :one
--- Strictness decides what the router accepts, so it makes a new version of the routes.
+-- Strictness and limits decide what is accepted, so they make a new version of the routes.
 UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days, settings = @settings,
-	routing_version = routing_version + CASE WHEN strict_types <> @strict_types THEN 1 ELSE 0 END
+	routing_version = routing_version + CASE WHEN strict_types <> @strict_types OR settings -> 'limits' IS DISTINCT FROM @settings::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = @tenant_id
 RETURNING *;
 
@@ -42,4 +42,6 @@ SELECT * FROM tenants WHERE id > @after ORDER BY id LIMIT @most;
 SELECT settings FROM platform FOR NO KEY UPDATE;
 
 -- name: SetPlatformSettings :exec
-UPDATE platform SET settings = @settings;
+-- Limits are part of every tenant's routes.
+WITH was AS (SELECT settings FROM platform), changed AS (UPDATE platform SET settings = @settings::jsonb)
+UPDATE tenants SET routing_version = routing_version + 1 FROM was WHERE was.settings -> 'limits' IS DISTINCT FROM @settings::jsonb -> 'limits';

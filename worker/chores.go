@@ -21,6 +21,7 @@ const (
 	expireEvery     = time.Minute
 	expireMost      = 10000
 	booksEvery      = time.Minute
+	quotasEvery     = 30 * time.Second
 	booksBudget     = 200_000 // deliveries that are counted at a time
 	forgetEvery     = 10 * time.Minute
 	forgetMost      = 1000
@@ -52,6 +53,13 @@ func (w *Worker) keepOrder(ctx context.Context) {
 		{"assess health", assessEvery, w.assessAll},
 		{"expire held deliveries", heldEvery, w.expireHeld},
 		{"check the books", booksEvery, w.checkBooks},
+		{"notices of quotas", quotasEvery, func(ctx context.Context) error {
+			now, err := w.db.ServerTime(ctx)
+			if err == nil {
+				_, err = w.db.PostQuotaNotices(ctx, now)
+			}
+			return err
+		}},
 		{"forget dead workers", time.Hour, func(ctx context.Context) error {
 			return w.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
 		}},
@@ -71,7 +79,7 @@ func (w *Worker) keepOrder(ctx context.Context) {
 
 // vacuum clears dead rows where there are many.
 func (w *Worker) vacuum(ctx context.Context) error {
-	return w.db.VacuumWhereDead(ctx, 2000, "queue", "outbox", "ledger", "lanes", "books", "endpoint_stats", "endpoint_health")
+	return w.db.VacuumWhereDead(ctx, 2000, "queue", "outbox", "ledger", "lanes", "books", "endpoint_stats", "endpoint_health", "quota_buckets")
 }
 
 // fold moves the ledger into the books and roll-ups.

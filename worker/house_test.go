@@ -112,6 +112,7 @@ WITH entries AS (
 ), b AS (
 	SELECT tenant_id, day, sum(accepted) AS accepted, sum(delivered) AS delivered, sum(failed) AS failed,
 		sum(canceled) AS canceled, sum(expunged) AS expunged FROM entries GROUP BY tenant_id, day
+	HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
 ), t AS (
 	SELECT tenant_id, (created_at AT TIME ZONE 'UTC')::date AS day, count(*) AS accepted, count(*) FILTER (WHERE status = 2) AS delivered,
 		count(*) FILTER (WHERE status = 3) AS failed, count(*) FILTER (WHERE status = 4) AS canceled,

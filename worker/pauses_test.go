@@ -184,3 +184,44 @@ func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 		}
 	}
 }
+
+func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	tenant, other := h.tenant(), h.tenant()
+	h.endpoint(tenant, r.URL, nil)
+	h.endpoint(other, r.URL, nil)
+	h.emitN(tenant, 10)
+	set := func(state string) {
+		t.Helper()
+		if _, err := h.db.SetTenantState(t.Context(), tenant, state, "test", db.Author{Kind: "operator"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("suspended")
+	h.worker(true)
+	h.emitN(other, 10)
+	done := func(tenant id.UUID) int {
+		return h.count("SELECT count(*) FROM deliveries WHERE tenant_id = $1 AND status = 2", tenant)
+	}
+	eventually(t, 20*time.Second, "the other tenant's arrive", func() bool { return done(other) == 10 })
+	if n := h.count("SELECT count(*) FROM attempts WHERE tenant_id = $1", tenant); n != 0 {
+		t.Errorf("%d attempts for a suspended tenant", n)
+	}
+	var scope string
+	h.as(tenant, func(q *db.Queries) error {
+		late, err := q.OldestDue(t.Context(), tenant)
+		if err != nil || late != 0 {
+			t.Errorf("what waits for a suspended tenant is late by %v: %v", late, err)
+		}
+		return err
+	})
+	h.query("SELECT posthorn.paused_by(e.tenant_id, e.id, e.url) FROM endpoints e WHERE e.tenant_id = $1", []any{&scope}, tenant)
+	if scope != string(pause.Suspended) {
+		t.Errorf("paused by %q", scope)
+	}
+	set("active")
+	eventually(t, 20*time.Second, "what waited arrives", func() bool { return done(tenant) == 10 })
+	h.balanced()
+}

@@ -74,6 +74,7 @@ func (c *Committer) commit(ctx context.Context, batch []*request) {
 	c.store(ctx, items, batch[0].since.Add(patience), again)
 	for _, r := range batch {
 		c.forget(r)
+		c.settle(r)
 		close(r.done)
 	}
 }

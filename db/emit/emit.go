@@ -41,7 +41,7 @@ type Item struct {
 }
 
 // Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type, schema_mismatch,
-// idempotency_conflict, not_found, busy and database_unavailable.
+// payload_too_large, events_per_second_limit, events_per_month_limit, idempotency_conflict, not_found, busy and database_unavailable.
 type Result struct {
 	ID         id.UUID
 	DeliveryID id.UUID // of a test send
@@ -72,6 +72,7 @@ type Committer struct {
 	log      *slog.Logger
 	onCommit func(Batch) []id.UUID
 	routes   *routes
+	quotas   *quotas
 	queue    chan *request
 	waiting  atomic.Int64 // events
 	bytes    atomic.Int64
@@ -87,6 +88,9 @@ type request struct {
 	bytes  int64
 	since  time.Time
 	done   chan struct{}
+	// Of the items the first so many were granted by the tenant's quotas, where it has any.
+	granted int
+	charged bool
 }
 
 // item is one event on its way; the result is the caller's once its request is done.
@@ -102,7 +106,7 @@ type item struct {
 // New makes a committer; it stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
-		db: c.DB, log: c.Log, onCommit: c.OnCommit, routes: newRoutes(c.DB),
+		db: c.DB, log: c.Log, onCommit: c.OnCommit, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
 		queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
 	}
 }
@@ -146,10 +150,12 @@ func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 		r.items = append(r.items, it)
 		r.bytes += int64(len(it.Data))
 	}
+	c.admit(ctx, route.limits, r)
 	if len(r.items) == 0 {
 		return results
 	}
 	if err := c.enqueue(r); err != nil {
+		c.quotas.settle(r.tenant, r.granted, 0)
 		return fail(results, err)
 	}
 	select {

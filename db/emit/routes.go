@@ -10,6 +10,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
+	"posthorn/domain/quota"
 	"posthorn/domain/routing"
 	"posthorn/domain/schema"
 )
@@ -26,6 +27,7 @@ type tenantRoutes struct {
 	version   int64
 	suspended bool
 	strict    bool // only types of the catalogue
+	limits    quota.Limits
 	types     map[string]*catalogue.Checks
 	compiled  catalogue.Compiled
 	endpoints []endpointRoute
@@ -81,6 +83,7 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRout
 		return nil, fault.ErrNotFound
 	}
 	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", strict: rows[0].StrictTypes}
+	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,9 @@ func (t *tenantRoutes) fanOut(it *item) error {
 	it.version, it.Deliveries = t.version, nil
 	if t.suspended {
 		return errSuspended
+	}
+	if err := t.limits.CheckPayload(len(it.Data)); err != nil {
+		return err
 	}
 	if it.only == nil {
 		if err := t.check(it); err != nil {

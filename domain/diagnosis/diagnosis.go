@@ -92,6 +92,9 @@ func paused(f Facts, last Diagnosis) Diagnosis {
 		Problem: last.Problem, Title: "Waiting: dispatch is paused by the operator", Detail: f.Paused.Sentence(),
 		Next: "It keeps its place, and is sent when the operator lets dispatch go on. You need not do anything.",
 	}
+	if f.Paused == pause.Suspended {
+		d.Title, d.Next = "Waiting: the tenant is suspended", "It keeps its place, and is sent when the operator resumes the tenant."
+	}
 	if last.Detail != "" {
 		d.Detail += " Of its last attempt: " + last.Detail
 	}

@@ -165,6 +165,9 @@ func TestWhatWaitsForAnOperatorSaysSo(t *testing.T) {
 			t.Errorf("%+v: %+v", f, d)
 		}
 	}
+	if d := Of(Facts{Status: delivery.Pending, Paused: pause.Suspended}); !strings.Contains(d.Title, "suspended") || !strings.Contains(d.Detail, "suspended") {
+		t.Errorf("of a suspended tenant: %+v", d)
+	}
 	if d := Of(Facts{Status: delivery.Delivered, LastStatus: 200, Paused: pause.Platform}); d.Title != "Delivered" {
 		t.Errorf("what is delivered: %+v", d)
 	}

@@ -19,6 +19,9 @@ const (
 	Endpoint Scope = "endpoint"
 )
 
+// Suspended is why a delivery waits whose tenant is suspended. There is no pause of it.
+const Suspended Scope = "suspended"
+
 // Pause is one pause. Of Tenant, Host and Endpoint the one that its scope names is set; of an endpoint its tenant too.
 type Pause struct {
 	Scope    Scope
@@ -116,6 +119,8 @@ func (s Scope) Known() bool { return s == Platform || s == Tenant || s == Host |
 // Sentence says to a tenant what a pause means for a delivery that it concerns.
 func (s Scope) Sentence() string {
 	switch s {
+	case Suspended:
+		return "The operator of this platform has suspended this tenant: nothing of it is sent, and nothing is lost."
 	case Platform:
 		return "The operator of this platform has paused the sending of all deliveries."
 	case Tenant:

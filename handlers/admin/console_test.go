@@ -206,6 +206,10 @@ func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
 	w.queued(acme, down, 5, 5)
 	w.queued(umbrella, well, 3, 3)
 	w.exec("INSERT INTO workers (id, name) VALUES ($1, 'worker-1')", db.NewID())
+	for ep, n := range map[id.UUID]int{down: 30, well: 10} {
+		w.exec(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
+			SELECT tenant_id, id, 60, date_trunc('minute', now()), 'a', 0, $2::int, $2::int * 1000000 FROM endpoints WHERE id = $1`, ep, n)
+	}
 	for _, path := range append([]string{"/tenants/" + id.Tenant.Format(acme)}, paths...) {
 		page := w.page("/console" + path)
 		if strings.Contains(page, "s3cr3t") || strings.Contains(page, "<Söhne>") {
@@ -217,7 +221,7 @@ func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
 		"/tenants":              {"Acme &amp; &lt;Söhne&gt;", "Umbrella"},
 		"/tenants?q=umb":        {"Umbrella"},
 		"/health":               {"down.example.com", "down.example.com:8443", "well.example.com"},
-		"/queue":                {"worker-1", "breaker open", "https://down.example.com/hooks"},
+		"/queue":                {"75.0 %", "25.0 %", "worker-1", "breaker open", "https://down.example.com/hooks"},
 		"/books":                {"is accounted for"},
 		"/audit":                {"tenant.created"},
 		"/audit?actor=operator": {"Nothing fits"},

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -51,6 +52,15 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		for _, w := range workers {
 			v.Workers = append(v.Workers, console.WorkerLine{ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Started: w.StartedAt, Lanes: w.Lanes})
 		}
+		shares, err := q.ConsoleShares(c.Ctx(), pageRows)
+		if err != nil {
+			return err
+		}
+		for _, s := range shares {
+			v.Shares = append(v.Shares, console.ShareLine{
+				Tenant: s.Name, TenantPath: tenantPath(s.ID), Endpoints: s.Endpoints, Attempts: s.Attempts, OfAttempts: s.AllAttempts, Microseconds: s.Us, OfMicroseconds: s.AllUs,
+			})
+		}
 		lanes, err := q.ConsoleLanes(c.Ctx(), pageRows)
 		for _, l := range lanes {
 			state, tone := laneState(l)
@@ -74,6 +84,8 @@ func laneState(l db.ConsoleLanesRow) (string, components.Tone) {
 		return "disabled", components.Bad
 	case l.Held:
 		return "held: " + l.Status, components.Warning
+	case l.PausedBy == string(pause.Suspended):
+		return "waits: the tenant is suspended", components.Warning
 	case l.PausedBy != "":
 		return "waits: dispatch is paused", components.Warning
 	case health.State(l.BreakerState) != health.Closed:

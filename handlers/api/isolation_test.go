@@ -79,6 +79,7 @@ var probeBodies = map[string]string{
 	"GET /portal-links":                           ``,
 	"DELETE /portal-links/:portal_link_id":        ``,
 	"GET /tenant":                                 ``,
+	"GET /usage":                                  ``,
 	"PATCH /tenant":                               `{"name":"A"}`,
 }
 

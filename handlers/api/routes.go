@@ -186,6 +186,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("DELETE", "/portal-links/:portal_link_id", access.MembersWrite, a.revokePortalLink),
 
 		route("GET", "/notices", access.WebhooksRead, a.listNotices),
+		route("GET", "/usage", access.EventsRead, a.getUsage),
 		route("GET", "/audit-log", access.MembersWrite, a.listAuditLog),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/domain/access"
+	"posthorn/domain/id"
 	"posthorn/handlers/api"
 )
 
@@ -279,5 +280,36 @@ func TestEveryAnswerNamesItsRequestAndItsLimits(t *testing.T) {
 				t.Errorf("no %s", name)
 			}
 		}
+	}
+}
+
+func TestATenantReadsWhatItMayUseAndHears429Beyond(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	fresh := w.do("GET", "/api/v1/usage", acme.key, nil).want(200)
+	if fresh.get("events_this_month") != 0.0 || fresh.get("limits.events_per_month") != nil || fresh.get("limits.endpoints") != 50.0 || fresh.get("limits.payload_bytes") != 262144.0 {
+		t.Errorf("%s", fresh.Body)
+	}
+	w.sql(`UPDATE tenants SET settings = '{"limits":{"events_per_month":2,"max_payload":1024},"endpoints":{"max":1}}', routing_version = routing_version + 1 WHERE id = $1`, w.uuid(id.Tenant, acme.id))
+	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":"`+strings.Repeat("x", 1024)+`"}`).problem(413, "payload_too_large", "data")
+	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"k"}`).want(202)
+	batch := w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":2},{"type":"a","data":3}]}`).want(207)
+	if batch.get("accepted") != 1.0 || batch.get("refused") != 1.0 || !strings.Contains(string(batch.Body), `"status":429`) || !strings.Contains(string(batch.Body), "events_per_month_limit") {
+		t.Errorf("an item beyond the limit fails alone: %s", batch.Body)
+	}
+	over := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":4}`).problem(429, "events_per_month_limit")
+	if over.Header.Get("Retry-After") == "" || over.Header.Get("Ratelimit-Limit") != "2" || over.Header.Get("Ratelimit-Remaining") != "0" || over.Header.Get("Ratelimit-Reset") != over.Header.Get("Retry-After") {
+		t.Errorf("%v", over.Header)
+	}
+	w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":2}]}`).problem(429, "events_per_month_limit")
+	if again := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"k"}`).want(202); again.Header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a repeat over the limit: %v", again.Header)
+	}
+	w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://hooks.example.com/1"}`).want(201)
+	w.do("POST", "/api/v1/endpoints", acme.key, `{"url":"https://hooks.example.com/2"}`).problem(409, "endpoints_limit")
+	used := w.do("GET", "/api/v1/usage", acme.key, nil).want(200)
+	if used.get("events_this_month") != 2.0 || used.get("limits.events_per_month") != 2.0 || used.get("endpoints") != 1.0 || used.get("limits.endpoints") != 1.0 || used.get("limits.payload_bytes") != 1024.0 {
+		t.Errorf("%s", used.Body)
 	}
 }

@@ -2494,6 +2494,20 @@ type KeyPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
+// Limits defines model for Limits.
+type Limits struct {
+	Endpoints nullable.Nullable[int64] `json:"endpoints"`
+
+	// EventsPerMonth Of a calendar month, UTC; null: unlimited
+	EventsPerMonth nullable.Nullable[int64] `json:"events_per_month"`
+
+	// EventsPerSecond Twice as many at once; null: unlimited
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second"`
+
+	// PayloadBytes Of an event's data
+	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes"`
+}
+
 // Member defines model for Member.
 type Member struct {
 	CreatedAt    time.Time  `json:"created_at"`
@@ -2992,6 +3006,15 @@ type TestInput struct {
 	// Data Any JSON; left out, `{"test":true}`
 	Data json.RawMessage `json:"data,omitempty"`
 	Type *string         `json:"type,omitempty"`
+}
+
+// Usage defines model for Usage.
+type Usage struct {
+	Endpoints       int64     `json:"endpoints"`
+	EventsThisMonth int64     `json:"events_this_month"`
+	Limits          Limits    `json:"limits"`
+	Month           string    `json:"month"`
+	ResetsAt        time.Time `json:"resets_at"`
 }
 
 // Verification defines model for Verification.

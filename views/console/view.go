@@ -144,7 +144,34 @@ func (l HostLine) word() string {
 type QueueView struct {
 	Shell   layout.Shell
 	Workers []WorkerLine
+	Shares  []ShareLine
 	Lanes   []LaneLine
+}
+
+// ShareLine is what a tenant had of the workers in the last ten minutes.
+type ShareLine struct {
+	Tenant, TenantPath           string
+	Endpoints                    int64
+	Attempts, OfAttempts         int64
+	Microseconds, OfMicroseconds int64 // that its requests took, and those of all
+}
+
+func (l ShareLine) share() string { return percent(l.Microseconds, l.OfMicroseconds) }
+
+func (l ShareLine) attempts() string {
+	return number(l.Attempts) + " (" + percent(l.Attempts, l.OfAttempts) + ")"
+}
+
+// slots is how many of its requests were under way on average: their time over ten minutes.
+func (l ShareLine) slots() string {
+	return strconv.FormatFloat(float64(l.Microseconds)/600e6, 'f', 1, 64)
+}
+
+func percent(part, whole int64) string {
+	if whole == 0 {
+		return "0 %"
+	}
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + " %"
 }
 
 // WorkerLine is one worker.

@@ -84,6 +84,12 @@ func (d *database) waiting(ctx context.Context, tenants []string) (some bool, er
 	return some, err
 }
 
+// allowEndpoints lets every tenant have so many endpoints.
+func (d *database) allowEndpoints(ctx context.Context, n int) error {
+	_, err := d.console.Exec(ctx, "UPDATE platform SET settings = jsonb_build_object('endpoints', jsonb_build_object('max', $1::int))", n)
+	return err
+}
+
 // queued counts the queue rows of these tenants.
 func (d *database) queued(ctx context.Context, tenants []string) (n int, err error) {
 	err = d.console.QueryRow(ctx, "SELECT count(*) FROM queue WHERE tenant_id = ANY($1::uuid[])", tenants).Scan(&n)

@@ -29,10 +29,10 @@ type options struct {
 	connections   int
 	profile, keep bool
 
-	events, lightEvents, fanOutEvents, backlog, historyDeliveries int64
-	recoveryBacklog                                               int64
-	coldEndpoints, historyDays, snapshotRate, recoveryRate        int
-	snapshot                                                      time.Duration
+	events, lightEvents, fanOutEvents, backlog, historyDeliveries         int64
+	recoveryBacklog                                                       int64
+	coldEndpoints, historyDays, snapshotRate, recoveryRate, busyEndpoints int
+	snapshot                                                              time.Duration
 }
 
 // say prints progress beside the table.
@@ -129,10 +129,11 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 	flags.Int64Var(&o.events, "events", 30000, "events of a one to one measurement")
 	flags.Int64Var(&o.lightEvents, "light-events", 500, "events of a measurement at light load")
 	flags.Int64Var(&o.fanOutEvents, "fan-out-events", 5000, "events of a fan-out measurement")
-	flags.Int64Var(&o.backlog, "backlog", 100_000, "deliveries that the stuck endpoints hold")
 	flags.Int64Var(&o.recoveryBacklog, "recovery-backlog", 100_000, "deliveries that an endpoint missed in a week")
 	flags.IntVar(&o.recoveryRate, "recovery-rate", 200, "deliveries a second that it takes when it is back")
+	flags.Int64Var(&o.backlog, "backlog", 100_000, "deliveries that wait for the stuck endpoints, or for those of the busy tenant")
 	flags.IntVar(&o.coldEndpoints, "cold-endpoints", 10_000, "cold endpoints")
+	flags.IntVar(&o.busyEndpoints, "busy-endpoints", 5000, "endpoints of the busy tenant")
 	flags.IntVar(&o.historyDays, "history-days", 92, "days of history; with those made ahead 100 partitions")
 	flags.Int64Var(&o.historyDeliveries, "history-deliveries", 5_000_000, "deliveries of history")
 	flags.DurationVar(&o.snapshot, "snapshot", 10*time.Minute, "how long the snapshot is held before the measurement")

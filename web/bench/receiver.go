@@ -39,12 +39,13 @@ type arrivalStats struct {
 	Max        int32  `json:"max_us"`
 }
 
-// runReceiver is the process that endpoints point at. It answers 200 at once or, with -hang, takes events and never
-// answers them; what is not an event (the verification) is answered either way.
+// runReceiver is the process that endpoints point at. It answers 200 at once, with -hold after a while or, with -hang, takes events
+// and never answers them; what is not an event (the verification) is answered at once in any case.
 func runReceiver(args []string) error {
 	flags := flag.NewFlagSet("receiver", flag.ExitOnError)
 	address := flags.String("addr", "", "listen address")
 	hang := flags.Bool("hang", false, "never answer an event")
+	hold := flags.Duration("hold", 0, "answer an event after so long")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,6 +62,9 @@ func runReceiver(args []string) error {
 		if *hang {
 			<-r.Context().Done()
 			return
+		}
+		if *hold > 0 {
+			time.Sleep(*hold)
 		}
 		a.add(r.Header.Get("Webhook-Id"), r.URL.Path, now, now.Sub(emitted))
 	})

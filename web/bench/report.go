@@ -101,6 +101,9 @@ func (rep *report) judge() {
 	rep.compare("recovery", 1, func(plain, with *row) {
 		atMost("a week's backlog beside, p99 at light load against without", with.P99/plain.P99, 1.15)
 	})
+	rep.compare("fairness", 1, func(plain, with *row) {
+		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
+	})
 	var rss float64
 	var duplicates, lost int64
 	for _, r := range rep.Rows {

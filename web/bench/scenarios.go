@@ -36,6 +36,7 @@ func scenarios() []scenario {
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
+		{"fairness", "a tenant with 5,000 busy endpoints that want all slots, with a long backlog", busyTenant},
 		{"history", "100 day partitions and five million deliveries behind", longHistory},
 		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
 	}
@@ -291,6 +292,40 @@ func (s *system) drains(ctx context.Context, g *group) (perSecond float64, left 
 	}
 	after, err := s.db.queued(ctx, g.tenants)
 	return float64(before-after) / time.Since(began).Seconds(), int64(after), err
+}
+
+// busyTenant measures what others see of a tenant whose endpoints answer after a second and could fill every slot many times over.
+func busyTenant(ctx context.Context, o *options, rep *report) error {
+	return besidePlain(ctx, o, "fairness", func(s *system, g *group, plain side) (err error) {
+		if s.slow, err = s.startReceiver(ctx, s.slowAddr, "-hold", "1s"); err != nil {
+			return err
+		}
+		if err := s.db.allowEndpoints(ctx, o.busyEndpoints); err != nil {
+			return err
+		}
+		busy, err := s.setUp(ctx, shape{name: "busy", tenants: 1, endpoints: o.busyEndpoints, address: s.slowAddr, fields: unthrottled})
+		if err != nil {
+			return err
+		}
+		o.say("fairness: building the backlog")
+		emitted, err := s.emit(ctx, busy, "http://"+s.api+"/api/v1/events", load{events: max(o.backlog/busy.fan, 1), connections: 4})
+		if err != nil {
+			return err
+		}
+		if emitted.Bad > 0 {
+			return fmt.Errorf("fairness: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
+		}
+		sides := []side{plain, {s, g, ", beside a busy tenant"}}
+		if err := repeat(ctx, rep, light, load{events: o.lightEvents, rate: 50, connections: o.connections}, sides...); err != nil {
+			return err
+		}
+		left, err := s.db.queued(ctx, busy.tenants)
+		if err == nil && left == 0 {
+			err = errors.New("fairness: the backlog was done before the measurement was; give a longer one with -backlog")
+		}
+		o.say("fairness: %d deliveries of the busy tenant wait still", left)
+		return err
+	})
 }
 
 func longHistory(ctx context.Context, o *options, rep *report) error {

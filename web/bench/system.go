@@ -30,10 +30,11 @@ type system struct {
 	deliverer *process // where the worker is a process of its own
 	receiver  *process
 	hanging   *process
+	slow      *process // nil: no scenario needs one
 	env       []string
 	stem      string // scenario's name, for files
 
-	api, metrics, receiverAddr, hangingAddr string
+	api, metrics, receiverAddr, hangingAddr, slowAddr string
 }
 
 // boot brings up a system. Whatever came up before an error is taken down again.
@@ -51,7 +52,7 @@ func boot(ctx context.Context, o *options, stem string) (s *system, err error) {
 	if err = os.Chmod(s.dir, 0o711); err != nil {
 		return s, err
 	}
-	for _, address := range []*string{&s.api, &s.metrics, &s.receiverAddr, &s.hangingAddr} {
+	for _, address := range []*string{&s.api, &s.metrics, &s.receiverAddr, &s.hangingAddr, &s.slowAddr} {
 		if *address, err = freeAddress(); err != nil {
 			return s, err
 		}
@@ -68,7 +69,7 @@ func boot(ctx context.Context, o *options, stem string) (s *system, err error) {
 	}
 	s.env = append(s.env,
 		"POSTHORN_ADDR="+s.api, "POSTHORN_METRICS_ADDR="+s.metrics, "POSTHORN_DATA_DIR="+filepath.Join(s.dir, "data"),
-		"POSTHORN_EGRESS_ALLOW="+s.receiverAddr+","+s.hangingAddr)
+		"POSTHORN_EGRESS_ALLOW="+s.receiverAddr+","+s.hangingAddr+","+s.slowAddr)
 	if err = s.startPosthorn(ctx); err != nil {
 		return s, err
 	}
@@ -82,6 +83,7 @@ func (s *system) close() {
 	s.server.stop(time.Minute)
 	s.receiver.stop(time.Second)
 	s.hanging.stop(time.Second)
+	s.slow.stop(time.Second)
 	if s.hold != nil {
 		s.hold()
 	}

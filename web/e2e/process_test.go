@@ -36,12 +36,16 @@ type process struct {
 
 // place says where a program runs and as whom. The zero value: here, as the test does.
 type place struct {
+	program string // in the binary's stead; empty: the one that is asked for
 	who     *syscall.Credential
 	network int // a process in whose network namespace it runs; 0: this one's
 }
 
 // command is a program with its arguments at a place.
 func (p place) command(name string, args ...string) *exec.Cmd {
+	if p.program != "" {
+		name = p.program
+	}
 	cmd := exec.Command(name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.who}
 	if p.network != 0 {

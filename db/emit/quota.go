@@ -1,0 +1,235 @@
+package emit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/domain/quota"
+)
+
+// How exactly quotas hold across the processes that take requests. Events a second come from one bucket in the database, of which a
+// process draws a quarter of a second's worth at a time, and what it does not use within a second is void: in any time T no more
+// than burst + rate * T and a quarter of a second's worth for each process are accepted. Events of a month are counted in the
+// transaction that stores them; a process asks for the sum once a second and adds its own, so that over the limit go at most the
+// events that other processes accept within that second.
+const (
+	drawShare = 4           // a draw is the rate divided by this
+	drawLife  = time.Second // of what was drawn and not used
+	sumEvery  = time.Second
+)
+
+// quotas meters the tenants whose events are limited.
+type quotas struct {
+	draw func(ctx context.Context, tenant id.UUID, l quota.Limits, want int) (int, error)
+	used func(ctx context.Context, tenant id.UUID, month time.Time) (int64, error)
+	now  func() time.Time
+
+	mu     sync.Mutex
+	meters map[id.UUID]*meter
+}
+
+// meter is what one process knows of a tenant's use. Its mutex is held while the database is asked: requests of one tenant wait for
+// each other then, those of others don't.
+type meter struct {
+	mu      sync.Mutex
+	tokens  int // drawn and not used
+	drawnAt time.Time
+	emptyTo time.Time // the bucket was empty: not asked again before
+	month   time.Time
+	sum     int64 // stored in that month, as far as is known
+	pending int64 // let through and not stored yet
+	readAt  time.Time
+	asked   time.Time // when the limits were last looked up before a refusal
+}
+
+func newQuotas(d *db.DB) *quotas {
+	return &quotas{
+		now: time.Now, meters: map[id.UUID]*meter{},
+		draw: func(ctx context.Context, tenant id.UUID, l quota.Limits, want int) (n int, err error) {
+			err = d.Ingest(ctx, func(q *db.Queries) error {
+				drawn, err := q.DrawTokens(ctx, db.DrawTokensParams{
+					TenantID: tenant, Rate: float64(l.EventsPerSecond), Size: float64(l.Burst()), Want: int32(want),
+				})
+				n = int(drawn)
+				return err
+			})
+			return n, err
+		},
+		used: func(ctx context.Context, tenant id.UUID, month time.Time) (n int64, err error) {
+			err = d.Ingest(ctx, func(q *db.Queries) error {
+				n, err = q.EventsSince(ctx, db.EventsSinceParams{TenantID: tenant, Since: month})
+				return err
+			})
+			return n, err
+		},
+	}
+}
+
+func (q *quotas) of(tenant id.UUID) *meter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m := q.meters[tenant]
+	if m == nil {
+		m = &meter{}
+		q.meters[tenant] = m
+	}
+	return m
+}
+
+// take lets up to n events of a tenant through and says why not more. A database that does not answer limits nothing here: it will
+// not store anything either. What was let through must be given to settle.
+func (q *quotas) take(ctx context.Context, tenant id.UUID, l quota.Limits, n int) (granted int, refusal error) {
+	if l.EventsPerSecond == 0 && l.EventsPerMonth == 0 {
+		return n, nil
+	}
+	m, now := q.of(tenant), q.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l.EventsPerMonth > 0 {
+		q.count(ctx, m, tenant, now)
+		if left := max(int64(l.EventsPerMonth)-m.sum-m.pending, 0); int64(n) > left {
+			n, refusal = int(left), l.OverMonth(now)
+		}
+	}
+	if l.EventsPerSecond > 0 && n > 0 {
+		q.fill(ctx, m, tenant, l, n, now)
+		if n > m.tokens {
+			n, refusal = m.tokens, l.OverSecond()
+		}
+		m.tokens -= n
+	}
+	m.pending += int64(n)
+	return n, refusal
+}
+
+// count brings the month's sum up to date. A sum that was read does not undercut what this process has stored since.
+func (q *quotas) count(ctx context.Context, m *meter, tenant id.UUID, now time.Time) {
+	if month := quota.Month(now); !month.Equal(m.month) {
+		m.month, m.sum, m.readAt = month, 0, time.Time{}
+	}
+	if now.Sub(m.readAt) < sumEvery {
+		return
+	}
+	if sum, err := q.used(ctx, tenant, m.month); err == nil {
+		m.sum = max(m.sum, sum)
+	}
+	m.readAt = now
+}
+
+// fill draws tokens where there are too few for n events.
+func (q *quotas) fill(ctx context.Context, m *meter, tenant id.UUID, l quota.Limits, n int, now time.Time) {
+	if now.Sub(m.drawnAt) > drawLife {
+		m.tokens = 0
+	}
+	if m.tokens >= n || now.Before(m.emptyTo) {
+		return
+	}
+	want := max(n-m.tokens, (l.EventsPerSecond+drawShare-1)/drawShare)
+	got, err := q.draw(ctx, tenant, l, want)
+	if err != nil {
+		got = want
+	}
+	m.tokens, m.drawnAt = m.tokens+got, now
+	if got < want {
+		m.emptyTo = now.Add(max(time.Second/time.Duration(l.EventsPerSecond), 10*time.Millisecond))
+	}
+}
+
+// mayAsk reports whether the limits of a tenant that is to be refused should be looked up: once a second.
+func (q *quotas) mayAsk(tenant id.UUID) bool {
+	m, now := q.of(tenant), q.now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.asked) < sumEvery {
+		return false
+	}
+	m.asked, m.emptyTo = now, time.Time{}
+	return true
+}
+
+// settle takes back what was let through and not stored: of granted events so many were.
+func (q *quotas) settle(tenant id.UUID, granted, stored int) {
+	if granted == 0 {
+		return
+	}
+	m := q.of(tenant)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending -= int64(granted)
+	m.sum += int64(stored)
+	m.tokens += granted - stored
+}
+
+// admit lets the items of a request through as far as the tenant's quotas allow: those beyond fail alone, but for repeats of what was
+// accepted before, which get their first answer. What was emitted in SQL is stored already and only counts.
+func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
+	if len(r.items) == 0 || r.items[0].given {
+		return
+	}
+	granted, refusal := c.quotas.take(ctx, r.tenant, l, len(r.items))
+	if refusal != nil && c.quotas.mayAsk(r.tenant) {
+		// The limits may have been changed: what is stored is checked against them, a refusal would not be.
+		if route, err := c.routes.refresh(ctx, r.tenant); err == nil && route.limits != l {
+			c.quotas.settle(r.tenant, granted, 0)
+			l = route.limits
+			granted, refusal = c.quotas.take(ctx, r.tenant, l, len(r.items))
+		}
+	}
+	if refusal == nil {
+		r.charged = l.EventsPerSecond > 0 || l.EventsPerMonth > 0
+		r.granted = granted
+		return
+	}
+	r.charged, r.granted = true, granted
+	known := c.repeats(ctx, r.tenant, r.items[granted:])
+	kept := r.items[:granted:granted]
+	for _, it := range r.items[granted:] {
+		if it.IdempotencyKey != "" && known[it.IdempotencyKey] {
+			kept = append(kept, it)
+			continue
+		}
+		it.result.Err = refusal
+		r.bytes -= int64(len(it.Data))
+	}
+	r.items = kept
+}
+
+// repeats are the idempotency keys among the items' that have had an answer. Where that can't be read there are none: who repeats
+// later hears of it.
+func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) map[string]bool {
+	var ask db.IdempotencyAnswersParams
+	for _, it := range items {
+		if it.IdempotencyKey != "" {
+			ask.Tenants, ask.Keys = append(ask.Tenants, tenant), append(ask.Keys, it.IdempotencyKey)
+		}
+	}
+	known := map[string]bool{}
+	if len(ask.Keys) == 0 {
+		return known
+	}
+	_ = c.db.Ingest(ctx, func(q *db.Queries) error {
+		rows, err := q.IdempotencyAnswers(ctx, ask)
+		for _, r := range rows {
+			known[r.Key] = true
+		}
+		return err
+	})
+	return known
+}
+
+// settle gives back what a request was granted and did not store.
+func (c *Committer) settle(r *request) {
+	if !r.charged {
+		return
+	}
+	stored := 0
+	for _, it := range r.items[:r.granted] {
+		if it.result.Err == nil && !it.result.Duplicate {
+			stored++
+		}
+	}
+	c.quotas.settle(r.tenant, r.granted, stored)
+}

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/oapi-codegen/nullable"
+
+	"posthorn/db"
+	"posthorn/domain/quota"
+	"posthorn/handlers"
+)
+
+func (a *api) getUsage(c *handlers.Call) error {
+	if _, err := c.Page(handlers.List{Name: "usage", Whole: true}); err != nil {
+		return err
+	}
+	var u db.Usage
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		u, err = q.ReadUsage(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, Usage{
+		Month: u.Month.Format("2006-01"), ResetsAt: quota.Resets(u.Month), EventsThisMonth: u.Events, Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
+	})
+}
+
+func limitsView(l quota.Limits) Limits {
+	return Limits{
+		EventsPerSecond: limitOrNull(int64(l.EventsPerSecond)), EventsPerMonth: limitOrNull(int64(l.EventsPerMonth)), Endpoints: limitOrNull(int64(l.Endpoints)),
+		PayloadBytes: limitOrNull(int64(l.MaxPayload)),
+	}
+}
+
+func limitOrNull(n int64) nullable.Nullable[int64] {
+	if n == 0 {
+		return nullable.NewNullNullable[int64]()
+	}
+	return nullable.NewNullableWithValue(n)
+}
