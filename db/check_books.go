@@ -178,7 +178,7 @@ func (d *DB) AlertBooks(ctx context.Context, links Links, now time.Time) error {
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		data := mail.OperatorAlertData{What: "The books differ from the deliveries", Link: links.BaseURL + "/console/books", LinkText: "Books", At: now}
+		data := mail.OperatorAlertData{What: "The books differ from the deliveries", Link: links.consoleURL() + "/console/books", LinkText: "Books", At: now}
 		for _, r := range rows {
 			data.Facts = append(data.Facts, mail.Fact{
 				Name: r.TenantName + ", " + r.Day.Format(time.DateOnly), Value: "differs by " + strconv.FormatInt(r.Amount, 10) + ", since " + r.FoundAt.UTC().Format(time.RFC3339),

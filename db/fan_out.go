@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,16 +19,20 @@ const UnsubscribePurpose = "unsubscribe"
 
 // Links makes the addresses that mails hold.
 type Links struct {
-	BaseURL string // the public URL, without a slash at its end
-	Keys    *seal.Ring
+	BaseURL    string // the public URL, without a slash at its end
+	ConsoleURL string // that of the host where the console is; empty: the same
+	Keys       *seal.Ring
 }
+
+// consoleURL is what the console's addresses begin with.
+func (l Links) consoleURL() string { return cmp.Or(l.ConsoleURL, l.BaseURL) }
 
 // Tenant is where a tenant's pages are.
 func (l Links) Tenant(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
 
 // Console is where operators look at a tenant.
 func (l Links) Console(tenant id.UUID) string {
-	return l.BaseURL + "/console/tenants/" + id.Tenant.Format(tenant)
+	return l.consoleURL() + "/console/tenants/" + id.Tenant.Format(tenant)
 }
 
 // Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.

@@ -27,6 +27,7 @@ type Config struct {
 	Sessions       *Sessions
 	BaseURL        string   // the public URL: its origin may send forms
 	FrameAncestors []string // origins that may show a portal within their pages
+	ConsoleHost    string   // where alone the console answers; empty: beside everything else
 }
 
 // Kit mounts routes and answers for what goes wrong before and behind their handlers.
@@ -39,6 +40,9 @@ type Kit struct {
 	cross     *http.CrossOriginProtection
 	ancestors []string
 	https     bool
+
+	consoleHost  string
+	crossConsole *http.CrossOriginProtection // on the console's host, whose forms come from itself alone
 }
 
 // New makes a kit.
@@ -46,6 +50,7 @@ func New(c Config) *Kit {
 	k := &Kit{
 		auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, https: strings.HasPrefix(c.BaseURL, "https://"),
+		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
 	if c.BaseURL != "" {
 		if err := k.cross.AddTrustedOrigin(c.BaseURL); err != nil {
@@ -64,7 +69,7 @@ func (k *Kit) NewEngine() *gin.Engine {
 	e.RedirectTrailingSlash = false
 	e.RedirectFixedPath = false
 	e.HandleMethodNotAllowed = true
-	e.Use(nameRequest, k.secure, k.recover, k.refuseCrossOrigin)
+	e.Use(nameRequest, k.secure, k.recover, k.separate, k.refuseCrossOrigin)
 	e.NoRoute(func(c *gin.Context) { k.stranger(c, errNoRoute) })
 	e.NoMethod(func(c *gin.Context) { k.stranger(c, errNoMethod) })
 	return e
@@ -78,7 +83,11 @@ func (k *Kit) refuseCrossOrigin(c *gin.Context) {
 	if strings.HasPrefix(c.Request.URL.Path, "/api/") {
 		return
 	}
-	if err := k.cross.Check(c.Request); err != nil {
+	cross := k.cross
+	if k.consoleHost != "" && k.onConsoleHost(c.Request) {
+		cross = k.crossConsole
+	}
+	if err := cross.Check(c.Request); err != nil {
 		k.Fail(c, errCrossOrigin)
 	}
 }

@@ -43,6 +43,8 @@ type Config struct {
 	CronSecret        Secret        `env:"POSTHORN_CRON_SECRET" help:"lets an outside scheduler trigger the sweeps by POST /internal/sweep, as a bearer token"`
 	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
 	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
+	ConsoleHost       string        `env:"POSTHORN_CONSOLE_HOST" help:"a host name on which alone the operators' console answers, as ops.example.com; unset, it is below the public URL"`
+	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"where requests to endpoints come from, addresses or networks, comma between: published for receivers' firewalls"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
 	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
@@ -50,7 +52,8 @@ type Config struct {
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
 
-	Egress egress.Policy // EgressAllow, read
+	Egress    egress.Policy  // EgressAllow, read
+	Published []netip.Prefix // EgressAddresses, read
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
 }
@@ -248,6 +251,7 @@ func (c *Config) checkRest(wrong complain) {
 			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
 		}
 	}
+	c.checkConsole(wrong)
 	if c.CronSecret != "" && len(c.CronSecret) < minCronSecret {
 		wrong("POSTHORN_CRON_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32`.", minCronSecret)
 	}
@@ -260,6 +264,39 @@ func (c *Config) checkRest(wrong complain) {
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
 		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
 	}
+}
+
+// checkConsole reads where the console answers, and what is published of where requests come from.
+func (c *Config) checkConsole(wrong complain) {
+	if host := c.ConsoleHost; host != "" {
+		base, _ := url.Parse(c.BaseURL)
+		u, err := url.Parse("https://" + host)
+		switch {
+		case err != nil, u.Host != host, u.Hostname() == "":
+			wrong("POSTHORN_CONSOLE_HOST", "is %q, which is no host name. Write ops.example.com, without https:// and without a path.", host)
+		case base != nil && strings.EqualFold(base.Host, host):
+			wrong("POSTHORN_CONSOLE_HOST", "is the host of POSTHORN_BASE_URL. Give the console a name of its own, or leave it unset.")
+		}
+	}
+	for _, text := range strings.FieldsFunc(c.EgressAddresses, func(r rune) bool { return r == ',' || r == ' ' }) {
+		p, err := netip.ParsePrefix(text)
+		if ip, single := netip.ParseAddr(text); single == nil {
+			p, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		if err != nil || p != p.Masked() {
+			wrong("POSTHORN_EGRESS_ADDRESSES", "holds %q, which is neither an address nor a network. Write 203.0.113.7 or 203.0.113.0/28, comma between.", text)
+			continue
+		}
+		c.Published = append(c.Published, p)
+	}
+}
+
+// consoleURL is where the console is, on a server that people reach by base.
+func (c *Config) consoleURL(base string) string {
+	if scheme, _, found := strings.Cut(base, "://"); found && c.ConsoleHost != "" {
+		return scheme + "://" + c.ConsoleHost
+	}
+	return base
 }
 
 // frameAncestors lists the origins of FrameAncestors.

@@ -85,7 +85,7 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 			if err != nil {
 				return err
 			}
-			link = base + "/console/setup?token=" + url.QueryEscape(token)
+			link = cfg.consoleURL(base) + "/console/setup?token=" + url.QueryEscape(token)
 			if noRing == nil {
 				_, err := q.QueueMail(ctx, db.Mail{
 					Key: "operator:" + id.Operator.Format(db.NewID()), To: email, Kind: mails.VerifyAddress, Keys: ring,

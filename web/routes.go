@@ -17,6 +17,7 @@ import (
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
 	"posthorn/handlers/mailbox"
+	"posthorn/handlers/status"
 	"posthorn/static"
 )
 
@@ -33,7 +34,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), BaseURL: p.URL(),
-		FrameAncestors: p.Config.frameAncestors(),
+		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost,
 	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
@@ -43,6 +44,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.showsMails(), Log: p.Log, Now: time.Now,
 	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
 		mailbox.Deps{DB: general, Keys: ring, Development: p.showsMails(), CronSecret: p.Config.CronSecret.Reveal()}))
+	kit.Mount(engine, status.Routes(status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now}))
 	return engine
 }
 

@@ -1,0 +1,115 @@
+// Package status is the page on which the platform says how it does, held against what it promises, and the addresses that its
+// requests come from.
+package status
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/settings"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+// Deps is what the handlers work with.
+type Deps struct {
+	DB     *db.DB
+	Egress []netip.Prefix // what requests to endpoints come from; nil: the operators publish nothing
+	Now    func() time.Time
+}
+
+type status struct {
+	Deps
+	mu    sync.Mutex
+	hours []db.StatusHour
+	read  time.Time
+}
+
+// What the page shows, and how often it is read anew.
+const (
+	hoursShown = 12
+	readEvery  = time.Minute
+)
+
+// Routes is the route table.
+func Routes(d Deps) []handlers.Route {
+	s := &status{Deps: d}
+	open := handlers.Access{Public: true}
+	return []handlers.Route{
+		{Method: http.MethodGet, Path: "/status", Access: open, Handler: s.show},
+		{Method: http.MethodGet, Path: "/.well-known/posthorn/egress.json", Access: open, Handler: s.egress},
+	}
+}
+
+var errOff = fault.New(fault.NotFound, "status_page_off", "There is no status page on this server.")
+
+// show answers who may see it: everybody, who is signed in, or nobody, as operators have set.
+func (s *status) show(c *handlers.Call) error {
+	platform, err := s.DB.Platform(c.Ctx())
+	if err != nil {
+		return err
+	}
+	switch settings.Word(settings.StatusPage, platform) {
+	case settings.Off:
+		return errOff
+	case settings.SignedIn:
+		known := false
+		for _, kind := range []account.Kind{account.Person, account.Portal, account.Operator} {
+			session, _, err := c.SignedInAs(kind)
+			if err != nil {
+				return err
+			}
+			known = known || session != nil && !session.Pending
+		}
+		if !known {
+			return c.Redirect("/sign-in?next=%2Fstatus")
+		}
+	}
+	hours, err := s.recent(c.Ctx())
+	if err != nil {
+		return err
+	}
+	v := pages.StatusView{Shell: c.Shell("Status", ""), Published: s.Egress != nil}
+	for i := len(hours) - 1; i >= 0; i-- {
+		h := hours[i]
+		v.Hours = append(v.Hours, pages.StatusHour{Hour: h.Hour, P50: h.P50, P99: h.P99, Measured: h.Measured > 0, Share: float64(h.OK) / float64(max(h.Attempts, 1))})
+	}
+	return c.Render(http.StatusOK, pages.Status(v))
+}
+
+// recent are the last hours, read once a minute for everybody.
+func (s *status) recent(ctx context.Context) ([]db.StatusHour, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	if age := now.Sub(s.read); age >= 0 && age < readEvery {
+		return s.hours, nil
+	}
+	hours, err := s.DB.Status(ctx, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
+	if err == nil {
+		s.hours, s.read = hours, now
+	}
+	return hours, err
+}
+
+var errNoEgress = fault.New(fault.NotFound, "egress_unpublished", "The people who run this server publish no addresses. Do not open a firewall by guess: ask them.")
+
+// egress answers the addresses that receivers may open their firewalls for.
+func (s *status) egress(c *handlers.Call) error {
+	if s.Egress == nil {
+		return errNoEgress
+	}
+	addresses := make([]string, len(s.Egress))
+	for i, p := range s.Egress {
+		addresses[i] = p.String()
+	}
+	c.Writer.Header().Set("Cache-Control", "public, max-age=3600")
+	c.Writer.Header().Set("Access-Control-Allow-Origin", "*")
+	return c.Answer(http.StatusOK, map[string][]string{"addresses": addresses})
+}
