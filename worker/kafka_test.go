@@ -444,3 +444,49 @@ func TestEndlessIterationsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// Whatever listens there: an attempt ends soon, and an answer of any size takes no memory.
+func TestWhatSpeaksNoKafkaIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says string
+		want delivery.Failure
+	}{
+		"a web server":      {"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", delivery.FailProtocol},
+		"an endless answer": {"\x7f\xff\xff\xff" + strings.Repeat("a", 100_000), delivery.FailProtocol},
+		"a negative size":   {"\xff\xff\xff\xff", delivery.FailProtocol},
+		"noise":             {"\x00\x00\x00\x20" + strings.Repeat("\x80", 32), delivery.FailProtocol},
+		"who hangs up":      {"", delivery.FailReset},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer func() { _ = conn.Close() }()
+						_, _ = conn.Read(make([]byte, 1000))
+						_, _ = conn.Write([]byte(c.says))
+					}()
+				}
+			}()
+			target := topicTarget(t, &endpoint.KafkaConnection{Servers: []string{l.Addr().String()}, Topic: "orders"})
+			target.timeout = 3 * time.Second
+			began := time.Now()
+			if r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target); r.Failure != c.want || a.Error == "" {
+				t.Errorf("%+v %q, want %s", r, a.Error, c.want)
+			}
+			if took := time.Since(began); took > 3500*time.Millisecond {
+				t.Errorf("ended after %v", took)
+			}
+		})
+	}
+}
