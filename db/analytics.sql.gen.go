@@ -116,7 +116,8 @@ func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]A
 
 const countRecentFailures = `-- name: CountRecentFailures :one
 SELECT count(*) FROM (
-	SELECT 1 FROM dead_letters WHERE tenant_id = $1 AND failed_at >= $2::timestamptz LIMIT 100000
+	SELECT 1 FROM dead_letters l WHERE l.tenant_id = $1 AND l.failed_at >= $2::timestamptz
+		AND l.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = $1 AND e.kind = 'listen')) LIMIT 100000
 ) d
 `
 
@@ -125,7 +126,7 @@ type CountRecentFailuresParams struct {
 	Since    time.Time
 }
 
-// Deliveries that failed for good since a moment, counted up to a bound.
+// Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
 func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailuresParams) (int64, error) {
 	row := q.db.QueryRow(ctx, countRecentFailures, arg.TenantID, arg.Since)
 	var count int64
@@ -136,7 +137,7 @@ func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailur
 const countStates = `-- name: CountStates :one
 SELECT count(*) FILTER (WHERE status = 'active') AS active,
 	count(*) FILTER (WHERE status = 'disabled' AND status_at >= $1::timestamptz) AS disabled
-FROM endpoints WHERE tenant_id = $2 AND deleted_at IS NULL
+FROM endpoints WHERE tenant_id = $2 AND deleted_at IS NULL AND kind <> 'listen'
 `
 
 type CountStatesParams struct {

@@ -686,7 +686,8 @@ SELECT (SELECT count(*) FROM tenants) AS tenants,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead) AS workers,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
-	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed LIMIT 100000) x) AS dead_letters,
+	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
+		AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) x) AS dead_letters,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed
 `
 

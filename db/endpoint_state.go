@@ -55,8 +55,12 @@ func (q *Queries) SetEndpointState(ctx context.Context, ring *seal.Ring, tenant,
 
 // VerifyEndpoint asks for a verification of an endpoint in any state; it changes no state by itself.
 func (q *Queries) VerifyEndpoint(ctx context.Context, tenant, u id.UUID) (Verification, error) {
-	if _, err := q.LockEndpoint(ctx, LockEndpointParams{TenantID: tenant, ID: u}); err != nil {
+	e, err := q.LockEndpoint(ctx, LockEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
 		return Verification{}, err
+	}
+	if e.Kind == string(endpoint.Listen) {
+		return Verification{}, endpoint.ErrListener
 	}
 	return q.requestVerification(ctx, tenant, u)
 }
@@ -104,9 +108,10 @@ func (q *Queries) keepRevision(ctx context.Context, e Endpoint, version int64, d
 	})
 }
 
-// holdLane tells an endpoint's lane that the endpoint changed, and whether it receives anything now.
+// holdLane tells an endpoint's lane that the endpoint changed, and whether workers may send from it now: from a listener's
+// they never may.
 func (q *Queries) holdLane(ctx context.Context, e Endpoint) error {
-	hold := HoldLaneParams{Held: e.Status != string(endpoint.Active), TenantID: e.TenantID, EndpointID: e.ID}
+	hold := HoldLaneParams{Held: e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen), TenantID: e.TenantID, EndpointID: e.ID}
 	if err := q.HoldLane(ctx, hold); err != nil {
 		return err
 	}

@@ -47,29 +47,31 @@ func (q *Queries) CreateEndpoint(ctx context.Context, ring *seal.Ring, tenant id
 	} else if err := endpoint.CheckRoom(int(n), most); err != nil {
 		return FullEndpoint{}, err
 	}
-	version, err := q.BumpRouting(ctx, tenant)
+	e, err := q.storeEndpoint(ctx, ring, tenant, s, secret)
 	if err != nil {
 		return FullEndpoint{}, err
 	}
+	if err := q.reroute(ctx, e, false); err != nil {
+		return FullEndpoint{}, err
+	}
+	v, err := q.requestVerification(ctx, tenant, e.ID)
+	return FullEndpoint{Endpoint: e, Settings: s, Verification: &v, Record: EndpointRecord{HeldExact: true}}, err
+}
+
+// storeEndpoint stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.
+func (q *Queries) storeEndpoint(ctx context.Context, ring *seal.Ring, tenant id.UUID, s endpoint.Settings, secret endpoint.Secret) (Endpoint, error) {
 	u := NewID()
 	kept, err := q.addSecret(ctx, ring, tenant, u, secret)
 	if err != nil {
-		return FullEndpoint{}, err
+		return Endpoint{}, err
 	}
 	row := settingsRow(ring, tenant, u, s)
 	row.SlotSecretID, row.CreatedAt = &kept.ID, u.Time()
 	e, err := q.InsertEndpoint(ctx, row)
 	if err != nil {
-		return FullEndpoint{}, err
+		return Endpoint{}, err
 	}
-	if err := q.InsertLane(ctx, InsertLaneParams{EndpointID: u, TenantID: tenant, Held: true}); err != nil {
-		return FullEndpoint{}, err
-	}
-	if err := q.keepRevision(ctx, e, version, false); err != nil {
-		return FullEndpoint{}, err
-	}
-	v, err := q.requestVerification(ctx, tenant, u)
-	return FullEndpoint{Endpoint: e, Settings: s, Verification: &v, Record: EndpointRecord{HeldExact: true}}, err
+	return e, q.InsertLane(ctx, InsertLaneParams{EndpointID: u, TenantID: tenant, Held: true})
 }
 
 // ReadEndpoint is one endpoint that is not deleted.
@@ -168,6 +170,9 @@ func (q *Queries) ChangeEndpoint(ctx context.Context, ring *seal.Ring, tenant, u
 	if err != nil {
 		return before, after, err
 	}
+	if e.Kind == string(endpoint.Listen) {
+		return before, after, endpoint.ErrListener
+	}
 	full, err := q.complete(ctx, ring, tenant, []Endpoint{e})
 	if err != nil {
 		return before, after, err
@@ -263,6 +268,9 @@ func (q *Queries) RemoveEndpoint(ctx context.Context, tenant, u id.UUID) (Endpoi
 		return Endpoint{}, err
 	}
 	if err := q.DeleteLane(ctx, DeleteLaneParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return Endpoint{}, err
+	}
+	if err := q.ForgetListener(ctx, ForgetListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return Endpoint{}, err
 	}
 	return e, q.NotifyWake(ctx, WakePayload([]id.UUID{u}, true))

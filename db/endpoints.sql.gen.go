@@ -66,9 +66,10 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 }
 
 const countEndpoints = `-- name: CountEndpoints :one
-SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
+SELECT count(*) FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
 `
 
+// Listeners have a limit of their own.
 func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, countEndpoints, tenantID)
 	var count int64
@@ -135,6 +136,24 @@ func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const endpointOfExternalID = `-- name: EndpointOfExternalID :one
+SELECT id FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND metadata ->> 'external_id' = $2::text
+ORDER BY id LIMIT 1
+`
+
+type EndpointOfExternalIDParams struct {
+	TenantID   id.UUID
+	ExternalID string
+}
+
+// The one that an import brought in. Where people gave several the same, the oldest.
+func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExternalIDParams) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, endpointOfExternalID, arg.TenantID, arg.ExternalID)
+	var id id.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const getEndpoint = `-- name: GetEndpoint :one

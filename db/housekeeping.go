@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 )
 
@@ -32,16 +33,24 @@ func (d *DB) Chore(ctx context.Context, name string, every time.Duration, fn fun
 // takenRow is a queue row that was taken away because its delivery ends without a send.
 type takenRow = TakeDeletedRowsRow
 
-// FailDeletedEndpoint ends up to most deliveries that wait for a deleted endpoint. It returns how many it found.
-func (d *DB) FailDeletedEndpoint(ctx context.Context, endpoint id.UUID, most int32) (n int, err error) {
+// FailDeletedEndpoint ends up to most deliveries that wait for a deleted endpoint: they fail, or are canceled where a
+// developer's own program would have got them. It returns how many it found.
+func (d *DB) FailDeletedEndpoint(ctx context.Context, endpointID id.UUID, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *Queries) error {
-		rows, err := q.TakeDeletedRows(ctx, TakeDeletedRowsParams{Endpoint: endpoint, Most: most})
+		rows, err := q.TakeDeletedRows(ctx, TakeDeletedRowsParams{Endpoint: endpointID, Most: most})
 		if err != nil {
 			return err
 		}
 		if n = len(rows); n == 0 {
-			_, err := q.RemoveLane(ctx, endpoint)
+			_, err := q.RemoveLane(ctx, endpointID)
 			return err
+		}
+		kind, err := q.EndpointKind(ctx, endpointID)
+		switch {
+		case err != nil && !noRows(err):
+			return err
+		case kind == string(endpoint.Listen):
+			return cancelTaken(ctx, q, rows)
 		}
 		return failTaken(ctx, q, rows, delivery.EndpointDeleted)
 	})
@@ -100,6 +109,11 @@ func failTaken(ctx context.Context, q *Queries, rows []takenRow, reason delivery
 			}
 		}
 	}
+	return q.enterSettled(ctx, books)
+}
+
+// enterSettled enters the books of any tenants, under the worker's role.
+func (q *Queries) enterSettled(ctx context.Context, books Books) error {
 	tenants, bookDays, counts := books.columns()
 	return q.EnterSettled(ctx, EnterSettledParams{
 		Tenants: tenants, Days: bookDays, Accepted: counts[0], Delivered: counts[1], Failed: counts[2], Canceled: counts[3], Expunged: counts[4],

@@ -92,7 +92,8 @@ func (q *Queries) ClaimChore(ctx context.Context, arg ClaimChoreParams) (string,
 }
 
 const countDeadLetters = `-- name: CountDeadLetters :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed LIMIT 100000) d
+SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
+	AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d
 `
 
 func (q *Queries) CountDeadLetters(ctx context.Context) (int64, error) {
@@ -165,6 +166,17 @@ func (q *Queries) DropOldStats(ctx context.Context, days int32) (int64, error) {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const endpointKind = `-- name: EndpointKind :one
+SELECT kind FROM endpoints WHERE id = $1
+`
+
+func (q *Queries) EndpointKind(ctx context.Context, argID id.UUID) (string, error) {
+	row := q.db.QueryRow(ctx, endpointKind, argID)
+	var kind string
+	err := row.Scan(&kind)
+	return kind, err
 }
 
 const expireIdempotencyKeys = `-- name: ExpireIdempotencyKeys :execrows

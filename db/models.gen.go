@@ -330,6 +330,18 @@ type EventType struct {
 	UpdatedAt   time.Time
 }
 
+type HandedOut struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	DeliveryID id.UUID
+	Number     int64
+	Gen        int32
+	Attempts   int16
+	AttemptID  id.UUID
+	Signature  string
+	HandedAt   time.Time
+}
+
 type IdempotencyKey struct {
 	TenantID   id.UUID
 	Key        string
@@ -379,6 +391,14 @@ type Ledger struct {
 	StatCount    []int32
 	StatUs       []int64
 	Events       []int32
+}
+
+type Listener struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	ContactAt  time.Time
+	Stream     int64
+	Sent       int64
 }
 
 type MailRow struct {

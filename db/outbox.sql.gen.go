@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"posthorn/domain/id"
 )
@@ -28,6 +29,31 @@ DELETE FROM outbox WHERE id = ANY($1::uuid[])
 
 func (q *Queries) DeleteOutbox(ctx context.Context, ids []id.UUID) error {
 	_, err := q.db.Exec(ctx, deleteOutbox, ids)
+	return err
+}
+
+const discardRejected = `-- name: DiscardRejected :one
+DELETE FROM outbox_rejected WHERE tenant_id = $1 AND id = $2 RETURNING code
+`
+
+type DiscardRejectedParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+func (q *Queries) DiscardRejected(ctx context.Context, arg DiscardRejectedParams) (string, error) {
+	row := q.db.QueryRow(ctx, discardRejected, arg.TenantID, arg.ID)
+	var code string
+	err := row.Scan(&code)
+	return code, err
+}
+
+const notifyOutbox = `-- name: NotifyOutbox :exec
+SELECT pg_notify('posthorn_outbox', '')
+`
+
+func (q *Queries) NotifyOutbox(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, notifyOutbox)
 	return err
 }
 
@@ -86,6 +112,177 @@ type RejectOutboxParams struct {
 func (q *Queries) RejectOutbox(ctx context.Context, arg RejectOutboxParams) error {
 	_, err := q.db.Exec(ctx, rejectOutbox, arg.Code, arg.Detail, arg.ID)
 	return err
+}
+
+const rejectedDown = `-- name: RejectedDown :many
+SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
+WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
+`
+
+type RejectedDownParams struct {
+	TenantID id.UUID
+	Before   id.UUID
+	Most     int32
+}
+
+type RejectedDownRow struct {
+	ID             id.UUID
+	Type           string
+	Size           int32
+	Key            *string
+	IdempotencyKey *string
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+}
+
+// Of one tenant, newest first, without their data.
+func (q *Queries) RejectedDown(ctx context.Context, arg RejectedDownParams) ([]RejectedDownRow, error) {
+	rows, err := q.db.Query(ctx, rejectedDown, arg.TenantID, arg.Before, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedDownRow{}
+	for rows.Next() {
+		var i RejectedDownRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Size,
+			&i.Key,
+			&i.IdempotencyKey,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rejectedEverywhere = `-- name: RejectedEverywhere :many
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, r.code, r.detail, r.rejected_at FROM outbox_rejected r
+LEFT JOIN tenants t ON t.id = r.tenant_id
+ORDER BY r.id DESC LIMIT $1
+`
+
+type RejectedEverywhereRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	Tenant     string
+	Type       string
+	Code       string
+	Detail     string
+	RejectedAt time.Time
+}
+
+// For the console: the newest of all tenants.
+func (q *Queries) RejectedEverywhere(ctx context.Context, most int32) ([]RejectedEverywhereRow, error) {
+	rows, err := q.db.Query(ctx, rejectedEverywhere, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedEverywhereRow{}
+	for rows.Next() {
+		var i RejectedEverywhereRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Tenant,
+			&i.Type,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const rejectedUp = `-- name: RejectedUp :many
+SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
+WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3
+`
+
+type RejectedUpParams struct {
+	TenantID id.UUID
+	After    id.UUID
+	Most     int32
+}
+
+type RejectedUpRow struct {
+	ID             id.UUID
+	Type           string
+	Size           int32
+	Key            *string
+	IdempotencyKey *string
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+}
+
+func (q *Queries) RejectedUp(ctx context.Context, arg RejectedUpParams) ([]RejectedUpRow, error) {
+	rows, err := q.db.Query(ctx, rejectedUp, arg.TenantID, arg.After, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedUpRow{}
+	for rows.Next() {
+		var i RejectedUpRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Size,
+			&i.Key,
+			&i.IdempotencyKey,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const retryRejected = `-- name: RetryRejected :one
+WITH again AS (
+	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at
+), queued AS (
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key FROM again a
+)
+SELECT code FROM again
+`
+
+type RetryRejectedParams struct {
+	TenantID id.UUID
+	ID       id.UUID
+}
+
+// Back to where the relay finds it, under its own id.
+func (q *Queries) RetryRejected(ctx context.Context, arg RetryRejectedParams) (string, error) {
+	row := q.db.QueryRow(ctx, retryRejected, arg.TenantID, arg.ID)
+	var code string
+	err := row.Scan(&code)
+	return code, err
 }
 
 const takeOutbox = `-- name: TakeOutbox :many

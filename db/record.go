@@ -79,6 +79,7 @@ type LaneDelay struct {
 // Record is one transaction of the recorder.
 type Record struct {
 	Worker   id.UUID
+	Listened bool // outcomes of listeners: no worker has to be alive for them, and they are nobody's health
 	Outcomes []*Outcome
 	Health   []HealthChange
 	Delays   []LaneDelay
@@ -111,7 +112,9 @@ func (r *Record) write(ctx context.Context, d *DB, conn *pgx.Conn) (Recorded, er
 	if err != nil {
 		return nil, err
 	}
-	first.Queue(assertAlive, r.Worker)
+	if !r.Listened {
+		first.Queue(assertAlive, r.Worker)
+	}
 	r.queueMatches(first, matched)
 	if r.Again {
 		queueKnown(first, r.Outcomes, known)
@@ -139,8 +142,9 @@ func (r *Record) write(ctx context.Context, d *DB, conn *pgx.Conn) (Recorded, er
 	queueAttempts(second, outcomes, matched)
 	queueDeliveries(second, outcomes, matched)
 	queueDeadLetters(second, outcomes, matched)
-	queueLedger(second, outcomes, matched, books)
+	r.queueLedger(second, outcomes, matched, books)
 	r.queueLanes(second)
+	r.queueAnswered(second)
 	second.Queue("commit")
 	if err := conn.SendBatch(ctx, second).Close(); err != nil {
 		return nil, err
@@ -327,10 +331,22 @@ func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
 	}
 }
 
-func queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books Books) {
+// queueAnswered takes what was answered out of the hands of listeners' programs.
+func (r *Record) queueAnswered(b *pgx.Batch) {
+	if !r.Listened {
+		return
+	}
+	for _, o := range r.Outcomes {
+		if o.Attempt != nil {
+			b.Queue(takeAnswered, o.TenantID, o.DeliveryID, o.Attempt.ID)
+		}
+	}
+}
+
+func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books Books) {
 	stats := Stats{}
 	for _, o := range outcomes {
-		if o.Attempt != nil {
+		if o.Attempt != nil && !r.Listened {
 			stats.add(o)
 		}
 		if !matched[o.DeliveryID] {

@@ -306,10 +306,11 @@ func (q *Queries) InsertAttempts(ctx context.Context, arg InsertAttemptsParams) 
 }
 
 const insertDeadLetters = `-- name: InsertDeadLetters :exec
-INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced)
 SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
 	SELECT d.event_type FROM deliveries d
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason,
+	EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = u.tenant_id AND e.id = u.endpoint_id AND e.kind = 'listen')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::smallint[])) AS u(tenant_id, delivery_id, endpoint_id, event_type, reason)
 ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET reason = excluded.reason, failed_at = excluded.failed_at, replayed = false
@@ -323,7 +324,7 @@ type InsertDeadLettersParams struct {
 	Reasons    []int16
 }
 
-// Of a delivery whose event is gone the type is found with the delivery.
+// Of a delivery whose event is gone the type is found with the delivery. Nobody is told of what a developer's own program refused.
 func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersParams) error {
 	_, err := q.db.Exec(ctx, insertDeadLetters,
 		arg.Tenants,

@@ -26,6 +26,7 @@ type Call struct {
 	kit       *Kit
 	ctx       context.Context
 	maxBody   int64
+	access    Access
 	suspended bool              // the tenant may only read
 	tenants   []db.TenantsOfRow // the person's, where the call is in one of them
 	warnings  []layout.Warning  // that every page shows

@@ -41,6 +41,9 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
+// DecodeObject is Decode for a JSON object within a body.
+func DecodeObject(text []byte, into any) error { return decode(text, into) }
+
 func wellFormed(body []byte) error {
 	if !utf8.Valid(body) {
 		return fault.New(fault.Invalid, event.CodeNotUTF8, "The body is not UTF-8. Encode the request as UTF-8.")

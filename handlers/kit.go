@@ -153,7 +153,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 		r.Timeout = DefaultTimeout
 	}
 	return func(c *gin.Context) {
-		call := &Call{Context: c, kit: k, ctx: c.Request.Context(), maxBody: r.MaxBody}
+		call := &Call{Context: c, kit: k, ctx: c.Request.Context(), maxBody: r.MaxBody, access: r.Access}
 		c.Set(callKey, call)
 		if r.Timeout > 0 {
 			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)

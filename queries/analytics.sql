@@ -43,12 +43,13 @@ WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL;
 -- name: CountStates :one
 SELECT count(*) FILTER (WHERE status = 'active') AS active,
 	count(*) FILTER (WHERE status = 'disabled' AND status_at >= @since::timestamptz) AS disabled
-FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
+FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: CountRecentFailures :one
--- Deliveries that failed for good since a moment, counted up to a bound.
+-- Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
 SELECT count(*) FROM (
-	SELECT 1 FROM dead_letters WHERE tenant_id = @tenant_id AND failed_at >= @since::timestamptz LIMIT 100000
+	SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.failed_at >= @since::timestamptz
+		AND l.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')) LIMIT 100000
 ) d;
 
 -- name: OldestDue :one

@@ -6,7 +6,8 @@
 SELECT settings FROM platform;
 
 -- name: CountEndpoints :one
-SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL;
+-- Listeners have a limit of their own.
+SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
@@ -24,6 +25,11 @@ VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('fil
 
 -- name: GetEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
+
+-- name: EndpointOfExternalID :one
+-- The one that an import brought in. Where people gave several the same, the oldest.
+SELECT id FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND metadata ->> 'external_id' = @external_id::text
+ORDER BY id LIMIT 1;
 
 -- name: AnyEndpoint :one
 -- Deleted ones too: their deliveries stay.

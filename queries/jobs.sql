@@ -81,6 +81,9 @@ USING (SELECT r.tenant_id, r.delivery_id FROM queue r WHERE r.state IN (0, 1, 2,
 WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
+-- name: EndpointKind :one
+SELECT kind FROM endpoints WHERE id = @id;
+
 -- name: TakeExpiringRows :many
 -- Rows whose delivery or event lies before a day that is about to go.
 DELETE FROM queue q
@@ -153,4 +156,5 @@ FROM (
 GROUP BY 1;
 
 -- name: CountDeadLetters :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed LIMIT 100000) d;
+SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
+	AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d;

@@ -26,3 +26,34 @@ FROM (SELECT id FROM outbox ORDER BY id LIMIT 100000) o;
 
 -- name: CountRejected :one
 SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) r;
+
+-- name: RejectedDown :many
+-- Of one tenant, newest first, without their data.
+SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
+WHERE tenant_id = @tenant_id AND id < @before ORDER BY id DESC LIMIT @most;
+
+-- name: RejectedUp :many
+SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
+WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
+
+-- name: RejectedEverywhere :many
+-- For the console: the newest of all tenants.
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, r.code, r.detail, r.rejected_at FROM outbox_rejected r
+LEFT JOIN tenants t ON t.id = r.tenant_id
+ORDER BY r.id DESC LIMIT @most;
+
+-- name: RetryRejected :one
+-- Back to where the relay finds it, under its own id.
+WITH again AS (
+	DELETE FROM outbox_rejected r WHERE r.tenant_id = @tenant_id AND r.id = @id RETURNING r.*
+), queued AS (
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key FROM again a
+)
+SELECT code FROM again;
+
+-- name: DiscardRejected :one
+DELETE FROM outbox_rejected WHERE tenant_id = @tenant_id AND id = @id RETURNING code;
+
+-- name: NotifyOutbox :exec
+SELECT pg_notify('posthorn_outbox', '');

@@ -247,11 +247,12 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnes
 		read_us, total_us, url, format, signature, response_headers, response_excerpt, error);
 
 -- name: InsertDeadLetters :exec
--- Of a delivery whose event is gone the type is found with the delivery.
-INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason)
+-- Of a delivery whose event is gone the type is found with the delivery. Nobody is told of what a developer's own program refused.
+INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced)
 SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
 	SELECT d.event_type FROM deliveries d
-	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = posthorn.created_at(u.delivery_id) AND d.id = u.delivery_id), ''), u.reason,
+	EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = u.tenant_id AND e.id = u.endpoint_id AND e.kind = 'listen')
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@types::text[]),
 	unnest(@reasons::smallint[])) AS u(tenant_id, delivery_id, endpoint_id, event_type, reason)
 ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET reason = excluded.reason, failed_at = excluded.failed_at, replayed = false;

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,7 +10,8 @@ import (
 )
 
 type importedEntry struct {
-	Name, Action, ID, Secret, Error string
+	Name, Action, ID, Secret string
+	Problem                  struct{ Code string }
 }
 
 func summary(list []importedEntry) string {
@@ -44,14 +44,14 @@ func TestAnImportBringsCustomersWithTheirSecretsAndCanBeRunAgain(t *testing.T) {
 		}
 		return list
 	}
-	if got := summary(bring(cli.ExitOK, customers, "--dry-run")); got != "order.completed created, order.placed created, cust_1 created, cust_2 created, cust_3 created" {
+	if got := summary(bring(cli.ExitFailed, customers, "--dry-run")); got != "order.completed created, order.placed created, cust_1 created, cust_2 created, cust_3 refused" {
 		t.Errorf("dry run: %s", got)
 	}
 	first := bring(cli.ExitFailed, customers, "")
 	if got := summary(first); got != "order.completed created, order.placed created, cust_1 created, cust_2 created, cust_3 refused" {
 		t.Fatalf("first: %s", got)
 	}
-	if first[2].Secret != "" || !strings.HasPrefix(first[3].Secret, "whsec_") || first[4].Error == "" {
+	if first[2].Secret != "" || !strings.HasPrefix(first[3].Secret, "whsec_") || first[4].Problem.Code != "endpoint_url_refused" {
 		t.Errorf("first: %+v", first)
 	}
 	if text := d.ok(nil, "endpoints secret list "+first[2].ID); strings.Contains(text, "old-secret") || strings.Count(text, "hmac") != 1 {
@@ -74,23 +74,24 @@ func TestAnImportBringsCustomersWithTheirSecretsAndCanBeRunAgain(t *testing.T) {
 	}
 }
 
-func TestAnImportIsCheckedWholeBeforeAnythingIsDone(t *testing.T) {
+func TestAnEntryThatIsWrongIsRefusedAloneAndAFileThatIsNoneWhole(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for i, file := range []string{
-		`[]`, `{`, `{"endpoint":[]}`, `{"endpoints":[{"url":"https://a.example.com"}]}`,
-		`{"endpoints":[{"external_id":"a","url":"https://a.example.com"},{"external_id":"a","url":"https://b.example.com"}]}`,
-		`{"endpoints":[{"external_id":"a","url":"https://a.example.com"},{"external_id":"b","ur":"https://b.example.com"}]}`,
-		`{"endpoints":[{"external_id":"a","url":7}]}`,
-	} {
+	for _, file := range []string{`[]`, `{`, `{"endpoint":[]}`, `{}`, `{"endpoints":7}`} {
 		d.stdin = file
-		if r := d.run("import -"); r.code != cli.ExitUsage || r.stdout != "" {
-			t.Errorf("%s: exit code %d\n%s", fmt.Sprint(i, file), r.code, r.stderr)
+		if r := d.run("import -"); r.code != cli.ExitUsage && file != `{}` {
+			t.Errorf("%s: exit code %d\n%s", file, r.code, r.stderr)
 		}
 	}
-	var all []thing
-	if d.ok(&all, "endpoints list --json"); len(all) != 0 {
-		t.Errorf("%d endpoints", len(all))
+	d.stdin = `{"endpoints":[{"url":"https://a.example.com"},{"external_id":"b","ur":"https://b.example.com"},{"external_id":"c","url":7},
+		{"external_id":"d","url":"https://d.example.com"},{"external_id":"d","url":"https://e.example.com"}]}`
+	r := d.run("import --json -")
+	var list []importedEntry
+	if err := json.Unmarshal([]byte(r.stdout), &list); err != nil || r.code != cli.ExitFailed {
+		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if got := summary(list); got != " refused, b refused, c refused, d created, d refused" {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -18,12 +18,13 @@ import (
 
 // heard is a line that listen printed for a program.
 type heard struct {
-	Number  int    `json:"number"`
-	EventID string `json:"event_id"`
-	Type    string `json:"event_type"`
-	Attempt int    `json:"attempt"`
-	Status  int    `json:"status"`
-	Error   string `json:"error"`
+	Number   int    `json:"number"`
+	Delivery string `json:"delivery_id"`
+	EventID  string `json:"event_id"`
+	Type     string `json:"event_type"`
+	Replayed bool   `json:"replayed"`
+	Status   int    `json:"status"`
+	Error    string `json:"error"`
 }
 
 // listen runs the command until the test ends it, and hands on what it prints.
@@ -35,7 +36,7 @@ func (d *desk) listen(args ...string) (lines <-chan heard, said <-chan string, s
 	stdin, typed := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		a := &app{program: "posthorn", args: append([]string{"listen", "--json", "--every", "50ms"}, args...), environ: d.environ, stdin: stdin, stdout: stdout, stderr: stderr}
+		a := &app{program: "posthorn", args: append([]string{"listen", "--json"}, args...), environ: d.environ, stdin: stdin, stdout: stdout, stderr: stderr}
 		ended <- a.run(ctx)
 		stdout.Close()
 		stderr.Close()
@@ -82,7 +83,7 @@ func waitForNote(t *testing.T, said <-chan string, part string) {
 	}
 }
 
-func TestListenForwardsSignedEventsAndSendsThemAgain(t *testing.T) {
+func TestListenForwardsSignedDeliveriesAndReplaysThem(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	const secret = "whsec_AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA="
@@ -100,31 +101,40 @@ func TestListenForwardsSignedEventsAndSendsThemAgain(t *testing.T) {
 		}
 	}))
 	defer local.Close()
-	d.ok(nil, "emit order.before {}")
-	lines, said, say, end := d.listen("--forward", local.URL, "--secret", secret, "--event-types", "order.*")
+	var before, first, second thing
+	d.ok(&before, "emit order.before --json {}")
+	lines, said, say, end := d.listen("--forward", local.URL, "--secret", secret, "--event-types", "order.*", "--filter", "type != 'order.dull'")
 	waitForNote(t, said, "Forwarding")
 	d.ok(nil, "emit ticket.printed {}")
-	var first, second thing
+	d.ok(nil, "emit order.dull {}")
 	d.ok(&first, "emit order.completed --json", `{"note":"<ä>"}`)
-	if h := <-lines; h.EventID != first.ID || h.Number != 1 || h.Status != http.StatusOK {
+	h := <-lines
+	if h.EventID != first.ID || h.Number != 1 || h.Status != http.StatusOK {
 		t.Errorf("first: %+v", h)
 	}
+	one := h.Delivery
 	d.ok(&second, "emit order.completed --json", `2`)
-	if h := <-lines; h.EventID != second.ID || h.Number != 2 || h.Status != http.StatusTeapot {
+	if h = <-lines; h.EventID != second.ID || h.Number != 2 || h.Status != http.StatusTeapot {
 		t.Errorf("second: %+v", h)
 	}
+	eventually(t, "what was answered is with the deliveries", func() bool {
+		return strings.Contains(d.ok(nil, "deliveries get "+one), "delivered") && strings.Contains(d.ok(nil, "deliveries get "+h.Delivery), "418")
+	})
 	say("r")
-	if h := <-lines; h.EventID != second.ID || h.Attempt != 2 || h.Status != http.StatusOK {
+	if h = <-lines; h.EventID != second.ID || !h.Replayed || h.Status != http.StatusOK {
 		t.Errorf("the latest again: %+v", h)
 	}
-	say("r 1")
-	if h := <-lines; h.EventID != first.ID || h.Attempt != 2 {
+	eventually(t, "the first can be replayed", func() bool { return d.run("deliveries replay "+one).code == cli.ExitOK })
+	if h = <-lines; h.EventID != first.ID || !h.Replayed {
 		t.Errorf("the first again: %+v", h)
 	}
 	say("r 7")
 	waitForNote(t, said, "no number 7")
 	if code := end(); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
+	}
+	if text := d.ok(nil, "endpoints list"); strings.Contains(text, local.URL) {
+		t.Errorf("the listener is left behind: %s", text)
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,7 +55,9 @@ type Program struct {
 	pools    []*db.DB
 	ready    *readiness
 
-	main, metrics net.Listener // nil: not served
+	stopStreams   sync.Once
+	closing       chan struct{} // closed by Close: streams end, so that nobody waits for them
+	main, metrics net.Listener  // nil: not served
 	web           *http.Server
 	diagnostics   *http.Server
 	committer     *task
@@ -84,7 +87,7 @@ func (p *Program) Run(ctx context.Context) error {
 func (p *Program) Failed() <-chan error { return p.failed }
 
 func (p *Program) start(ctx context.Context) (err error) {
-	p.failed = make(chan error, 1)
+	p.failed, p.closing = make(chan error, 1), make(chan struct{})
 	p.registry = newRegistry()
 	for name, like := range p.Config.Suspects {
 		p.Log.Warn("a variable that nothing reads; was another meant?", "variable", name, "meant", like)
@@ -235,6 +238,7 @@ func (p *Program) Close() error {
 	if p.ready != nil {
 		p.ready.stop()
 	}
+	p.stopStreams.Do(func() { close(p.closing) })
 	stopServer(p.web, p.main, min(requestGrace, p.Config.ShutdownGrace))
 	p.keys.end()
 	p.committer.end()

@@ -40,6 +40,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
 	kit.Mount(engine, table(p.ready, api.Deps{
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
+		Closing: p.closing,
 	}, auth.Deps{
 		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.showsMails(), Log: p.Log, Now: time.Now,
 	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
@@ -58,7 +59,15 @@ func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
 	console := admin.Deps{DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
-	return slices.Concat(routes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+	return slices.Concat(routes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+}
+
+// catalogueOf is the public catalogue of a database; a table that is only looked at has none.
+func catalogueOf(d *db.DB) docs.Catalogue {
+	if d == nil {
+		return nil
+	}
+	return d.PublicCatalogue
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

@@ -18,6 +18,8 @@ const (
 	sweepEvery      = time.Second
 	sweepMost       = 500
 	gaugeEvery      = 15 * time.Second
+	listenEvery     = time.Minute
+	listenFor       = 24 * time.Hour // how long a listener of which nothing is heard stays
 	expireEvery     = time.Minute
 	expireMost      = 10000
 	booksEvery      = time.Minute
@@ -46,6 +48,10 @@ func (w *Worker) keepOrder(ctx context.Context) {
 			return err
 		}},
 		{"fail deliveries of deleted endpoints", sweepEvery, w.sweepDeleted},
+		{"end abandoned listeners", listenEvery, func(ctx context.Context) error {
+			_, err := w.db.EndAbandoned(ctx, listenFor, sweepMost)
+			return err
+		}},
 		{"expire idempotency keys", expireEvery, w.expireKeys},
 		{"forget expired sessions", forgetEvery, w.forgetExpired},
 		{"partitions", partitionsEvery, w.partitions},

@@ -21,12 +21,8 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Bounds of an answer.
-const (
-	maxAnswerHead = 64 << 10
-	maxExcerpt    = 16 << 10
-	maxHeaderText = 4 << 10 // of the answer's headers that are kept
-)
+// maxAnswerHead bounds an answer's headers, in bytes.
+const maxAnswerHead = 64 << 10
 
 // httpCarrier makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
 type httpCarrier struct {
@@ -75,7 +71,7 @@ func (h *httpCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.Att
 	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
-		a.ResponseHeaders = headerText(answer)
+		a.ResponseHeaders = delivery.HeaderText(answer)
 	}
 	return r
 }
@@ -172,9 +168,9 @@ func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
 	}
 	// The transport ends a body with its request; this holds even where it would not.
 	defer context.AfterFunc(ctx, func() { _ = answer.Body.Close() })()
-	b, err := io.ReadAll(io.LimitReader(answer.Body, maxExcerpt+1))
-	if len(b) > maxExcerpt {
-		return b[:maxExcerpt], nil
+	b, err := io.ReadAll(io.LimitReader(answer.Body, delivery.MaxExcerpt+1))
+	if len(b) > delivery.MaxExcerpt {
+		return b[:delivery.MaxExcerpt], nil
 	}
 	if len(b) == 0 {
 		b = nil
@@ -225,18 +221,11 @@ func tlsText(err error, timedOut bool) string {
 	switch {
 	case errors.As(err, &certificate):
 		// The x509 texts name hosts and dates, no addresses of ours.
-		return clip("certificate not accepted: "+certificate.Err.Error(), 300)
+		return delivery.Clip("certificate not accepted: "+certificate.Err.Error(), 300)
 	case timedOut:
 		return "the TLS handshake did not end in time"
 	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
 		return "the server answered plain HTTP where TLS was expected"
 	}
 	return "the TLS handshake failed"
-}
-
-// headerText is the answer's header as it is kept: sorted lines, clipped, valid text.
-func headerText(h http.Header) string {
-	var b strings.Builder
-	_ = h.Write(&b)
-	return clip(strings.TrimSuffix(strings.ReplaceAll(b.String(), "\r\n", "\n"), "\n"), maxHeaderText)
 }

@@ -3,9 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"posthorn/db"
 	"posthorn/domain/delivery"
@@ -38,22 +36,12 @@ func (s *sender) send(ctx context.Context, j *job, t *target) (delivery.Result, 
 	signing := t.signingAt(now)
 	body := j.event.render(signing.Format, m)
 	headers := signing.Headers(make([]signature.Header, 0, 8), m, body, signature.Send{At: now, Attempt: int(j.attempts) + 1, Replayed: j.replay})
-	a.Format, a.Signature = string(signing.Format), signatureOf(headers)
+	a.Format, a.Signature = string(signing.Format), signature.Of(headers)
 	p := &parcel{message: m, body: body, headers: headers}
 	if j.event.Key != nil {
 		p.key = *j.event.Key
 	}
 	return s.carriers[t.kind].carry(ctx, t, p, a), a
-}
-
-// signatureOf finds the signature among a format's headers, to be kept with the attempt.
-func signatureOf(headers []signature.Header) string {
-	for _, h := range headers {
-		if len(h.Name) >= 9 && strings.EqualFold(h.Name[len(h.Name)-9:], "signature") {
-			return h.Value
-		}
-	}
-	return ""
 }
 
 // prove sends a verification's challenge as the endpoint's kind does it, and judges the answer.
@@ -74,16 +62,4 @@ func (s *sender) close() {
 	for _, c := range s.carriers {
 		c.close()
 	}
-}
-
-// clip cuts a text at a bound without breaking a character, and leaves nothing in it that PostgreSQL's text refuses.
-func clip(s string, most int) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
 }

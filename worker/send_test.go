@@ -306,7 +306,7 @@ func TestResponseBombsEndAtTheirLimitWithinBoundedMemory(t *testing.T) {
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("%s: ended after %v", name, took)
 				}
-				if len(a.ResponseExcerpt) > maxExcerpt || len(a.ResponseHeaders) > maxHeaderText {
+				if len(a.ResponseExcerpt) > delivery.MaxExcerpt || len(a.ResponseHeaders) > delivery.MaxHeaderText {
 					t.Errorf("%s: %d bytes of the body and %d of the head are kept", name, len(a.ResponseExcerpt), len(a.ResponseHeaders))
 				}
 			})
@@ -329,10 +329,10 @@ func TestAnAnswerIsKeptInPartAndAsText(t *testing.T) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Bad: a\xffb\r\nX-Long: "+strings.Repeat("ä", 4000)+"\r\nContent-Length: 20000\r\n\r\n"+strings.Repeat("x", 20000))
 	})
 	_, a := newTestSender(t).send(t.Context(), someJob(`{}`), someTarget(t, server.url()))
-	if len(a.ResponseExcerpt) != maxExcerpt {
-		t.Errorf("%d bytes of the body are kept, want %d", len(a.ResponseExcerpt), maxExcerpt)
+	if len(a.ResponseExcerpt) != delivery.MaxExcerpt {
+		t.Errorf("%d bytes of the body are kept, want %d", len(a.ResponseExcerpt), delivery.MaxExcerpt)
 	}
-	if len(a.ResponseHeaders) > maxHeaderText || strings.ContainsRune(a.ResponseHeaders, 0) || !strings.HasPrefix(a.ResponseHeaders, "Content-Length: 20000\n") {
+	if len(a.ResponseHeaders) > delivery.MaxHeaderText || strings.ContainsRune(a.ResponseHeaders, 0) || !strings.HasPrefix(a.ResponseHeaders, "Content-Length: 20000\n") {
 		t.Errorf("headers kept as %.60q, %d bytes", a.ResponseHeaders, len(a.ResponseHeaders))
 	}
 }

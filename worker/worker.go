@@ -229,7 +229,7 @@ const maxLastExcerpt = 500
 
 // lastError is what the endpoint's owner is told of a failure.
 func lastError(r delivery.Result, a *db.AttemptRecord) db.LastError {
-	e := db.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: clip(string(a.ResponseExcerpt), maxLastExcerpt)}
+	e := db.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
 	if e.Text == "" {
 		e.Text = "the endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
 	}

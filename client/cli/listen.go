@@ -2,289 +2,323 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"posthorn/client"
 	"posthorn/domain/filter"
-	"posthorn/domain/signature"
 )
 
 type listenCommand struct {
 	shared
-	Forward    string        `required:"" help:"Where to send events, as http://localhost:3000/hook." placeholder:"URL"`
+	Forward    string        `required:"" help:"Where to hand deliveries on, as http://localhost:3000/hook." placeholder:"URL"`
 	EventTypes []string      `help:"Whole names, families as order.*, or *." default:"*" placeholder:"TYPE,..."`
 	Channels   []string      `help:"Events of at least one of these channels alone." placeholder:"CHANNEL,..."`
+	Filter     string        `help:"Events for which this CEL expression holds alone." placeholder:"CEL"`
 	Format     string        `help:"Wire format: ${enum}." enum:"standard,x-webhook,t-v1,body-hex,raw" default:"standard"`
 	Prefix     string        `help:"Prefix of the format's header names." default:"Webhook"`
 	Secret     string        `help:"What to sign with: the text, or @FILE. Left out, one is made for this run."`
 	Since      string        `help:"Events since then too: a time span back from now, as 1h, or a time."`
 	Event      []string      `help:"Send these events (evt_...) and end; may be given several times."`
 	Timeout    time.Duration `help:"How long an answer may take." default:"15s"`
-	Every      time.Duration `help:"How often to look for events." default:"500ms"`
 }
 
-// kept is how many events can be sent again by their number.
+// kept is how many deliveries can be sent again by their number.
 const kept = 100
 
-// forwarder sends events to a developer's machine, rendered and signed as a delivery is.
+// forwarder hands the deliveries of a listener of its own on to a developer's machine.
 type forwarder struct {
-	command listenCommand
-	env     *Env
-	sdk     *client.Client
-	signing signature.Signing
-	http    *http.Client
-	sent    []forwarded // the latest
-	count   int
-	away    bool // the server does not answer, and the person knows
+	command  listenCommand
+	env      *Env
+	sdk      *client.Client
+	http     *http.Client
+	listener string
+	mu       sync.Mutex
+	sent     []forwarded // the latest
+	count    int
+	left     map[string]bool // events that are to be sent before it ends; nil: it goes on
+	bad      int             // how many of them were not taken
+	end      context.CancelFunc
 }
 
-// forwarded is an event that was sent, with its number.
+// forwarded is a delivery that was handed on, with its number.
 type forwarded struct {
-	number, attempts int
-	event            client.EventWithData
+	number   int
+	delivery string
 }
 
-// Run forwards events until the context ends. A line "r" on stdin sends the latest again, "r 3" the third.
+// Run forwards deliveries until the context ends. A line "r" on stdin sends the latest again, "r 3" the third.
 func (c listenCommand) Run(ctx context.Context, e *Env) error {
-	f, err := c.forwarder(e)
+	f, body, err := c.prepare(e)
 	if err != nil {
 		return err
-	}
-	if len(c.Event) > 0 {
-		return f.once(ctx)
 	}
 	since, err := moment("--since", c.Since, e.Now())
 	if err != nil {
 		return err
 	}
-	feed := &feed{sdk: f.sdk, seen: map[string]time.Time{}}
-	if err := feed.begin(ctx, since); err != nil {
+	made, err := f.sdk.CreateListener(ctx, body)
+	if err != nil {
 		return err
 	}
-	e.notef("Forwarding %s to %s. Ctrl-C ends it; r and Enter sends the latest again, r 3 the third.\n", strings.Join(c.EventTypes, ", "), c.Forward)
-	return f.follow(ctx, feed, e.lines(ctx))
+	f.listener = made.ID
+	defer f.leave(context.WithoutCancel(ctx))
+	if c.Secret == "" && len(c.Event) == 0 {
+		e.notef("Signed with %s (--secret takes one of your own).\n", made.Secret)
+	}
+	ctx, f.end = context.WithCancel(ctx)
+	defer f.end()
+	if err := f.ask(ctx, since); err != nil {
+		return err
+	}
+	if f.left == nil {
+		e.notef("Forwarding %s to %s as %s. Ctrl-C ends it; r and Enter sends the latest again, r 3 the third.\n", strings.Join(c.EventTypes, ", "), c.Forward, made.ID)
+		go f.repeat(ctx, e.lines(ctx))
+	}
+	err = f.sdk.Listen(ctx, f.listener, client.Listening{Handle: f.forward, Away: func(err error) {
+		line, _, _ := Explain(err)
+		e.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
+	}})
+	switch {
+	case errors.Is(err, client.ErrListenerGone):
+		return fail(ExitNotFound, "The listener was deleted.")
+	case err != nil:
+		return err
+	case f.bad > 0:
+		return fail(ExitFailed, "%d of %d were not taken.", f.bad, len(c.Event))
+	}
+	return nil
 }
 
-func (c listenCommand) forwarder(e *Env) (*forwarder, error) {
+// prepare checks the command line and makes the listener's body of it.
+func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error) {
+	var body client.ListenerInput
 	to, err := url.Parse(c.Forward)
 	if err != nil || to.Host == "" || to.Scheme != "http" && to.Scheme != "https" {
-		return nil, fail(ExitUsage, "--forward is an address, as http://localhost:3000/hook.")
+		return nil, body, fail(ExitUsage, "--forward is an address, as http://localhost:3000/hook.")
 	}
 	for _, p := range c.EventTypes {
 		if err := filter.ValidPattern(p); err != nil {
-			return nil, fail(ExitUsage, "--event-types: %s is no event type, family or *.", oneLine(p, 100))
+			return nil, body, fail(ExitUsage, "--event-types: %s is no event type, family or *.", oneLine(p, 100))
 		}
+	}
+	shown := *to
+	shown.User, shown.Fragment = nil, ""
+	body = client.ListenerInput{Forward: new(shown.String()), EventTypes: &c.EventTypes, Format: new(client.Format(c.Format)), Prefix: &c.Prefix}
+	if len(c.Channels) > 0 {
+		body.Channels = &c.Channels
+	}
+	if c.Filter != "" {
+		text, err := json.Marshal(c.Filter)
+		if err != nil {
+			return nil, body, fail(ExitUsage, "%v", err)
+		}
+		body.Filter = client.Value(client.Filter(text))
 	}
 	secret := c.Secret
 	if strings.HasPrefix(secret, "@") {
 		text, err := input(e, secret, "")
 		if err != nil {
-			return nil, err
+			return nil, body, err
 		}
-		secret = string(text)
+		secret = strings.TrimSpace(string(text))
 	}
-	if secret == "" {
-		var random [24]byte
-		_, _ = rand.Read(random[:]) // never fails
-		secret = "whsec_" + base64.StdEncoding.EncodeToString(random[:])
-		e.notef("Signed with %s (--secret takes one of your own).\n", secret)
+	if secret != "" {
+		body.Secret = &secret
 	}
-	key, err := signature.ParseKey(signature.Format(c.Format), secret)
-	if err != nil {
-		return nil, fail(ExitUsage, "The format %s can't sign with this secret.", c.Format)
+	if len(c.Event) > 0 {
+		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone
 	}
-	f := &forwarder{command: c, env: e, signing: signature.Signing{Format: signature.Format(c.Format), Prefix: c.Prefix, Keys: []signature.Key{key}}}
-	if err := f.signing.Validate(); err != nil {
-		return nil, fail(ExitUsage, "--prefix has 1 to 40 letters, digits and hyphens.")
-	}
+	f := &forwarder{command: c, env: e}
 	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	f.sdk, err = c.connect(e)
-	return f, err
+	return f, body, err
 }
 
-// once sends the events that were named. An answer that is no success is exit code 1.
-func (f *forwarder) once(ctx context.Context) error {
-	bad := 0
-	for _, id := range f.command.Event {
-		event, err := f.sdk.GetEvent(ctx, id)
-		if err != nil {
+// ask has events sent that are there already.
+func (f *forwarder) ask(ctx context.Context, since *time.Time) error {
+	if since != nil {
+		if _, err := f.sdk.ReplayMissing(ctx, f.listener, client.RecoverInput{Since: *since}); err != nil {
 			return err
-		}
-		good, err := f.forward(ctx, event)
-		if err != nil {
-			return err
-		}
-		if !good {
-			bad++
 		}
 	}
-	if bad > 0 {
-		return fail(ExitFailed, "%d of %d were not taken.", bad, len(f.command.Event))
+	for _, event := range f.command.Event {
+		if _, err := f.sdk.ReplayEvent(ctx, event, client.EventReplayInput{EndpointID: &f.listener}); err != nil {
+			return err
+		}
+		if f.left == nil {
+			f.left = map[string]bool{}
+		}
+		f.left[event] = true
 	}
 	return nil
 }
 
-// follow forwards what the feed brings and repeats what the lines ask for. A server that is away for a while is waited for:
-// the feed goes on where it stopped.
-func (f *forwarder) follow(ctx context.Context, feed *feed, lines <-chan string) error {
-	look := time.NewTicker(f.command.Every)
-	defer look.Stop()
+// leave ends the listener: nothing is to wait for who does not listen.
+func (f *forwarder) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	if err := f.sdk.DeleteEndpoint(ctx, f.listener); err != nil && client.Code(err) != "not_found" {
+		f.env.notef("The listener %s could not be ended now; it ends by itself within a day.\n", f.listener)
+	}
+}
+
+// repeat replays what the lines ask for.
+func (f *forwarder) repeat(ctx context.Context, lines <-chan string) {
 	for {
 		select {
 		case <-ctx.Done():
-			return nil // Ctrl-C is how it ends
+			return
 		case line := <-lines:
-			if err := f.again(ctx, line); err != nil {
-				return err
-			}
-			continue
-		case <-look.C:
-		}
-		events, err := feed.next(ctx)
-		if err == nil {
-			f.away = false
-			err = f.all(ctx, events)
-		}
-		if err != nil && ctx.Err() == nil && !f.wait(err) {
-			return err
+			f.again(ctx, line)
 		}
 	}
 }
 
-// wait reports whether an error is the server's being away, which ends by itself, and says so once.
-func (f *forwarder) wait(err error) bool {
-	line, code, _ := Explain(err)
-	if code != ExitUnavailable {
-		return false
-	}
-	if !f.away {
-		f.env.notef("The server is away (%s). Trying again.\n", oneLine(line, 200))
-	}
-	f.away = true
-	return true
-}
-
-// all forwards the events that were asked for.
-func (f *forwarder) all(ctx context.Context, events []client.Event) error {
-	for _, one := range events {
-		if !filter.MatchType(f.command.EventTypes, one.Type) || !shares(f.command.Channels, one.Channels) {
-			continue
-		}
-		event, err := f.read(ctx, one.ID)
-		if err != nil {
-			return err
-		}
-		if event.Expunged {
-			continue
-		}
-		if _, err := f.forward(ctx, event); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read fetches an event, however long the server is away: it was promised once it was seen.
-func (f *forwarder) read(ctx context.Context, id string) (client.EventWithData, error) {
-	for {
-		event, err := f.sdk.GetEvent(ctx, id)
-		if err == nil {
-			f.away = false
-		}
-		if err == nil || ctx.Err() != nil || !f.wait(err) || !sleep(ctx, time.Second) {
-			return event, err
-		}
-	}
-}
-
-// shares reports whether an event has one of the channels that were asked for, if any were.
-func shares(wanted, has []string) bool {
-	for _, w := range wanted {
-		for _, h := range has {
-			if w == h {
-				return true
-			}
-		}
-	}
-	return len(wanted) == 0
-}
-
-// again sends an event a further time.
-func (f *forwarder) again(ctx context.Context, line string) error {
+// again replays a delivery: the server makes a new one of it, which the stream brings.
+func (f *forwarder) again(ctx context.Context, line string) {
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] != "r" {
-		return nil
+		return
 	}
-	number := f.count
-	if len(words) > 1 {
-		number, _ = strconv.Atoi(words[1])
+	one, ok := f.numbered(words[1:])
+	if !ok {
+		f.env.notef("There is no number %s to send again.\n", strings.Join(words[1:], " "))
+		return
 	}
-	for i := range f.sent {
-		if f.sent[i].number == number {
-			f.sent[i].attempts++
-			_, err := f.send(ctx, f.sent[i])
-			return err
-		}
+	if _, err := f.sdk.ReplayDelivery(ctx, one.delivery, client.ReplayInput{}); err != nil && ctx.Err() == nil {
+		text, _, _ := Explain(err)
+		f.env.notef("Number %d can't be sent again: %s\n", one.number, text)
 	}
-	f.env.notef("There is no number %d to send again.\n", number)
-	return nil
 }
 
-// forward sends an event for the first time and remembers it.
-func (f *forwarder) forward(ctx context.Context, event client.EventWithData) (bool, error) {
+// numbered finds the delivery of a number, or the latest.
+func (f *forwarder) numbered(words []string) (forwarded, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	number := f.count
+	if len(words) > 0 {
+		number, _ = strconv.Atoi(words[0])
+	}
+	for _, one := range f.sent {
+		if one.number == number {
+			return one, true
+		}
+	}
+	return forwarded{}, false
+}
+
+// remember gives a delivery its number.
+func (f *forwarder) remember(delivery string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.count++
-	one := forwarded{number: f.count, attempts: 1, event: event}
-	if f.sent = append(f.sent, one); len(f.sent) > kept {
+	if f.sent = append(f.sent, forwarded{f.count, delivery}); len(f.sent) > kept {
 		f.sent = f.sent[1:]
 	}
-	return f.send(ctx, one)
+	return f.count
 }
 
 // outcome is what came of one request, as --json prints it.
 type outcome struct {
 	Number   int    `json:"number"`
+	Delivery string `json:"delivery_id"`
 	EventID  string `json:"event_id"`
 	Type     string `json:"event_type"`
 	Attempt  int    `json:"attempt"`
+	Replayed bool   `json:"replayed"`
 	Status   int    `json:"status,omitempty"`
 	Error    string `json:"error,omitempty"`
-	Millis   int64  `json:"duration_ms"`
+	Millis   int    `json:"duration_ms"`
 	Response string `json:"response,omitempty"`
 }
 
-func (f *forwarder) send(ctx context.Context, one forwarded) (bool, error) {
-	request, err := f.request(ctx, one)
-	if err != nil {
-		return false, err
-	}
-	o := outcome{Number: one.number, EventID: one.event.ID, Type: one.event.Type, Attempt: one.attempts}
+// forward hands a delivery on, shows what was answered, and says so to the server.
+func (f *forwarder) forward(ctx context.Context, h client.Handout) client.ListenerAnswer {
+	o := outcome{Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType, Attempt: h.Attempt, Replayed: h.Replayed}
 	began := f.env.Now()
-	response, err := f.http.Do(request)
+	a := f.send(ctx, h, &o)
+	o.Millis = int(f.env.Now().Sub(began).Milliseconds())
+	a.DurationMs = o.Millis
+	good := o.Status >= 200 && o.Status <= 299
+	if err := f.command.show(f.env, o, func() { f.print(o, good) }); err != nil {
+		f.end() // nobody reads it any more
+	}
+	if f.left[h.EventID] {
+		delete(f.left, h.EventID)
+		if !good {
+			f.bad++
+		}
+		if len(f.left) == 0 {
+			f.end()
+		}
+	}
+	return a
+}
+
+func (f *forwarder) send(ctx context.Context, h client.Handout, o *outcome) (a client.ListenerAnswer) {
+	request, err := h.Request(ctx, f.command.Forward)
+	var response *http.Response
+	if err == nil {
+		response, err = f.http.Do(request)
+	}
 	if err != nil {
 		var failed *url.Error
 		if errors.As(err, &failed) {
 			err = failed.Err
 		}
 		o.Error = err.Error()
-	} else {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 16<<10))
-		_ = response.Body.Close()
-		o.Status, o.Response = response.StatusCode, strings.ToValidUTF8(string(text), "\ufffd")
+		a.Failure, a.Error = new(failureOf(err)), new(cut(o.Error, 300))
+		return a
 	}
-	o.Millis = f.env.Now().Sub(began).Milliseconds()
-	good := o.Status >= 200 && o.Status <= 299
-	return good, f.command.show(f.env, o, func() { f.print(o, good) })
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 16<<10))
+	_ = response.Body.Close()
+	o.Status, o.Response = response.StatusCode, strings.ToValidUTF8(string(text), "\ufffd")
+	headers := map[string]string{}
+	for name := range response.Header {
+		if len(headers) < 50 {
+			headers[name] = cut(response.Header.Get(name), 1000)
+		}
+	}
+	a.Status, a.Body, a.Headers = &o.Status, new(cut(o.Response, 16<<10)), &headers
+	return a
+}
+
+// cut shortens a text to so many bytes, and leaves it valid.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = text[:most]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// failureOf names why there was no answer.
+func failureOf(err error) client.ListenerAnswerFailure {
+	var dns *net.DNSError
+	var network net.Error
+	switch {
+	case errors.As(err, &dns):
+		return client.ListenerAnswerFailureDNSError
+	case errors.As(err, &network) && network.Timeout(), errors.Is(err, os.ErrDeadlineExceeded):
+		return client.ListenerAnswerFailureTimeout
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return client.ListenerAnswerFailureConnectError
+	case strings.Contains(err.Error(), "tls:"), strings.Contains(err.Error(), "x509:"):
+		return client.ListenerAnswerFailureTLSError
+	}
+	return client.ListenerAnswerFailureReset
 }
 
 func (f *forwarder) print(o outcome, good bool) {
@@ -297,27 +331,6 @@ func (f *forwarder) print(o outcome, good bool) {
 	}
 	f.env.printf("%s  %3d  %s  %s  %s  %s  %s\n", f.env.Now().Local().Format(time.TimeOnly), o.Number, o.EventID, o.Type,
 		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)), f.env.paint(dim, oneLine(o.Response, 80)))
-}
-
-// request is the delivery of an event as an endpoint would get it.
-func (f *forwarder) request(ctx context.Context, one forwarded) (*http.Request, error) {
-	serial := strings.TrimPrefix(one.event.ID, "evt_")
-	m := signature.Message{
-		EventID: one.event.ID, DeliveryID: "dlv_" + serial, EndpointID: "ep_" + serial, Type: one.event.Type, CreatedAt: one.event.CreatedAt, Data: one.event.Data,
-	}
-	m.OccurredAt, _ = one.event.OccurredAt.Get() // zero where there is none
-	m.Version, _ = one.event.Version.Get()
-	body := signature.AppendBody(nil, f.signing.Format, m)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.command.Forward, bytes.NewReader(body))
-	if err != nil {
-		return nil, fail(ExitUsage, "%v", err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "Posthorn-Listen")
-	for _, h := range f.signing.Headers(nil, m, body, signature.Send{At: f.env.Now(), Attempt: one.attempts, Replayed: one.attempts > 1}) {
-		request.Header.Set(h.Name, h.Value)
-	}
-	return request, nil
 }
 
 // lines hands on what is typed.

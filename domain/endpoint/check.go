@@ -37,8 +37,7 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	c.oneOf("verification", s.Verification, Verifications())
 	c.oneOf("when_held", s.WhenHeld, WhensHeld())
 	if !validVersion(s.PayloadVersion) {
-		c.refuse("payload_version", "payload_version_malformed", fmt.Sprintf(
-			"A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion))
+		c.refuse("payload_version", "payload_version_malformed", versionRule)
 	}
 	c.metadata(s.Metadata)
 	if len(c.fields) > 0 {
@@ -46,6 +45,8 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	}
 	return s, nil
 }
+
+var versionRule = fmt.Sprintf("A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion)
 
 // CheckSubscription is Check of event types, channels and filter alone, and gives these as they are stored.
 func (s Settings) CheckSubscription() (Settings, error) {

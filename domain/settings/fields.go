@@ -69,6 +69,7 @@ const (
 	Digest          = "notices.digest"
 	OverdueMinutes  = "notices.overdue_minutes"
 	StatusPage      = "features.status_page"
+	Catalogue       = "features.catalogue"
 	Portal          = "features.portal"
 	ActAsOperator   = "features.act_as_operator"
 )
@@ -93,6 +94,7 @@ var fields = slices.Concat([]Field{
 	{Name: OverdueMinutes, Group: GroupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, and not sent: the tenant's health is critical then."},
 
 	{Name: StatusPage, Group: GroupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
+	{Name: Catalogue, Group: GroupFeatures, Label: "Catalogue of event types", Words: []string{Off, Public}, Default: Off, Hint: "Public: everybody reads that of the platform's own tenant at /docs/catalogue."},
 	{Name: Portal, Group: GroupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: no link into a dashboard can be made or opened."},
 	{Name: ActAsOperator, Group: GroupFeatures, Label: "Operators may change things in a tenant's dashboard", Words: onOff, Default: "on", Hint: "After asking for it, with a reason that the tenant sees. Off: they look on alone."},
 })

@@ -14,6 +14,16 @@ func FixedHeaders() []Header {
 	return []Header{{"Content-Type", ContentType}, {"User-Agent", UserAgent}, {"Accept-Encoding", AcceptEncoding}}
 }
 
+// Of finds the signature among the headers of a request, to be kept with the attempt.
+func Of(headers []Header) string {
+	for _, h := range headers {
+		if len(h.Name) >= 9 && strings.EqualFold(h.Name[len(h.Name)-9:], "signature") {
+			return h.Value
+		}
+	}
+	return ""
+}
+
 // Curl writes a POST as a command for a POSIX shell; the body's bytes arrive as they are, whatever they hold.
 func Curl(url string, headers []Header, body []byte) string {
 	var b strings.Builder

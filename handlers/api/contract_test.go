@@ -175,3 +175,53 @@ func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder)
 		t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
 	}
 }
+
+// problemsOf are the codes that a part of the contract names.
+func problemsOf(t *testing.T, extensions map[string]any) []string {
+	t.Helper()
+	list, ok := extensions["x-problems"].([]any)
+	if !ok {
+		t.Errorf("no x-problems in %v", extensions)
+	}
+	var codes []string
+	for _, code := range list {
+		codes = append(codes, code.(string))
+	}
+	return codes
+}
+
+func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := theContract(t)
+	named := map[string]string{}
+	for _, code := range problemsOf(t, doc.Extensions) {
+		named[code] = "every operation"
+	}
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			list := problemsOf(t, op.Extensions)
+			if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+				t.Errorf("%s: its codes are not in order, each once: %v", op.OperationID, list)
+			}
+			for _, code := range list {
+				if named[code] == "every operation" {
+					t.Errorf("%s names %s, which every operation has", op.OperationID, code)
+				}
+			}
+			for _, code := range list {
+				if named[code] == "" {
+					named[code] = op.OperationID
+				}
+			}
+		}
+	}
+	for code, by := range named {
+		if !strings.Contains(string(text), "### `"+code+"`") {
+			t.Errorf("%s, named by %s, is not in docs/errors.md", code, by)
+		}
+	}
+}

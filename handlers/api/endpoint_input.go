@@ -42,8 +42,16 @@ func (in EndpointInput) patch() EndpointPatch {
 
 // apply gives settings the fields that are there, and checks the whole.
 func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
-	if err := p.where(&s); err != nil {
+	if err := p.lay(&s); err != nil {
 		return s, err
+	}
+	return s.Check(policy)
+}
+
+// lay gives settings the fields that are there.
+func (p EndpointPatch) lay(s *endpoint.Settings) error {
+	if err := p.where(s); err != nil {
+		return err
 	}
 	set(&s.Description, p.Description)
 	set(&s.EventTypes, p.EventTypes)
@@ -73,17 +81,14 @@ func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoin
 	if p.PayloadVersion.IsSpecified() {
 		version, err := p.PayloadVersion.Get()
 		if err == nil && version == "" {
-			return s, fault.InvalidField("payload_version", "payload_version_malformed", "A payload version is not empty. Give null for any version.")
+			return fault.InvalidField("payload_version", "payload_version_malformed", "A payload version is not empty. Give null for any version.")
 		}
 		s.PayloadVersion = version
 	}
 	s.RateLimit = p.limit(s.RateLimit, p.RateLimit)
 	s.Burst = p.limit(s.Burst, p.Burst)
-	p.retries(&s)
-	if err := p.headers(&s); err != nil {
-		return s, err
-	}
-	return s.Check(policy)
+	p.retries(s)
+	return p.headers(s)
 }
 
 // where reads where the endpoint is to be, and how it proves itself, as far as its kind leaves a choice.

@@ -20,30 +20,36 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e db.FullEndpoint
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
-		if err != nil {
-			return err
-		}
-		settings, err := in.apply(defaults.Settings, a.Egress)
-		if err != nil {
-			return err
-		}
-		if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
-			return err
-		}
-		if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
-			return err
-		}
-		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
-		})
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		e, secret, err = a.makeEndpoint(c, q, in, random)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusCreated, endpointCreated{
 		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+	})
+}
+
+// makeEndpoint stores a new endpoint, with its line in the audit log.
+func (a *api) makeEndpoint(c *handlers.Call, q *db.Queries, in EndpointInput, random [32]byte) (e db.FullEndpoint, secret endpoint.Secret, err error) {
+	defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+	if err != nil {
+		return e, secret, err
+	}
+	settings, err := in.apply(defaults.Settings, a.Egress)
+	if err != nil {
+		return e, secret, err
+	}
+	if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
+		return e, secret, err
+	}
+	if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+		return e, secret, err
+	}
+	return e, secret, auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
+		"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"posthorn/db"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -19,34 +20,40 @@ func (a *api) createEventType(c *handlers.Call) error {
 		return err
 	}
 	var row db.EventType
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
-		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
-		}
-		made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
-		if err != nil {
-			return err
-		}
-		if !made {
-			return fault.New(fault.Conflict, "event_type_exists", "There is an event type of this name already. Change it instead, or choose another name.")
-		}
-		n, err := q.CountEventTypes(c.Ctx(), c.Actor.Tenant)
-		if err != nil {
-			return err
-		}
-		if n > int64(a.Settings.TypesPerTenant) {
-			return tooMany("event_types_limit", "event types", a.Settings.TypesPerTenant)
-		}
-		if row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: in.Name}); err != nil {
-			return err
-		}
-		return c.Audit(q, "event_type.created", "event_type", in.Name, "", nil)
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		row, err = a.addEventType(c, q, e)
+		return err
 	})
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusCreated, eventTypeView(row))
+}
+
+// addEventType stores a new entry of the catalogue, which has been checked, with its line in the audit log.
+func (a *api) addEventType(c *handlers.Call, q *db.Queries, e catalogue.Entry) (row db.EventType, err error) {
+	// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
+	if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
+		return row, err
+	}
+	made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
+	if err != nil {
+		return row, err
+	}
+	if !made {
+		return row, fault.New(fault.Conflict, "event_type_exists", "There is an event type of this name already. Change it instead, or choose another name.")
+	}
+	n, err := q.CountEventTypes(c.Ctx(), c.Actor.Tenant)
+	if err != nil {
+		return row, err
+	}
+	if n > int64(a.Settings.TypesPerTenant) {
+		return row, tooMany("event_types_limit", "event types", a.Settings.TypesPerTenant)
+	}
+	if row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: e.Name}); err != nil {
+		return row, err
+	}
+	return row, c.Audit(q, "event_type.created", "event_type", e.Name, "", nil)
 }
 
 func (a *api) listEventTypes(c *handlers.Call) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -34,12 +35,17 @@ var probeBodies = map[string]string{
 	"GET /events/:event_id":                       ``,
 	"GET /events/:event_id/deliveries":            ``,
 	"GET /events/:event_id/routing":               ``,
+	"GET /catalogue":                              ``,
+	"GET /outbox/rejected":                        ``,
+	"POST /outbox/rejected/:rejected_id/retry":    ``,
+	"DELETE /outbox/rejected/:rejected_id":        ``,
 	"POST /event-types/import":                    `{"event_types":[{"name":"imported.type"}]}`,
 	"POST /event-types":                           `{"name":"new.type"}`,
 	"GET /event-types":                            ``,
 	"GET /event-types/:name":                      ``,
 	"PATCH /event-types/:name":                    `{"description":"taken over"}`,
 	"DELETE /event-types/:name":                   ``,
+	"POST /import":                                `{"event_types":[{"name":"brought.in"}],"endpoints":[{"external_id":"a","url":"https://hooks.example.com/a"}]}`,
 	"POST /endpoints":                             `{"url":"https://hooks.example.com/a"}`,
 	"GET /endpoints":                              ``,
 	"GET /endpoints/:endpoint_id":                 ``,
@@ -53,6 +59,9 @@ var probeBodies = map[string]string{
 	"POST /endpoints/:endpoint_id/switch-secret":  ``,
 	"POST /endpoints/:endpoint_id/pause":          ``,
 	"POST /endpoints/:endpoint_id/resume":         ``,
+	"POST /listeners":                             `{}`,
+	"GET /listeners/:endpoint_id/stream":          ``,
+	"POST /listeners/:endpoint_id/answers":        `{"delivery_id":"dlv_01jd0000000000000000000000","attempt_id":"att_01jd0000000000000000000000","status":200,"duration_ms":1}`,
 	"GET /deliveries":                             ``,
 	"GET /deliveries/:delivery_id":                ``,
 	"POST /deliveries/:delivery_id/retry-now":     ``,
@@ -128,7 +137,7 @@ func prepare(t *testing.T, url string) {
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
 		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
 		if owner == b {
-			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep}, []string{key}, []string{name + ".type"}
+			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep, w.do("POST", "/api/v1/listeners", b.key, `{}`).want(201).text("id")}, []string{key}, []string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
 		}
 	}
@@ -139,13 +148,20 @@ func prepare(t *testing.T, url string) {
 			w.do("POST", "/api/v1/invitations", owner.key, map[string]any{"email": fmt.Sprintf("%d-%s@example.org", i, owner.id), "role": "viewer"}).want(201)
 			w.do("POST", "/api/v1/portal-links", owner.key, map[string]any{"brand_name": owner.id}).want(201)
 		}
+		for range 2 {
+			u := db.NewID()
+			w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '1', 'a', $3)", u.String(), owner.uuid.String(), owner.id)
+			if owner == b {
+				s.Theirs["rejected_id"] = append(s.Theirs["rejected_id"], id.Event.Format(u))
+			}
+		}
 		if owner == b {
 			s.Theirs["member_id"] = people[:]
 			s.Theirs["invitation_id"] = ids(w.do("GET", "/api/v1/invitations", b.key, nil).want(200))
 			s.Theirs["portal_link_id"] = ids(w.do("GET", "/api/v1/portal-links", b.key, nil).want(200))
 		}
 	}
-	for _, list := range []string{"/events", "/deliveries", "/keys", "/notices", "/audit-log", "/members", "/invitations", "/portal-links"} {
+	for _, list := range []string{"/events", "/deliveries", "/keys", "/notices", "/audit-log", "/members", "/invitations", "/portal-links", "/outbox/rejected"} {
 		s.Cursors = append(s.Cursors, w.do("GET", "/api/v1"+list+"?limit=1", b.key, nil).want(200).text("next_cursor"))
 	}
 	text, err := json.Marshal(s)
@@ -285,6 +301,7 @@ func unknown(param string) []string {
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
 		"key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
 		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()), "portal_link_id": id.PortalLink.Format(db.NewID()),
+		"rejected_id": id.Event.Format(db.NewID()),
 	}[param]
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
@@ -330,7 +347,7 @@ func (p *prober) tenantRoute(r handlers.Route, path, key string) {
 // list asks for A's own, by every parameter through which B's might come in.
 func (p *prober) list(r handlers.Route, path, key, body string) {
 	p.ask(r.Method, path, key, body)
-	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") {
+	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") || strings.HasSuffix(path, "/catalogue") {
 		return
 	}
 	for _, query := range []string{"order=asc&limit=250", "order=desc", "endpoint=%s", "endpoint=%s&status=failed", "status=pending", "status=failed", "status=canceled", "status=all_failed", "channel=" + canary, "type=" + canary + ".type"} {
@@ -374,7 +391,13 @@ func pathParam(path string) string {
 // ask is do for probes: the same request id each time, and no test failure.
 func (w *world) ask(method, path, key, body string) *answer {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	ctx := w.t.Context()
+	if strings.HasSuffix(path, "/stream") { // one that is let in where it should not be would not end
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	if err != nil {
 		return &answer{t: w.t, Status: 400}
 	}
@@ -404,7 +427,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	}
 	// The probe is worth something only if B's things are there for B.
 	for param, theirs := range s.Theirs {
-		if param == "invitation_id" || param == "portal_link_id" {
+		if param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
 			continue // they are in their lists alone
 		}
 		path := map[string]string{"member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]

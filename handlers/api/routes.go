@@ -31,6 +31,7 @@ type Deps struct {
 	Settings Settings
 	Log      *slog.Logger
 	Now      func() time.Time
+	Closing  <-chan struct{} // closed when the process is about to stop: streams end then; nil: never
 }
 
 // Settings are the platform's limits; a zero field means the default.
@@ -64,7 +65,11 @@ func (s Settings) withDefaults() Settings {
 // api holds the handlers.
 type api struct {
 	Deps
+	streams chan struct{} // a place for each that may be open
 }
+
+// maxStreams bounds the streams of a process: each asks the database a few times a second.
+const maxStreams = 200
 
 // Where the API is mounted, and where platform keys find the routes of a tenant.
 const (
@@ -75,7 +80,7 @@ const (
 // Routes is the route table of the API.
 func Routes(d Deps) []handlers.Route {
 	d.Settings = d.Settings.withDefaults()
-	a := &api{d}
+	a := &api{Deps: d, streams: make(chan struct{}, maxStreams)}
 	var routes []handlers.Route
 	for _, r := range a.tenantRoutes() {
 		own, named := r, r
@@ -113,6 +118,18 @@ func largeBody(r handlers.Route, most int64) handlers.Route {
 	return r
 }
 
+// slow is a route that does much in one request.
+func slow(r handlers.Route, most time.Duration) handlers.Route {
+	r.Timeout = most
+	return r
+}
+
+// endless is a stream.
+func endless(r handlers.Route) handlers.Route {
+	r.Timeout = -1
+	return r
+}
+
 // envelope is what an emission may have around its data.
 const envelope = 16 << 10
 
@@ -127,12 +144,19 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/events/:event_id/deliveries", access.WebhooksRead, a.listEventDeliveries),
 		route("GET", "/events/:event_id/routing", access.WebhooksRead, a.explainEvent),
 
+		route("GET", "/catalogue", access.WebhooksRead, a.getCatalogue),
+		route("GET", "/outbox/rejected", access.EventsRead, a.listRejected),
+		route("POST", "/outbox/rejected/:rejected_id/retry", access.EventsWrite, a.retryRejected),
+		route("DELETE", "/outbox/rejected/:rejected_id", access.EventsWrite, a.discardRejected),
+
 		route("POST", "/event-types", access.WebhooksWrite, a.createEventType),
 		route("GET", "/event-types", access.WebhooksRead, a.listEventTypes),
 		largeBody(route("POST", "/event-types/import", access.WebhooksWrite, a.importEventTypes), maxImportBody),
 		route("GET", "/event-types/:name", access.WebhooksRead, a.getEventType),
 		route("PATCH", "/event-types/:name", access.WebhooksWrite, a.updateEventType),
 		route("DELETE", "/event-types/:name", access.WebhooksWrite, a.deleteEventType),
+
+		slow(largeBody(route("POST", "/import", access.WebhooksWrite, a.importAll), maxImportBody), importTime),
 
 		route("POST", "/endpoints", access.WebhooksWrite, a.createEndpoint),
 		route("GET", "/endpoints", access.WebhooksRead, a.listEndpoints),
@@ -147,6 +171,10 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/switch-secret", access.WebhooksWrite, a.switchSecret),
 		route("POST", "/endpoints/:endpoint_id/pause", access.WebhooksWrite, a.pauseEndpoint),
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
+
+		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
+		endless(route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener)),
+		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),
 
 		route("GET", "/deliveries", access.WebhooksRead, a.listDeliveries),
 		route("GET", "/deliveries/:delivery_id", access.WebhooksRead, a.getDelivery),

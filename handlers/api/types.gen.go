@@ -258,8 +258,9 @@ func (e DryRunVerdictClause) Valid() bool {
 
 // Defines values for EndpointKind.
 const (
-	EndpointKindHTTP  EndpointKind = "http"
-	EndpointKindKafka EndpointKind = "kafka"
+	EndpointKindHTTP   EndpointKind = "http"
+	EndpointKindKafka  EndpointKind = "kafka"
+	EndpointKindListen EndpointKind = "listen"
 )
 
 // Valid indicates whether the value is a known member of the EndpointKind enum.
@@ -268,6 +269,8 @@ func (e EndpointKind) Valid() bool {
 	case EndpointKindHTTP:
 		return true
 	case EndpointKindKafka:
+		return true
+	case EndpointKindListen:
 		return true
 	default:
 		return false
@@ -339,22 +342,22 @@ func (e EventTypeImportOnConflict) Valid() bool {
 
 // Defines values for EventTypeImportResultAction.
 const (
-	Created   EventTypeImportResultAction = "created"
-	Skipped   EventTypeImportResultAction = "skipped"
-	Unchanged EventTypeImportResultAction = "unchanged"
-	Updated   EventTypeImportResultAction = "updated"
+	EventTypeImportResultActionCreated   EventTypeImportResultAction = "created"
+	EventTypeImportResultActionSkipped   EventTypeImportResultAction = "skipped"
+	EventTypeImportResultActionUnchanged EventTypeImportResultAction = "unchanged"
+	EventTypeImportResultActionUpdated   EventTypeImportResultAction = "updated"
 )
 
 // Valid indicates whether the value is a known member of the EventTypeImportResultAction enum.
 func (e EventTypeImportResultAction) Valid() bool {
 	switch e {
-	case Created:
+	case EventTypeImportResultActionCreated:
 		return true
-	case Skipped:
+	case EventTypeImportResultActionSkipped:
 		return true
-	case Unchanged:
+	case EventTypeImportResultActionUnchanged:
 		return true
-	case Updated:
+	case EventTypeImportResultActionUpdated:
 		return true
 	default:
 		return false
@@ -403,6 +406,48 @@ func (e HealthSeverity) Valid() bool {
 	case HealthSeverityOk:
 		return true
 	case HealthSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ImportResultAction.
+const (
+	ImportResultActionCreated   ImportResultAction = "created"
+	ImportResultActionRefused   ImportResultAction = "refused"
+	ImportResultActionUnchanged ImportResultAction = "unchanged"
+	ImportResultActionUpdated   ImportResultAction = "updated"
+)
+
+// Valid indicates whether the value is a known member of the ImportResultAction enum.
+func (e ImportResultAction) Valid() bool {
+	switch e {
+	case ImportResultActionCreated:
+		return true
+	case ImportResultActionRefused:
+		return true
+	case ImportResultActionUnchanged:
+		return true
+	case ImportResultActionUpdated:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ImportResultKind.
+const (
+	ImportResultKindEndpoint  ImportResultKind = "endpoint"
+	ImportResultKindEventType ImportResultKind = "event_type"
+)
+
+// Valid indicates whether the value is a known member of the ImportResultKind enum.
+func (e ImportResultKind) Valid() bool {
+	switch e {
+	case ImportResultKindEndpoint:
+		return true
+	case ImportResultKindEventType:
 		return true
 	default:
 		return false
@@ -472,6 +517,36 @@ func (e KafkaMechanism) Valid() bool {
 	case SCRAMSHA256:
 		return true
 	case SCRAMSHA512:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListenerAnswerFailure.
+const (
+	ListenerAnswerFailureConnectError  ListenerAnswerFailure = "connect_error"
+	ListenerAnswerFailureDNSError      ListenerAnswerFailure = "dns_error"
+	ListenerAnswerFailureProtocolError ListenerAnswerFailure = "protocol_error"
+	ListenerAnswerFailureReset         ListenerAnswerFailure = "reset"
+	ListenerAnswerFailureTLSError      ListenerAnswerFailure = "tls_error"
+	ListenerAnswerFailureTimeout       ListenerAnswerFailure = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the ListenerAnswerFailure enum.
+func (e ListenerAnswerFailure) Valid() bool {
+	switch e {
+	case ListenerAnswerFailureConnectError:
+		return true
+	case ListenerAnswerFailureDNSError:
+		return true
+	case ListenerAnswerFailureProtocolError:
+		return true
+	case ListenerAnswerFailureReset:
+		return true
+	case ListenerAnswerFailureTLSError:
+		return true
+	case ListenerAnswerFailureTimeout:
 		return true
 	default:
 		return false
@@ -1282,6 +1357,24 @@ func (e ListNoticesParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ListRejectedEventsParamsOrder.
+const (
+	ListRejectedEventsParamsOrderAsc  ListRejectedEventsParamsOrder = "asc"
+	ListRejectedEventsParamsOrderDesc ListRejectedEventsParamsOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the ListRejectedEventsParamsOrder enum.
+func (e ListRejectedEventsParamsOrder) Valid() bool {
+	switch e {
+	case ListRejectedEventsParamsOrderAsc:
+		return true
+	case ListRejectedEventsParamsOrderDesc:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListPortalLinksParamsOrder.
 const (
 	ListPortalLinksParamsOrderAsc  ListPortalLinksParamsOrder = "asc"
@@ -1553,6 +1646,11 @@ type BulkSkipped map[string]int
 // BulkState defines model for BulkState.
 type BulkState string
 
+// Catalogue defines model for Catalogue.
+type Catalogue struct {
+	Data []EventType `json:"data"`
+}
+
 // Delivery defines model for Delivery.
 type Delivery struct {
 	ArchivedAt   nullable.Nullable[time.Time] `json:"archived_at"`
@@ -1729,7 +1827,7 @@ type Endpoint struct {
 	// Kafka Of the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind              EndpointKind                    `json:"kind"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
@@ -1747,7 +1845,7 @@ type Endpoint struct {
 	TimeoutSeconds    int                             `json:"timeout_seconds"`
 	UpdatedAt         time.Time                       `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic
+	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
@@ -1785,7 +1883,7 @@ type EndpointCreated struct {
 	// Kafka Of the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind             EndpointKind                    `json:"kind"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
@@ -1809,7 +1907,7 @@ type EndpointCreated struct {
 	TimeoutSeconds   int            `json:"timeout_seconds"`
 	UpdatedAt        time.Time      `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic
+	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
@@ -1877,7 +1975,7 @@ type EndpointInput struct {
 	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind        *EndpointKind      `json:"kind,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
@@ -1919,7 +2017,7 @@ type EndpointInput struct {
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
 
-// EndpointKind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen.
+// EndpointKind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -2239,6 +2337,29 @@ type Filter = json.RawMessage
 // Format The wire format of body, headers and signature.
 type Format string
 
+// Handout One delivery on its way to a listener's program
+type Handout struct {
+	// Attempt Counts from 1
+	Attempt int `json:"attempt"`
+
+	// AttemptID To be named in the answer
+	AttemptID string `json:"attempt_id"`
+
+	// Body The request's body, byte for byte
+	Body       string          `json:"body"`
+	DeliveryID string          `json:"delivery_id"`
+	EventID    string          `json:"event_id"`
+	EventType  string          `json:"event_type"`
+	Headers    []HandoutHeader `json:"headers"`
+	Replayed   bool            `json:"replayed"`
+}
+
+// HandoutHeader defines model for HandoutHeader.
+type HandoutHeader struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	// Action What to do first; empty when all is well
@@ -2351,6 +2472,54 @@ type HealthType struct {
 	Attempts int    `json:"attempts"`
 	Failed   int    `json:"failed"`
 	Type     string `json:"type"`
+}
+
+// ImportInput defines model for ImportInput.
+type ImportInput struct {
+	// DryRun Change nothing and say what would be done
+	DryRun *bool `json:"dry_run,omitempty"`
+
+	// Endpoints The fields that create an endpoint, and an `external_id` of your own, which is kept in its metadata
+	Endpoints  []json.RawMessage `json:"endpoints,omitempty"`
+	EventTypes []EventTypeInput  `json:"event_types,omitempty"`
+}
+
+// ImportProblem defines model for ImportProblem.
+type ImportProblem struct {
+	Code   string         `json:"code"`
+	Detail string         `json:"detail"`
+	Errors []FieldProblem `json:"errors"`
+}
+
+// ImportResult defines model for ImportResult.
+type ImportResult struct {
+	Action ImportResultAction `json:"action"`
+
+	// ID Of the endpoint
+	ID   *string          `json:"id,omitempty"`
+	Kind ImportResultKind `json:"kind"`
+
+	// Name The type's, or the endpoint's `external_id`
+	Name    string         `json:"name"`
+	Problem *ImportProblem `json:"problem,omitempty"`
+
+	// Secret That was made, where the entry has none; shown this once
+	Secret *string `json:"secret,omitempty"`
+}
+
+// ImportResultAction defines model for ImportResult.Action.
+type ImportResultAction string
+
+// ImportResultKind defines model for ImportResult.Kind.
+type ImportResultKind string
+
+// Imported defines model for Imported.
+type Imported struct {
+	DryRun bool `json:"dry_run"`
+
+	// Refused How many entries were
+	Refused int            `json:"refused"`
+	Results []ImportResult `json:"results"`
 }
 
 // Invitation defines model for Invitation.
@@ -2506,6 +2675,55 @@ type Limits struct {
 
 	// PayloadBytes Of an event's data
 	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes"`
+}
+
+// ListenerAnswer defines model for ListenerAnswer.
+type ListenerAnswer struct {
+	AttemptID string `json:"attempt_id"`
+
+	// Body The beginning of the answer's body
+	Body       *string `json:"body,omitempty"`
+	DeliveryID string  `json:"delivery_id"`
+	DurationMs int     `json:"duration_ms"`
+
+	// Error What went wrong, for people
+	Error *string `json:"error,omitempty"`
+
+	// Failure Why there was no answer
+	Failure *ListenerAnswerFailure `json:"failure,omitempty"`
+
+	// Headers Of the answer
+	Headers *map[string]string `json:"headers,omitempty"`
+
+	// Status Of the answer; left out where there was none
+	Status *int `json:"status,omitempty"`
+}
+
+// ListenerAnswerFailure Why there was no answer
+type ListenerAnswerFailure string
+
+// ListenerInput defines model for ListenerInput.
+type ListenerInput struct {
+	Channels    *[]string `json:"channels,omitempty"`
+	Description *string   `json:"description,omitempty"`
+
+	// EventTypes Whole names, families such as `order.*`, or `*`
+	EventTypes *[]string `json:"event_types,omitempty"`
+
+	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
+	// all.
+	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
+
+	// Format The wire format of body, headers and signature.
+	Format *Format `json:"format,omitempty"`
+
+	// Forward Where your program hands deliveries on, for people to see. Nothing is ever sent there from here.
+	Forward        *string                   `json:"forward,omitempty"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
+	Prefix         *string                   `json:"prefix,omitempty"`
+
+	// Secret What to sign with, as that of the endpoint that your program stands in for; left out, one is made
+	Secret *string `json:"secret,omitempty"`
 }
 
 // Member defines model for Member.
@@ -2740,6 +2958,36 @@ type RecoverInput struct {
 
 	// Until Created before
 	Until *time.Time `json:"until,omitempty"`
+}
+
+// RejectedEvent defines model for RejectedEvent.
+type RejectedEvent struct {
+	Code string `json:"code"`
+
+	// CreatedAt When it was emitted
+	CreatedAt time.Time `json:"created_at"`
+
+	// Detail What is wrong and how to mend it
+	Detail         string                    `json:"detail"`
+	ID             string                    `json:"id"`
+	IdempotencyKey nullable.Nullable[string] `json:"idempotency_key"`
+	Key            nullable.Nullable[string] `json:"key"`
+	RejectedAt     time.Time                 `json:"rejected_at"`
+
+	// Size Of its data, in bytes
+	Size int    `json:"size"`
+	Type string `json:"type"`
+}
+
+// RejectedEventPage defines model for RejectedEventPage.
+type RejectedEventPage struct {
+	Data       []RejectedEvent           `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
+}
+
+// RejectedRetried defines model for RejectedRetried.
+type RejectedRetried struct {
+	ID string `json:"id"`
 }
 
 // ReplayInput defines model for ReplayInput.
@@ -3080,6 +3328,9 @@ type Order string
 // PortalLinkID defines model for portal_link_id.
 type PortalLinkID = string
 
+// RejectedID defines model for rejected_id.
+type RejectedID = string
+
 // Since defines model for since.
 type Since = time.Time
 
@@ -3300,6 +3551,12 @@ type ListKeysParams struct {
 // ListKeysParamsOrder defines parameters for ListKeys.
 type ListKeysParamsOrder string
 
+// StreamListenerParams defines parameters for StreamListener.
+type StreamListenerParams struct {
+	// LastEventID The number of the last delivery that you have
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
 // ListMembersParams defines parameters for ListMembers.
 type ListMembersParams struct {
 	// Limit Rows a page, at most
@@ -3336,6 +3593,21 @@ type ListNoticesParams struct {
 
 // ListNoticesParamsOrder defines parameters for ListNotices.
 type ListNoticesParamsOrder string
+
+// ListRejectedEventsParams defines parameters for ListRejectedEvents.
+type ListRejectedEventsParams struct {
+	// Limit Rows a page, at most
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor `next_cursor` of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Order By time of creation; `desc` unless the list says otherwise
+	Order *ListRejectedEventsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+}
+
+// ListRejectedEventsParamsOrder defines parameters for ListRejectedEvents.
+type ListRejectedEventsParamsOrder string
 
 // ListPortalLinksParams defines parameters for ListPortalLinks.
 type ListPortalLinksParams struct {
@@ -3424,11 +3696,20 @@ type ReplayEventJSONRequestBody = EventReplayInput
 // CreateExpungeJSONRequestBody defines body for CreateExpunge for application/json ContentType.
 type CreateExpungeJSONRequestBody = ExpungeInput
 
+// ImportAllJSONRequestBody defines body for ImportAll for application/json ContentType.
+type ImportAllJSONRequestBody = ImportInput
+
 // CreateInvitationJSONRequestBody defines body for CreateInvitation for application/json ContentType.
 type CreateInvitationJSONRequestBody = InvitationInput
 
 // CreateKeyJSONRequestBody defines body for CreateKey for application/json ContentType.
 type CreateKeyJSONRequestBody = KeyInput
+
+// CreateListenerJSONRequestBody defines body for CreateListener for application/json ContentType.
+type CreateListenerJSONRequestBody = ListenerInput
+
+// AnswerDeliveryJSONRequestBody defines body for AnswerDelivery for application/json ContentType.
+type AnswerDeliveryJSONRequestBody = ListenerAnswer
 
 // UpdateMemberJSONRequestBody defines body for UpdateMember for application/json ContentType.
 type UpdateMemberJSONRequestBody = MemberPatch

@@ -192,7 +192,7 @@ func attemptRow(kind endpoint.Kind, t db.Attempt, scale time.Duration) pages.Att
 
 // act does something to a delivery, audits it where it changed anything, and goes to where the result is seen. A delivery
 // whose state does not allow it any more is shown as it is now.
-func (a *dashboard) act(action, done string, do func(*handlers.Call, *db.Queries, id.UUID) (db.DeliveryState, bool, error)) handlers.Handler {
+func (a *dashboard) act(act db.DeliveryAct, done string) handlers.Handler {
 	return func(c *handlers.Call) error {
 		u, err := c.ID(id.Delivery, "delivery_id")
 		if err != nil {
@@ -209,10 +209,8 @@ func (a *dashboard) act(action, done string, do func(*handlers.Call, *db.Queries
 		var d db.DeliveryState
 		changed := false
 		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-			if d, changed, err = do(c, q, u); err != nil || !changed {
-				return err
-			}
-			return auditDelivery(c, q, action, u, d, reason)
+			d, changed, err = q.ActOn(c.Ctx(), c.Actor.Tenant, u, act, c.Author(), reason)
+			return err
 		})
 		if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
 			return a.showStale(c, e)
@@ -230,14 +228,6 @@ func (a *dashboard) act(action, done string, do func(*handlers.Call, *db.Queries
 // maxReason is in characters, as in the API.
 const maxReason = 500
 
-func auditDelivery(c *handlers.Call, q *db.Queries, action string, u id.UUID, d db.DeliveryState, reason string) error {
-	details := map[string]string{"endpoint": id.Endpoint.Format(d.EndpointID), "event": id.Event.Format(d.EventID)}
-	if d.ID != u {
-		details["new_delivery"] = id.Delivery.Format(d.ID)
-	}
-	return c.Audit(q, action, "delivery", id.Delivery.Format(u), reason, details)
-}
-
 func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 	v, err := a.deliveryView(c)
 	if err != nil {
@@ -249,26 +239,14 @@ func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 }
 
 func (a *dashboard) deliveryActions() []handlers.Route {
-	one := func(name, action, done string, do func(*handlers.Call, *db.Queries, id.UUID) (db.DeliveryState, bool, error)) handlers.Route {
-		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(action, done, do))
+	one := func(name string, act db.DeliveryAct, done string) handlers.Route {
+		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(act, done))
 	}
 	return []handlers.Route{
-		one("retry-now", "delivery.retry_now", "It is tried now.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
-			return q.RetryNow(c.Ctx(), c.Actor.Tenant, u)
-		}),
-		one("cancel", "delivery.cancel", "Canceled.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
-			d, err := q.CancelWaiting(c.Ctx(), c.Actor.Tenant, u)
-			return d, true, err
-		}),
-		one("replay", "delivery.replay", "This is the new delivery.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
-			d, err := q.Replay(c.Ctx(), c.Actor.Tenant, u)
-			return d, true, err
-		}),
-		one("archive", "delivery.archive", "Archived: lists leave it out.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
-			return q.Archive(c.Ctx(), c.Actor.Tenant, u, true)
-		}),
-		one("unarchive", "delivery.unarchive", "Lists show it again.", func(c *handlers.Call, q *db.Queries, u id.UUID) (db.DeliveryState, bool, error) {
-			return q.Archive(c.Ctx(), c.Actor.Tenant, u, false)
-		}),
+		one("retry-now", db.ActRetryNow, "It is tried now."),
+		one("cancel", db.ActCancel, "Canceled."),
+		one("replay", db.ActReplay, "This is the new delivery."),
+		one("archive", db.ActArchive, "Archived: lists leave it out."),
+		one("unarchive", db.ActUnarchive, "Lists show it again."),
 	}
 }

@@ -145,6 +145,7 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 		o.Body = c.fields(schema, "", 0)
 		o.BodyOptional = value(body, "required") != "true"
 	}
+	o.Problems = words(get(op, "x-problems"))
 	for status, answer := range members(get(op, "responses")) {
 		if status == "default" {
 			continue
@@ -158,6 +159,14 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 	}
 	o.Curl, o.Go = c.curl(base, o, schema, item, op), c.goCode(o, schema, item, op)
 	return o
+}
+
+// words are the texts of a list.
+func words(list *yaml.Node) (out []string) {
+	if list != nil {
+		_ = list.Decode(&out) // what is no list of texts is none
+	}
+	return out
 }
 
 func (c contract) parameter(p *yaml.Node) views.Field {

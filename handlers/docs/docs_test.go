@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"context"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -17,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"posthorn/client"
+	"posthorn/db"
 	pages "posthorn/docs"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
@@ -219,5 +221,33 @@ func TestTheContractIsServedInBothForms(t *testing.T) {
 		if strings.HasSuffix(path, ".json") && !json.Valid([]byte(body)) {
 			t.Error("it is no JSON")
 		}
+	}
+}
+
+func TestTheCatalogueIsShownWhereItIsPublic(t *testing.T) {
+	t.Parallel()
+	schema, on := `{"type":"object"}`, false
+	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	engine := kit.NewEngine()
+	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]db.EventType, bool, error) {
+		return []db.EventType{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: &schema, Deprecated: true}}, on, nil
+	}}))
+	get := func(path string) (int, string) {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("Accept", "text/html")
+		engine.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if status, _ := get("/docs/catalogue"); status != http.StatusNotFound {
+		t.Errorf("not public, it answers %d", status)
+	}
+	on = true
+	status, body := get("/docs/catalogue")
+	if status != http.StatusOK || !strings.Contains(body, "order.completed") || !strings.Contains(body, "deprecated") || strings.Contains(body, "<b>now") {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, front := get("/docs"); !strings.Contains(front, `href="/docs/catalogue"`) {
+		t.Error("nothing leads to it")
 	}
 }

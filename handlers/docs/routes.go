@@ -17,7 +17,8 @@ import (
 
 // Deps is what the pages are made of.
 type Deps struct {
-	BaseURL string // of this server, for the examples
+	BaseURL   string    // of this server, for the examples
+	Catalogue Catalogue // nil: there is none
 }
 
 type site struct {
@@ -44,6 +45,7 @@ func Routes(d Deps) []handlers.Route {
 		"/docs":              s.front,
 		"/docs/api/:group":   s.group,
 		"/docs/errors/:code": s.problem,
+		"/docs/catalogue":    s.showCatalogue,
 		"/docs/:page":        s.guide,
 		"/docs/adr/:page":    s.folder("adr"),
 		"/docs/ops/:page":    s.folder("ops"),
@@ -80,7 +82,7 @@ func (s *site) load() (*content, error) {
 		c.frame.Tags = append(c.frame.Tags, views.Link{Label: g.Name, Path: g.Path})
 	}
 	c.frame.Guides = navigation(c.guides)
-	c.front = views.Front{Intro: prose(doc.text("info", "description")), Groups: groups}
+	c.front = views.Front{Intro: prose(doc.text("info", "description")), Groups: groups, Problems: words(get(doc.root, "x-problems"))}
 	c.json, err = json.Marshal(doc.plain())
 	return c, err
 }
@@ -101,7 +103,15 @@ func (s *site) show(call *handlers.Call, title string, page func(*content) (temp
 }
 
 func (s *site) front(call *handlers.Call) error {
-	return s.show(call, "API", func(c *content) (templ.Component, bool) { return views.FrontPage(c.front), true })
+	_, on, err := s.types(call.Ctx())
+	if err != nil {
+		on = false // the documentation is there although the database is away
+	}
+	return s.show(call, "API", func(c *content) (templ.Component, bool) {
+		front := c.front
+		front.Catalogue = on
+		return views.FrontPage(front), true
+	})
 }
 
 func (s *site) group(call *handlers.Call) error {

@@ -27,8 +27,10 @@ type Text struct {
 
 // Front is the first page.
 type Front struct {
-	Intro  templ.Component
-	Groups []Group
+	Intro     templ.Component
+	Groups    []Group
+	Problems  []string // the codes that any operation may be refused with
+	Catalogue bool     // there is a public catalogue
 }
 
 // Group is the operations of one noun.
@@ -50,6 +52,7 @@ type Operation struct {
 	BodyOptional     bool
 	Answers          []Answer
 	Curl, Go         string
+	Problems         []string // the codes of its refusals, beside those of every operation
 }
 
 // Field is a parameter, or a field of a body by its dotted path.
@@ -74,3 +77,18 @@ type Answer struct {
 func (o Operation) anchor() string { return o.ID }
 
 func (o Operation) method() string { return "docs-method docs-" + strings.ToLower(o.Method) }
+
+// Catalogue is the platform's own event types, by name.
+type Catalogue struct{ Types []EventType }
+
+// EventType is an entry of the catalogue. Schema and Example are JSON, indented, or empty.
+type EventType struct {
+	Name, Group     string
+	Deprecated      bool
+	About           templ.Component // nil: nothing is said
+	Schema, Example string
+	Versions        []EventVersion
+}
+
+// EventVersion is what one payload version says instead.
+type EventVersion struct{ Name, Schema, Example string }

@@ -1,0 +1,199 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Listening is what a program does with the deliveries of a listener ([Client.CreateListener]).
+type Listening struct {
+	// Handle hands a delivery on and says what came of it; delivery_id and attempt_id are filled in. It runs for one
+	// delivery at a time.
+	Handle func(context.Context, Handout) ListenerAnswer
+	// Away is told once whenever the server can't be reached, and Back when it can be again. Both may be nil.
+	Away func(error)
+	Back func()
+}
+
+// How a listener's program ends although its context has not.
+var (
+	ErrListenerGone      = errors.New("posthorn: the listener was deleted")
+	ErrListenedElsewhere = errors.New("posthorn: another program has begun to listen there")
+)
+
+// Silence after which a stream is given up for dead: the server says something every 15 seconds.
+const streamSilence = 45 * time.Second
+
+// Listen takes a listener's deliveries from its stream, hands each one on once, and answers for it, until the context ends: then it
+// returns nil. A server that restarts or is away for a while is waited for; nothing is left out and nothing comes twice.
+func (c *Client) Listen(ctx context.Context, endpointID string, l Listening) error {
+	s := &listening{Listening: l, client: c, endpoint: endpointID}
+	for try := 0; ; try++ {
+		began, err := s.stream(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // that is how it ends
+		case began:
+			try = 0
+		}
+		if err != nil && !s.waitable(err) {
+			return err
+		}
+		if !c.wait(ctx, backoff(try, 5*time.Second)) {
+			return nil
+		}
+	}
+}
+
+// listening is one program at a listener.
+type listening struct {
+	Listening
+	client   *Client
+	endpoint string
+	last     string // number of the last delivery that was taken
+	away     bool
+}
+
+// stream takes what one stream brings. began says that the server let it in.
+func (s *listening) stream(ctx context.Context) (began bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(streamSilence, cancel)
+	defer silence.Stop()
+	params := StreamListenerParams{}
+	if s.last != "" {
+		params.LastEventID = &s.last
+	}
+	answer, err := s.client.StreamListener(ctx, s.endpoint, params)
+	if err != nil {
+		return false, gone(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	s.back()
+	in := bufio.NewReaderSize(answer.Body, 64<<10)
+	for {
+		e, err := readEvent(in, func() { silence.Reset(streamSilence) })
+		if err != nil {
+			return true, nil // streams break; the next one goes on where this one ended
+		}
+		switch e.name {
+		case "delivery":
+			var h Handout
+			if err := json.Unmarshal([]byte(e.data), &h); err != nil {
+				return true, fmt.Errorf("posthorn: a delivery is not what the API promises: %w", err)
+			}
+			s.last = e.id
+			silence.Stop() // it may take its time
+			if err := s.handle(context.WithoutCancel(ctx), ctx, h); err != nil {
+				return true, err
+			}
+			silence.Reset(streamSilence)
+		case "listened_elsewhere":
+			return true, ErrListenedElsewhere
+		case "gone":
+			return true, ErrListenerGone
+		}
+	}
+}
+
+// handle hands a delivery on and answers for it, however long the server is away: what was handed on is not to come again. A
+// program that is told to end still says what came of the last one, if the server takes it at once.
+func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
+	a := s.Handle(ctx, h)
+	a.DeliveryID, a.AttemptID = h.DeliveryID, h.AttemptID
+	for try := 0; ; try++ {
+		_, err := s.client.AnswerDelivery(lasting, s.endpoint, a)
+		var refused *Error
+		switch {
+		case err == nil:
+			s.back()
+			return nil
+		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
+			return nil // it was called off, or given out again since
+		case !s.waitable(err):
+			return gone(err)
+		}
+		if !s.client.wait(ctx, backoff(try, 5*time.Second)) {
+			return nil
+		}
+	}
+}
+
+// waitable says whether an error is the server's being away, which ends by itself.
+func (s *listening) waitable(err error) bool {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status != http.StatusTooManyRequests && refused.Status < http.StatusInternalServerError ||
+		errors.Is(err, ErrListenerGone) || errors.Is(err, ErrListenedElsewhere) {
+		return false
+	}
+	if !s.away && s.Away != nil {
+		s.Away(err)
+	}
+	s.away = true
+	return true
+}
+
+func (s *listening) back() {
+	if s.away && s.Back != nil {
+		s.Back()
+	}
+	s.away = false
+}
+
+func gone(err error) error {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return ErrListenerGone
+	}
+	return err
+}
+
+// serverSent is one event of a stream.
+type serverSent struct{ id, name, data string }
+
+// readEvent reads the next event; alive is told of every line, comments too.
+func readEvent(in *bufio.Reader, alive func()) (serverSent, error) {
+	var e serverSent
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return e, fmt.Errorf("posthorn: the stream ended: %w", err)
+		}
+		alive()
+		field, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			if e.data != "" {
+				e.data += "\n"
+			}
+			e.data += value
+		case "":
+			if value == "" && e.name != "" && !strings.HasPrefix(line, ":") {
+				return e, nil
+			}
+		}
+	}
+}
+
+// Request is the delivery as a request to an address of yours: the very headers and body that an endpoint would get.
+func (h Handout) Request(ctx context.Context, address string) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(h.Body))
+	if err != nil {
+		return nil, fmt.Errorf("posthorn: %w", err)
+	}
+	for _, one := range h.Headers {
+		r.Header[one.Name] = []string{one.Value}
+	}
+	return r, nil
+}

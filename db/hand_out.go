@@ -1,0 +1,153 @@
+package db
+
+import (
+	"context"
+	"fmt"
+
+	"posthorn/db/seal"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// Handout is a delivery on its way to a listener's program: the request that a worker would have made.
+type Handout struct {
+	Number                   int64 // grows with each that the listener is given
+	Delivery, Attempt, Event id.UUID
+	EventType                string
+	Attempts                 int // made, this one included
+	Replayed                 bool
+	Headers                  []signature.Header
+	Body                     []byte
+}
+
+// What a listener's program may have in its hands at once.
+const (
+	handWindow = 20
+	handBytes  = 4 << 20
+)
+
+// ErrListenedElsewhere says that another stream of the same listener has begun.
+var ErrListenedElsewhere = fault.New(fault.Conflict, "listened_elsewhere", "Another program listens here now. End that one, or make a listener of your own.")
+
+// HandOut gives a listener's stream what waits at the head of its lane, signed at this moment, up to what its program may have in hand. fault.ErrNotFound
+// where the listener was deleted, ErrListenedElsewhere where another stream has begun.
+func (d *DB) HandOut(ctx context.Context, ring *seal.Ring, tenant, u id.UUID, stream int64) ([]Handout, error) {
+	var given []Handout
+	var gone []*Outcome
+	err := d.Tenant(ctx, tenant, func(q *Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		look, err := q.LookAtListener(ctx, LookAtListenerParams{TenantID: tenant, EndpointID: u})
+		switch {
+		case err != nil:
+			return err
+		case look.Stream != stream:
+			return ErrListenedElsewhere
+		case look.Silent:
+			if err := q.HearListener(ctx, HearListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+				return err
+			}
+		}
+		if !look.Waits {
+			return nil
+		}
+		given, gone, err = q.handOut(ctx, ring, tenant, u, stream)
+		return err
+	})
+	if err == nil && len(gone) > 0 {
+		_, err = d.RecordOutcomes(ctx, Record{Listened: true, Outcomes: gone})
+	}
+	return given, err
+}
+
+// handOut writes down what is given before it goes out: of what the program never gets to see the next stream takes back what its
+// client does not name. gone are deliveries whose event can't be sent any more.
+func (q *Queries) handOut(ctx context.Context, ring *seal.Ring, tenant, u id.UUID, stream int64) (given []Handout, gone []*Outcome, err error) {
+	inHand, err := q.CountInHand(ctx, CountInHandParams{TenantID: tenant, EndpointID: u})
+	if err != nil || inHand >= handWindow {
+		return nil, nil, err
+	}
+	sent, err := q.LockListener(ctx, LockListenerParams{TenantID: tenant, EndpointID: u, Stream: stream})
+	if noRows(err) {
+		return nil, nil, ErrListenedElsewhere
+	} else if err != nil {
+		return nil, nil, err
+	}
+	e, signing, err := q.signingOf(ctx, ring, tenant, u)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := q.NextToHandOut(ctx, NextToHandOutParams{TenantID: tenant, EndpointID: u, Most: int32(handWindow - inHand)})
+	if err != nil {
+		return nil, nil, err
+	}
+	size := 0
+	for _, r := range rows {
+		event, err := q.GetEvent(ctx, GetEventParams{TenantID: tenant, CreatedAt: r.EventID.Time(), ID: r.EventID})
+		if noRows(err) || err == nil && event.Data == nil {
+			gone = append(gone, &Outcome{
+				TenantID: tenant, DeliveryID: r.DeliveryID, EventID: r.EventID, EndpointID: u, Gen: r.Gen, Attempts: r.Attempts,
+				Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
+			})
+			continue
+		} else if err != nil {
+			return nil, nil, err
+		}
+		if size += len(event.Data); size > handBytes && len(given) > 0 {
+			break
+		}
+		sent++
+		one := handoutOf(e, signing, event, r, sent)
+		given = append(given, one)
+		if err := q.HandOut(ctx, HandOutParams{
+			TenantID: tenant, EndpointID: u, DeliveryID: r.DeliveryID, Number: sent, Gen: r.Gen, Attempts: int16(one.Attempts),
+			AttemptID: one.Attempt, Signature: signature.Of(one.Headers),
+		}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := q.ForgetStale(ctx, ForgetStaleParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return nil, nil, err
+	}
+	return given, gone, q.SetSent(ctx, SetSentParams{Sent: sent, TenantID: tenant, EndpointID: u})
+}
+
+// handoutOf renders and signs a delivery as a worker does. The moment that is signed is the attempt's own.
+func handoutOf(e Endpoint, signing signature.Signing, event Event, r NextToHandOutRow, number int64) Handout {
+	h := Handout{
+		Number: number, Delivery: r.DeliveryID, Attempt: NewID(), Event: event.ID, EventType: event.Type,
+		Attempts: int(r.Attempts) + 1, Replayed: r.Replay,
+	}
+	m := event.Message(id.Event.Format(event.ID), id.Delivery.Format(r.DeliveryID), id.Endpoint.Format(e.ID))
+	h.Body = signature.AppendBody(nil, signing.Format, m)
+	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{At: h.Attempt.Time(), Attempt: h.Attempts, Replayed: h.Replayed})
+	return h
+}
+
+// signingOf is how an endpoint's requests are signed now.
+func (q *Queries) signingOf(ctx context.Context, ring *seal.Ring, tenant, u id.UUID) (Endpoint, signature.Signing, error) {
+	e, err := q.GetEndpoint(ctx, GetEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return e, signature.Signing{}, err
+	}
+	live, err := q.LiveSecrets(ctx, LiveSecretsParams{TenantID: tenant, EndpointID: u})
+	if err != nil {
+		return e, signature.Signing{}, err
+	}
+	s := signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Slot: slotOf(live, e.SlotSecretID)}
+	for _, one := range live {
+		text, err := ring.Open(one.Sealed, tenant, u)
+		if err != nil {
+			return e, s, unopened(err)
+		}
+		key, err := signature.ParseKey(s.Format, string(text))
+		if err != nil {
+			return e, s, fmt.Errorf("secret of %s: %w", id.Endpoint.Format(u), err)
+		}
+		s.Keys = append(s.Keys, key)
+	}
+	return e, s, s.Validate()
+}

@@ -1,0 +1,22 @@
+package api
+
+import (
+	"net/http"
+
+	"posthorn/domain/fault"
+	"posthorn/handlers"
+)
+
+var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform shows no catalogue of its own. Ask the people who run it.")
+
+// getCatalogue is the platform's own catalogue, where it shows one.
+func (a *api) getCatalogue(c *handlers.Call) error {
+	types, on, err := a.DB.PublicCatalogue(c.Ctx())
+	switch {
+	case err != nil:
+		return err
+	case !on:
+		return errNoCatalogue
+	}
+	return c.Answer(http.StatusOK, Catalogue{Data: views(types, eventTypeView)})
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+func (a *api) createListener(c *handlers.Call) error {
+	var in ListenerInput
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	var e db.FullEndpoint
+	var secret endpoint.Secret
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		settings, err := in.settings(defaults.Settings)
+		if err != nil {
+			return err
+		}
+		if secret, err = newSecret(settings.Format, nil, in.Secret, endpoint.HMAC, random); err != nil {
+			return err
+		}
+		if e, err = q.CreateListener(c.Ctx(), a.Keys, c.Actor.Tenant, settings, secret); err != nil {
+			return err
+		}
+		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
+			"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusCreated, endpointCreated{
+		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+	})
+}
+
+// settings are those of a listener, laid over the tenant's defaults.
+func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error) {
+	patch := EndpointPatch{
+		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels, Format: in.Format,
+		Prefix: in.Prefix, PayloadVersion: in.PayloadVersion,
+	}
+	if err := patch.lay(&s); err != nil {
+		return s, err
+	}
+	forward := ""
+	set(&forward, in.Forward)
+	return s.CheckListener(forward)
+}
+
+// answerDelivery records what a listener's program made of a delivery.
+func (a *api) answerDelivery(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var in ListenerAnswer
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	answer, err := in.read()
+	if err != nil {
+		return err
+	}
+	d, err := a.DB.TakeAnswer(c.Ctx(), c.Actor.Tenant, u, answer)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, deliveryView(d))
+}
+
+// read is an answer with its fields checked.
+func (in ListenerAnswer) read() (db.Answer, error) {
+	var a db.Answer
+	var err error
+	var fields []fault.Field
+	wrong := func(field, detail string) {
+		fields = append(fields, fault.Field{Name: field, Code: "answer_malformed", Detail: detail})
+	}
+	if a.Delivery, err = id.Delivery.Parse(in.DeliveryID); err != nil {
+		return a, fault.ErrNotFound
+	}
+	if a.Attempt, err = id.Attempt.Parse(in.AttemptID); err != nil {
+		wrong("attempt_id", "attempt_id is the one that came with the delivery (att_...).")
+	}
+	switch {
+	case in.Status != nil && in.Failure != nil, in.Status == nil && in.Failure == nil:
+		wrong("status", "Give status where there was an answer, or failure where there was none.")
+	case in.Status != nil && (*in.Status < 100 || *in.Status > 599):
+		wrong("status", "status is an HTTP status, from 100 to 599.")
+	case in.Status != nil:
+		a.Result.Status = *in.Status
+	default:
+		failure, ok := delivery.ParseFailure(string(*in.Failure))
+		if a.Result.Failure = failure; !ok || failure == delivery.FailNone || failure == delivery.FailBlocked || failure == delivery.FailInternal {
+			wrong("failure", "failure is dns_error, connect_error, tls_error, timeout, reset or protocol_error.")
+		}
+	}
+	if in.DurationMs < 0 || in.DurationMs > int(time.Hour/time.Millisecond) {
+		wrong("duration_ms", "duration_ms is from 0 to 3,600,000.")
+	}
+	a.Took = time.Duration(in.DurationMs) * time.Millisecond
+	if in.Headers != nil {
+		head := http.Header{}
+		for name, value := range *in.Headers {
+			head.Set(strings.TrimSpace(name), value)
+		}
+		a.Headers = delivery.HeaderText(head)
+	}
+	if in.Body != nil {
+		a.Excerpt = []byte(delivery.Clip(*in.Body, delivery.MaxExcerpt))
+	}
+	if in.Error != nil {
+		a.Error = delivery.Clip(*in.Error, delivery.MaxError)
+	}
+	if len(fields) > 0 {
+		return a, fault.InvalidFields(fields)
+	}
+	return a, nil
+}

@@ -1,0 +1,68 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/a-h/templ"
+
+	"posthorn/db"
+	"posthorn/domain/catalogue"
+	"posthorn/domain/fault"
+	"posthorn/handlers"
+	views "posthorn/views/docs"
+)
+
+// Catalogue reads the platform's own event types; on is false where they are not public. *db.DB's PublicCatalogue is one.
+type Catalogue func(context.Context) (types []db.EventType, on bool, err error)
+
+// showCatalogue shows the platform's own event types to everybody, where operators have made them public.
+func (s *site) showCatalogue(call *handlers.Call) error {
+	types, on, err := s.types(call.Ctx())
+	switch {
+	case err != nil:
+		return err
+	case !on:
+		return fault.New(fault.NotFound, "no_such_path", "There is no such page. The documentation begins at /docs.")
+	}
+	page := views.Catalogue{}
+	for _, t := range types {
+		page.Types = append(page.Types, typeView(t))
+	}
+	return s.show(call, "Events", func(*content) (templ.Component, bool) { return views.CataloguePage(page), true })
+}
+
+func (s *site) types(ctx context.Context) ([]db.EventType, bool, error) {
+	if s.Catalogue == nil {
+		return nil, false, nil
+	}
+	return s.Catalogue(ctx)
+}
+
+func typeView(t db.EventType) views.EventType {
+	v := views.EventType{Name: t.Name, Group: t.TypeGroup, Deprecated: t.Deprecated, Schema: pretty(t.Schema), Example: pretty(t.Example)}
+	if t.Description != "" {
+		v.About = prose(t.Description)
+	}
+	versions, _ := catalogue.DecodeVersions(t.Versions) // what can't be read is shown without them
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		schema, example := string(versions[name].Schema), string(versions[name].Example)
+		v.Versions = append(v.Versions, views.EventVersion{Name: name, Schema: pretty(&schema), Example: pretty(&example)})
+	}
+	return v
+}
+
+// pretty is JSON for people; empty for none.
+func pretty(text *string) string {
+	if text == nil || *text == "" {
+		return ""
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(*text), "", "  ") != nil {
+		return *text
+	}
+	return b.String()
+}

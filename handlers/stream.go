@@ -1,0 +1,67 @@
+package handlers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// streamWrite is how long a reader of a stream may take for one event.
+const streamWrite = 10 * time.Second
+
+// Stream is an answer without end: server-sent events. One goroutine writes it.
+type Stream struct {
+	call       *Call
+	connection *http.ResponseController
+}
+
+// BeginStream begins one. The route has no time-out (Timeout less than 0).
+func (c *Call) BeginStream() (*Stream, error) {
+	s := &Stream{call: c, connection: http.NewResponseController(c.Writer)}
+	// What limits the time of other requests would end this one. What can set no deadline is no connection, as in tests.
+	_ = s.connection.SetReadDeadline(time.Time{})
+	c.Writer.Header().Set("Content-Type", "text/event-stream")
+	c.Writer.Header().Set("X-Accel-Buffering", "no") // a proxy that gathers answers would keep events for itself
+	c.Writer.WriteHeader(http.StatusOK)
+	return s, s.write("retry: 500\n\n")
+}
+
+// Event sends an event. number 0 is none: the client's place stays where it was.
+func (s *Stream) Event(number int64, name string, data any) error {
+	text, err := json.Marshal(data) // on one line
+	if err != nil {
+		return fmt.Errorf("encode event: %w", err)
+	}
+	if number > 0 {
+		return s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", number, name, text))
+	}
+	return s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
+}
+
+// Beat sends a comment, so that both sides and whoever is between them know that the stream is alive.
+func (s *Stream) Beat() error { return s.write(": beat\n\n") }
+
+func (s *Stream) write(text string) error {
+	_ = s.connection.SetWriteDeadline(time.Now().Add(streamWrite))
+	if _, err := s.call.Writer.WriteString(text); err != nil {
+		return fmt.Errorf("write to stream: %w", err)
+	}
+	if err := s.connection.Flush(); err != nil {
+		return fmt.Errorf("write to stream: %w", err)
+	}
+	return nil
+}
+
+// Still says whether the caller of a stream would be let in now: its key may have been revoked since, or its tenant be gone.
+func (c *Call) Still() error {
+	text, err := bearer(c.Request.Header)
+	if err != nil {
+		return err
+	}
+	who, err := c.kit.auth.authenticate(c.Ctx(), text)
+	if err != nil {
+		return err
+	}
+	return permit(who, c.access, c.FullPath())
+}

@@ -1,0 +1,107 @@
+-- Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and answers for it.
+
+-- name: CountListeners :one
+SELECT count(*) FROM listeners WHERE tenant_id = @tenant_id;
+
+-- name: InsertListener :exec
+INSERT INTO listeners (tenant_id, endpoint_id) VALUES (@tenant_id, @endpoint_id);
+
+-- name: MakeListener :one
+-- Of an endpoint that was just made. It is active at once: whoever holds a key that may make it has nothing to prove.
+UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
+WHERE tenant_id = @tenant_id AND id = @id
+RETURNING *;
+
+-- name: BeginStream :one
+-- The stream that begins takes the place of the one before, which sees that it is not served any more.
+UPDATE listeners SET stream = stream + 1, contact_at = now() WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id
+RETURNING stream;
+
+-- name: TakeBack :exec
+-- What the client has not seen is given out again, under another number.
+DELETE FROM handed_out WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND number > @seen;
+
+-- name: LookAtListener :one
+-- What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators have paused
+-- is not handed out either.
+SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
+	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
+		SELECT 1 FROM queue q
+		WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id AND q.seq > n.drop_below
+			AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)))::boolean AS waits
+FROM listeners l
+JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+JOIN lanes n ON n.endpoint_id = l.endpoint_id
+WHERE l.tenant_id = @tenant_id AND l.endpoint_id = @endpoint_id;
+
+-- name: HearListener :exec
+UPDATE listeners SET contact_at = now()
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - interval '1 minute';
+
+-- name: LockListener :one
+-- No row: another stream has taken over. Whoever holds this alone gives out.
+SELECT sent FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND stream = @stream FOR UPDATE;
+
+-- name: CountInHand :one
+-- What was given out and still waits for its answer.
+SELECT count(*) FROM handed_out h
+JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND q.gen = h.gen
+WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id;
+
+-- name: NextToHandOut :many
+-- The head of the lane, without what is in the client's hands.
+SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay FROM queue q
+WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
+	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = @tenant_id AND n.endpoint_id = @endpoint_id)
+	AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)
+ORDER BY q.seq LIMIT @most::int;
+
+-- name: HandOut :exec
+INSERT INTO handed_out (tenant_id, endpoint_id, delivery_id, number, gen, attempts, attempt_id, signature)
+VALUES (@tenant_id, @endpoint_id, @delivery_id, @number, @gen, @attempts, @attempt_id, @signature)
+ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET number = excluded.number, gen = excluded.gen, attempts = excluded.attempts,
+	attempt_id = excluded.attempt_id, signature = excluded.signature, handed_at = excluded.handed_at;
+
+-- name: SetSent :exec
+UPDATE listeners SET sent = @sent, contact_at = now() WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: ForgetStale :exec
+-- What was called off while the client had it, and was never answered.
+DELETE FROM handed_out h WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id AND h.handed_at < now() - interval '1 hour'
+	AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id);
+
+-- name: GetHandedOut :one
+SELECT * FROM handed_out
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND delivery_id = @delivery_id AND attempt_id = @attempt_id;
+
+-- name: AttemptExists :one
+SELECT EXISTS (SELECT 1 FROM attempts
+	WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at = @created_at AND id = @id);
+
+-- name: TakeAnswered :exec
+-- In the transaction that records the answer.
+DELETE FROM handed_out WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND attempt_id = @attempt_id;
+
+-- name: ForgetListener :exec
+DELETE FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
+
+-- name: AbandonedListeners :many
+SELECT tenant_id, endpoint_id FROM listeners WHERE contact_at < now() - make_interval(secs => @seconds) ORDER BY contact_at LIMIT @most;
+
+-- name: LockAbandoned :one
+-- No row: its client has come back.
+SELECT contact_at FROM listeners
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - make_interval(secs => @seconds) FOR UPDATE;
+
+-- name: EndListened :many
+-- Ends deliveries whose queue rows are gone, of a listener that is no more.
+WITH ended AS (
+	UPDATE deliveries d SET status = 4, reason = @reason, settled_at = now()
+	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
+	WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high
+	RETURNING d.tenant_id, d.id, d.endpoint_id, d.event_type, d.attempts
+)
+INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted)
+SELECT tenant_id, id, endpoint_id, event_type, attempts > 0 FROM ended
+ON CONFLICT (tenant_id, delivery_id) DO NOTHING
+RETURNING delivery_id;

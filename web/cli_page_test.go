@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"posthorn/client/cli"
+)
+
+// TestTheCommandsOfThePageAreOnesThatThereAre parses what docs/cli.md has one type.
+func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile(`'[^']*'|\S+`)
+	parsed := 0
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		for line := range strings.Lines(block[1]) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+			words := word.FindAllString(line, -1)
+			if len(words) == 0 || words[0] != "posthorn" {
+				t.Errorf("not a command that this test can read: %s", line)
+				continue
+			}
+			for i := range words {
+				words[i] = strings.Trim(words[i], "'")
+			}
+			parser, err := kong.New(&cli.Commands{}, kong.Exit(func(int) {}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := parser.Parse(words[1:]); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+			parsed++
+		}
+	}
+	if parsed < 4 {
+		t.Errorf("%d commands: were they read?", parsed)
+	}
+}

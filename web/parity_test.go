@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"posthorn/handlers/api"
+	"posthorn/handlers/dashboard"
+)
+
+// twins are, for each thing that a person can do in a tenant's dashboard, the operation by which a program does it; or, after a
+// hyphen, why there is none.
+var twins = map[string]string{
+	"/deliveries/:delivery_id/archive":      "POST /deliveries/:delivery_id/archive",
+	"/deliveries/:delivery_id/cancel":       "POST /deliveries/:delivery_id/cancel",
+	"/deliveries/:delivery_id/replay":       "POST /deliveries/:delivery_id/replay",
+	"/deliveries/:delivery_id/retry-now":    "POST /deliveries/:delivery_id/retry-now",
+	"/deliveries/:delivery_id/unarchive":    "POST /deliveries/:delivery_id/unarchive",
+	"/deliveries/bulk":                      "POST /deliveries/bulk",
+	"/bulk-jobs":                            "POST /replays",
+	"/bulk-jobs/:job_id/cancel":             "POST /bulk-jobs/:job_id/cancel",
+	"/endpoints":                            "POST /endpoints",
+	"/endpoints/:endpoint_id/delete":        "DELETE /endpoints/:endpoint_id",
+	"/endpoints/:endpoint_id/filter":        "PATCH /endpoints/:endpoint_id",
+	"/endpoints/:endpoint_id/filter/try":    "POST /endpoints/:endpoint_id/filter/dry-run",
+	"/endpoints/:endpoint_id/pause":         "POST /endpoints/:endpoint_id/pause",
+	"/endpoints/:endpoint_id/resume":        "POST /endpoints/:endpoint_id/resume",
+	"/endpoints/:endpoint_id/secrets":       "POST /endpoints/:endpoint_id/rotate-secret",
+	"/endpoints/:endpoint_id/settings":      "PATCH /endpoints/:endpoint_id",
+	"/endpoints/:endpoint_id/switch-secret": "POST /endpoints/:endpoint_id/switch-secret",
+	"/endpoints/:endpoint_id/test":          "POST /endpoints/:endpoint_id/test",
+	"/endpoints/:endpoint_id/verify":        "POST /endpoints/:endpoint_id/verify",
+	"/events":                               "POST /events",
+	"/events/:event_id/replay":              "POST /events/:event_id/replay",
+	"/event-types":                          "POST /event-types",
+	"/event-types/:name":                    "PATCH /event-types/:name",
+	"/event-types/:name/delete":             "DELETE /event-types/:name",
+	"/invitations/:invitation_id/revoke":    "DELETE /invitations/:invitation_id",
+	"/keys":                                 "POST /keys",
+	"/keys/:key_id/revoke":                  "DELETE /keys/:key_id",
+	"/members/:member_id/remove":            "DELETE /members/:member_id",
+	"/members/:member_id/role":              "PATCH /members/:member_id",
+	"/members/invite":                       "POST /invitations",
+	"/settings":                             "PATCH /tenant",
+	"/settings/notices":                     "PATCH /tenant",
+	"/settings/transfer":                    "- a person gives away what is theirs, and proves first who they are",
+	"/leave":                                "- a person leaves; a program removes them",
+	"/notices/preferences":                  "- what comes to a person by mail",
+	"/signature":                            "- nothing is changed or kept: the SDK verifies where the program runs",
+}
+
+// TestWhatAPersonCanDoAProgramCan holds the dashboard to the API: an action without a twin has to say why.
+func TestWhatAPersonCanDoAProgramCan(t *testing.T) {
+	t.Parallel()
+	served := map[string]bool{}
+	for _, r := range api.Routes(api.Deps{}) {
+		served[r.Method+" "+strings.TrimPrefix(r.Path, "/api/v1")] = true
+	}
+	actions := 0
+	for _, r := range dashboard.Routes(dashboard.Deps{}) {
+		path := strings.TrimPrefix(r.Path, dashboard.Root)
+		if r.Method != http.MethodPost {
+			continue
+		}
+		actions++
+		twin, ok := twins[path]
+		if !ok {
+			t.Errorf("POST %s of the dashboard has no twin in the API, and no reason for that", path)
+		} else if !strings.HasPrefix(twin, "- ") && !served[twin] {
+			t.Errorf("POST %s of the dashboard: the API has no %s", path, twin)
+		}
+	}
+	if actions < 30 {
+		t.Errorf("%d actions: were they read?", actions)
+	}
+}

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+// listener makes a listener whose address is a receiver's, which must never hear of it.
+func (h *house) listener(tenant id.UUID, forward string) (u id.UUID) {
+	h.t.Helper()
+	h.as(tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(h.t.Context(), tenant, 50)
+		if err != nil {
+			return err
+		}
+		s, err := defaults.Settings.CheckListener(forward)
+		if err != nil {
+			return err
+		}
+		secret, err := endpoint.NewSecret(s.Format, endpoint.HMAC, [32]byte{1})
+		if err != nil {
+			return err
+		}
+		made, err := q.CreateListener(h.t.Context(), h.ring, tenant, s, secret)
+		u = made.ID
+		return err
+	})
+	return u
+}
+
+func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	to := newReceiver(t, func(arrival) int { return http.StatusOK })
+	tenant := h.tenant()
+	u := h.listener(tenant, to.URL)
+	other := h.endpoint(tenant, to.URL, nil)
+	_, stop := h.worker(true)
+	defer stop()
+	for n := range 5 {
+		h.emit(tenant, item("order.completed", "", n))
+	}
+	h.settled(20*time.Second, delivery.Delivered, 5)
+	h.pause(tenant, u)
+	h.resume(tenant, u)
+	h.emit(tenant, item("order.completed", "", 5))
+	h.settled(20*time.Second, delivery.Delivered, 6)
+	if n := len(to.seen()); n != 6 || h.waiting(u) != 6 || h.waiting(other) != 0 {
+		t.Errorf("%d arrived, %d wait for the listener", n, h.waiting(u))
+	}
+	stream, err := h.db.BeginListening(t.Context(), tenant, u, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := h.db.HandOut(t.Context(), h.ring, tenant, u, stream)
+	if err != nil || len(given) != 6 {
+		t.Fatal(len(given), err)
+	}
+	// One is called off while the program has it, one answered: a success that came late is still a success.
+	h.cancel(tenant, given[0].Delivery)
+	for _, one := range given[:2] {
+		answer := db.Answer{Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200}, Took: time.Millisecond}
+		if d, err := h.db.TakeAnswer(t.Context(), tenant, u, answer); err != nil || d.Status != delivery.Delivered {
+			t.Error(d.Status, err)
+		}
+	}
+	if again, err := h.db.HandOut(t.Context(), h.ring, tenant, u, stream); err != nil || len(again) != 0 {
+		t.Errorf("%d were given out twice: %v", len(again), err)
+	}
+	h.balanced()
+}
+
+func TestAListenerThatIsAbandonedForADayEndsAndWhatWaitsIsCanceled(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	gone, there := h.listener(tenant, ""), h.listener(tenant, "")
+	h.emit(tenant, item("order.completed", "", 1), item("order.completed", "", 2))
+	h.exec("UPDATE listeners SET contact_at = now() - interval '25 hours' WHERE endpoint_id = $1", gone)
+	if n, err := h.db.EndAbandoned(t.Context(), listenFor, sweepMost); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	for n := 1; n > 0; {
+		var err error
+		if n, err = h.db.FailDeletedEndpoint(t.Context(), gone, sweepMost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM deliveries WHERE endpoint_id = $1 AND status = 4 AND reason = $2", gone, int16(delivery.EndpointDeleted)); n != 2 || h.waiting(there) != 2 {
+		t.Errorf("%d canceled, %d wait for the other", n, h.waiting(there))
+	}
+	if n := h.count("SELECT count(*) FROM audit_log WHERE action = 'endpoint.delete' AND object_id = $1 AND actor_kind = 'system'", id.Endpoint.Format(gone)); n != 1 {
+		t.Errorf("%d lines in the audit log", n)
+	}
+	h.balanced()
+}
