@@ -15,7 +15,7 @@ type Actor struct {
 	Tenant    id.UUID // the tenant acted in; zero on routes that act in none
 	Scopes    access.Scopes
 	Platform  bool   // a platform key, which may act for any tenant
-	Address   string // where the connection comes from, without the port
+	Address   string // where the request comes from, without the port: the connection, or what a trusted proxy says
 	RequestID string
 
 	Session    *Session    // nil for keys, and for who is not signed in

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -28,6 +27,7 @@ type Config struct {
 	BaseURL        string   // the public URL: its origin may send forms
 	FrameAncestors []string // origins that may show a portal within their pages
 	ConsoleHost    string   // where alone the console answers; empty: beside everything else
+	Proxies        Proxies  // whose word about where a request comes from is taken
 }
 
 // Kit mounts routes and answers for what goes wrong before and behind their handlers.
@@ -39,6 +39,7 @@ type Kit struct {
 	sessions  *Sessions
 	cross     *http.CrossOriginProtection
 	ancestors []string
+	proxies   Proxies
 	https     bool
 
 	consoleHost  string
@@ -49,7 +50,7 @@ type Kit struct {
 func New(c Config) *Kit {
 	k := &Kit{
 		auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
-		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, https: strings.HasPrefix(c.BaseURL, "https://"),
+		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
 	if c.BaseURL != "" {
@@ -160,7 +161,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			defer cancel()
 			call.ctx = ctx
 		}
-		call.Actor.Address, call.Actor.RequestID = address(c.Request.RemoteAddr), RequestID(c)
+		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), RequestID(c)
 		if err := k.letIn(call, r.Access); err != nil {
 			k.Fail(c, err)
 			return
@@ -179,15 +180,6 @@ func (k *Kit) letIn(c *Call, a Access) error {
 		return k.admitPage(c, a)
 	}
 	return k.admit(c, a)
-}
-
-func address(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	host, _, _ = strings.Cut(host, "%")
-	return host
 }
 
 // admit authenticates and authorises a call, and finds the tenant that it acts in. The order is such that nobody learns

@@ -22,6 +22,7 @@ import (
 
 	"posthorn/db/seal"
 	"posthorn/domain/egress"
+	"posthorn/handlers"
 )
 
 // Config is everything that the environment says: DESIGN section 13, one field a variable, with what `serve --help` says
@@ -45,6 +46,7 @@ type Config struct {
 	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
 	ConsoleHost       string        `env:"POSTHORN_CONSOLE_HOST" help:"a host name on which alone the operators' console answers, as ops.example.com; unset, it is below the public URL"`
 	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"where requests to endpoints come from, addresses or networks, comma between: published for receivers' firewalls"`
+	TrustedProxies    string        `env:"POSTHORN_TRUSTED_PROXIES" help:"networks or addresses of the proxies in front, comma between: their X-Forwarded-For names the client; none unless set"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
 	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
@@ -52,8 +54,10 @@ type Config struct {
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
 
-	Egress    egress.Policy  // EgressAllow, read
-	Published []netip.Prefix // EgressAddresses, read
+	Egress    egress.Policy    // EgressAllow, read
+	Published []netip.Prefix   // EgressAddresses, read
+	Egress    egress.Policy    // EgressAllow, read
+	Proxies   handlers.Proxies // TrustedProxies, read
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
 }
@@ -235,6 +239,9 @@ func (c *Config) checkRest(wrong complain) {
 		wrong("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
 	}
 	c.Egress = policy
+	if c.Proxies, err = handlers.ParseProxies(c.TrustedProxies); err != nil {
+		wrong("POSTHORN_TRUSTED_PROXIES", "is wrong: %s.", err)
+	}
 	switch c.Signup {
 	case "open", "invite":
 	case "":
