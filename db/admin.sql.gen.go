@@ -32,6 +32,33 @@ func (q *Queries) InsertOperator(ctx context.Context, arg InsertOperatorParams) 
 	return result.RowsAffected(), nil
 }
 
+const listTenantsWithoutMembers = `-- name: ListTenantsWithoutMembers :many
+SELECT t.id FROM tenants t
+WHERE t.state = 'active' AND NOT EXISTS (SELECT FROM memberships m WHERE m.tenant_id = t.id)
+ORDER BY t.id LIMIT 100
+`
+
+// Tenants that commands have made and nobody has joined, oldest first.
+func (q *Queries) ListTenantsWithoutMembers(ctx context.Context) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, listTenantsWithoutMembers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const sealedSamples = `-- name: SealedSamples :many
 
 SELECT DISTINCT ON (substring(sealed FROM 1 FOR 5)) tenant_id, endpoint_id, sealed

@@ -12,3 +12,9 @@ ORDER BY substring(sealed FROM 1 FOR 5), id DESC;
 -- No row: the address has an account already.
 INSERT INTO operators (id, email, created_at) VALUES (@id, @email, @created_at)
 ON CONFLICT (email) DO NOTHING;
+
+-- name: ListTenantsWithoutMembers :many
+-- Tenants that commands have made and nobody has joined, oldest first.
+SELECT t.id FROM tenants t
+WHERE t.state = 'active' AND NOT EXISTS (SELECT FROM memberships m WHERE m.tenant_id = t.id)
+ORDER BY t.id LIMIT 100;

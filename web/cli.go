@@ -32,6 +32,8 @@ type commands struct {
 	Web    webCommand    `cmd:"" help:"Run the web server alone; any number of them share one database."`
 	Worker workerCommand `cmd:"" help:"Run a worker alone; any number of them share one database."`
 
+	Open openCommand `cmd:"" help:"Print a link that opens the dashboard, signed in, on the machine where the server runs."`
+
 	Migrate struct {
 		Up     migrateUpCommand     `cmd:"" help:"Bring the database to this version's schema (serve, web and worker do it too)."`
 		Down   migrateDownCommand   `cmd:"" help:"Undo the newest migration. The first one's undoing deletes all data."`
@@ -64,6 +66,7 @@ type commands struct {
 		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, whose endpoints hear of disabled endpoints, rotated secrets and failed deliveries of all tenants; or print the one there is."`
 	} `cmd:"" help:"The platform itself."`
 
+	Routes  routesCommand  `cmd:"" help:"List every path that the web server answers, and who may call it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

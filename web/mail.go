@@ -49,12 +49,12 @@ func (p *Program) mailDriver(pool *db.DB, ring *seal.Ring) (mail.Driver, error) 
 
 // showsMails reports whether /dev/mail is served: mails hold links that are as good as passwords, so only where they do not
 // leave, and where nobody but this machine can ask.
-func (p *Program) showsMails() bool {
-	if p.Config.Mail != "console" || !isLoopback(p.Config.Addr) {
+func (c *Config) showsMails() bool {
+	if c.Mail != "console" || !isLoopback(c.Addr) {
 		return false
 	}
-	u, err := url.Parse(p.Config.BaseURL)
-	return p.Config.BaseURL == "" || err == nil && isLoopback(u.Hostname()+":0")
+	u, err := url.Parse(c.BaseURL)
+	return c.BaseURL == "" || err == nil && isLoopback(u.Hostname()+":0")
 }
 
 // publicURL is what links in mails begin with, also where this process serves no pages itself.
@@ -62,5 +62,13 @@ func (p *Program) publicURL() string {
 	if u := p.URL(); u != "" {
 		return u
 	}
-	return "http://" + p.Config.Addr
+	return p.Config.publicURL()
+}
+
+// publicURL is the same for a command, which listens nowhere.
+func (c *Config) publicURL() string {
+	if c.BaseURL != "" {
+		return c.BaseURL
+	}
+	return "http://" + c.Addr
 }

@@ -29,7 +29,7 @@ func TestMailsAreShownWhereTheyDoNotLeaveAndNobodyElseCanAsk(t *testing.T) {
 		{"resend", "127.0.0.1:8080", "", false},
 	} {
 		p := &Program{Config: Config{Mail: tt.mail, Addr: tt.addr, BaseURL: tt.base}}
-		if got := p.showsMails(); got != tt.want {
+		if got := p.Config.showsMails(); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}

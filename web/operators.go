@@ -69,10 +69,7 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 	if err != nil {
 		return err
 	}
-	base := cfg.BaseURL
-	if base == "" {
-		base = "http://" + cfg.Addr
-	}
+	base := cfg.publicURL()
 	var u id.UUID
 	link := ""
 	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {

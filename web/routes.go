@@ -34,7 +34,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), BaseURL: p.URL(),
-		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost,
+		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies,
 	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
@@ -42,9 +42,9 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
 		Closing: p.closing,
 	}, auth.Deps{
-		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.showsMails(), Log: p.Log, Now: time.Now,
+		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
 	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
-		mailbox.Deps{DB: general, Keys: ring, Development: p.showsMails(), CronSecret: p.Config.CronSecret.Reveal()}))
+		mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()}))
 	kit.Mount(engine, status.Routes(status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now}))
 	return engine
 }

@@ -2,19 +2,25 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
 	"posthorn/db"
 )
 
 type (
-	serveCommand  struct{}
+	serveCommand struct {
+		Demo bool `help:"Bring a demo tenant, receivers for it to deliver to, and events that keep coming. On your own machine alone."`
+	}
 	webCommand    struct{}
 	workerCommand struct{}
 )
 
 // Run serves everything until it is told to stop.
-func (serveCommand) Run(ctx context.Context, a *app) error {
+func (c serveCommand) Run(ctx context.Context, a *app) error {
+	if c.Demo {
+		return a.serveDemo(ctx)
+	}
 	return a.serve(ctx, Parts{Web: true, Worker: true})
 }
 
@@ -35,12 +41,23 @@ func (a *app) serve(ctx context.Context, parts Parts) error {
 	if err != nil {
 		return err
 	}
+	return a.keep(ctx, &Program{Config: cfg, Parts: parts, Log: a.logger(&cfg)}, nil)
+}
+
+// keep runs a Program until the end, and beside it what is to begin once it serves.
+func (a *app) keep(ctx context.Context, p *Program, begin func() error) error {
 	go keepMemory(ctx)
-	p := &Program{Config: cfg, Parts: parts, Log: a.logger(&cfg)}
-	if err := p.Run(ctx); err != nil {
+	err := p.Run(ctx)
+	if err != nil {
 		return err
 	}
-	if a.terminal || cfg.LogFormat == "text" {
+	if begin != nil {
+		if err := begin(); err != nil {
+			_ = p.Close()
+			return err
+		}
+	}
+	if a.terminal || p.Config.LogFormat == "text" {
 		a.welcome(ctx, p)
 	}
 	select {
@@ -73,6 +90,9 @@ func (a *app) welcome(ctx context.Context, p *Program) {
 	if p.MetricsURL() != "" {
 		say("  Metrics are on " + p.MetricsURL())
 	}
+	if link := p.localLink(ctx); link != "" {
+		say("", "  Open the dashboard, signed in:", "", "    "+link, "", "  It opens once; `"+a.program+" open` prints another.")
+	}
 	if p.Parts.Web && !p.hasTenants(ctx) {
 		command := a.program + " tenant create --name Acme"
 		if p.Config.DataDir != "" && p.Config.embedded() {
@@ -83,6 +103,22 @@ func (a *app) welcome(ctx context.Context, p *Program) {
 	say("")
 	a.printf("%s", b.String())
 }
+
+// localLink opens the dashboard without a password where nobody but this machine can ask; empty elsewhere.
+func (p *Program) localLink(ctx context.Context) string {
+	if !p.Parts.Web || !p.Config.showsMails() {
+		return ""
+	}
+	token, err := p.pools[0].MakeLocalLink(ctx)
+	if err != nil {
+		p.Log.Warn("no link into the dashboard could be made", "error", err)
+		return ""
+	}
+	return p.URL() + localPath + url.QueryEscape(token)
+}
+
+// localPath is where links of db.MakeLocalLink lead; their token follows.
+const localPath = "/sign-in/link?token="
 
 // hasTenants is true also where nobody knows, since it decides about advice alone.
 func (p *Program) hasTenants(ctx context.Context) bool {

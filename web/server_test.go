@@ -52,7 +52,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
 	for _, path := range []string{
-		"/", "/sign-in", "/sign-in/code", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
+		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html",
 	} {
@@ -65,7 +65,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now}, dashboard.Deps{}, mailbox.Deps{Development: true, CronSecret: "secret"}) {
+	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now, Local: true}, dashboard.Deps{}, mailbox.Deps{Development: true, CronSecret: "secret"}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)

@@ -121,6 +121,7 @@ const (
 	InvitationLife = 7 * 24 * time.Hour
 	OperatorLife   = 24 * time.Hour
 	PortalOpenLife = 10 * time.Minute
+	LocalLife      = 24 * time.Hour // of a link that is printed in a terminal
 )
 
 // PortalMin and PortalMax bound the life of a portal session.

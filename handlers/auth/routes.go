@@ -19,8 +19,10 @@ type Deps struct {
 	Signup  bool       // anybody may create a tenant
 	// MailIsShown says that mails are not sent but shown at /dev/mail: who tries Posthorn out is told to look there.
 	MailIsShown bool
-	Log         *slog.Logger
-	Now         func() time.Time
+	// Local says that only this machine reaches the server: who started it opens it by a link, without a password.
+	Local bool
+	Log   *slog.Logger
+	Now   func() time.Time
 }
 
 // auth holds the handlers.
@@ -33,7 +35,7 @@ type auth struct {
 // Routes is the route table of accounts.
 func Routes(d Deps) []handlers.Route {
 	a := &auth{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now)}
-	return []handlers.Route{
+	routes := []handlers.Route{
 		open("GET", "/", a.start),
 		open("GET", "/sign-in", a.showSignIn),
 		open("POST", "/sign-in", a.signIn),
@@ -72,6 +74,10 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/account/recovery-codes", a.renewRecoveryCodes),
 		fresh("POST", "/account/delete", a.deleteAccount),
 	}
+	if d.Local {
+		routes = append(routes, open("GET", "/sign-in/link", a.openLocally))
+	}
+	return routes
 }
 
 // maxForm bounds the body of a form.

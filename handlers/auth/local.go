@@ -1,0 +1,26 @@
+package auth
+
+import (
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/handlers"
+)
+
+var errLocalLink = fault.New(fault.Gone, "local_link_gone", "This link was opened already, or is older than a day. Type `posthorn open` in a terminal on the same machine for another one.")
+
+// openLocally signs in who started the server on their own machine. It is a GET that changes something: the link was printed in
+// their terminal, and is worth nothing the second time.
+func (a *auth) openLocally(c *handlers.Call) error {
+	token, err := a.DB.OpenLocally(c.Ctx(), db.LocalSignIn{Link: db.HashToken(c.Query("token")), Address: c.Actor.Address, Agent: c.Request.UserAgent()})
+	if db.IsMissing(err) {
+		err = errLocalLink
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.SetSession(account.Person, token); err != nil {
+		return err
+	}
+	return c.Redirect("/")
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/egress"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/web/demo"
+)
+
+// demoAddress is fixed: the demo tenant's endpoints keep it from one start to the next.
+const demoAddress = "127.0.0.1:9100"
+
+// demoTenant is what the demo tenant is called, and found by.
+const demoTenant = "Demo shop"
+
+var errNoDemo = fault.New(fault.Forbidden, "not_local", "The demo runs on a server that only this machine reaches and that sends no mail. Start it without POSTHORN_BASE_URL and POSTHORN_MAIL, on a loopback address.")
+
+// serveDemo serves with a demo tenant, whose receivers and product run beside the server: everything that it shows has really
+// been emitted, delivered and answered.
+func (a *app) serveDemo(ctx context.Context) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	if !cfg.showsMails() {
+		return errNoDemo
+	}
+	if cfg.Egress, err = egress.ParseAllow(cfg.EgressAllow + "," + demoAddress); err != nil {
+		return err
+	}
+	receivers, err := new(net.ListenConfig).Listen(ctx, "tcp", demoAddress)
+	if err != nil {
+		return fault.New(fault.Unavailable, "address_unavailable", demoAddress+" is in use by another program, and the demo's receivers listen there. Stop that one.")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	p := &Program{Config: cfg, Parts: Parts{Web: true, Worker: true}, Log: a.logger(&cfg)}
+	ended := make(chan struct{})
+	err = a.keep(ctx, p, func() error {
+		key, err := demoKey(ctx, p.pools[0])
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer close(ended)
+			if err := demo.Run(ctx, demo.Config{Server: p.URL(), Key: key, Receivers: receivers, Log: p.Log}); err != nil && !errors.Is(err, context.Canceled) {
+				p.Log.Error("the demo has stopped", "error", err)
+			}
+		}()
+		return nil
+	})
+	stop()
+	_ = receivers.Close()
+	return err
+}
+
+// demoKey is a key of the demo tenant for a day, which is made where there is none yet.
+func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
+	by := db.Author{Kind: "command"}
+	err = d.Console(ctx, func(q *db.Queries) error {
+		var tenant *id.UUID
+		for after := (id.UUID{}); tenant == nil; {
+			some, err := q.ListTenantsUp(ctx, db.ListTenantsUpParams{After: after, Most: 500})
+			if err != nil || len(some) == 0 {
+				return err
+			}
+			for _, t := range some {
+				if after = t.ID; t.Name == demoTenant {
+					tenant = &t.ID
+				}
+			}
+		}
+		end := time.Now().Add(24 * time.Hour).UTC()
+		_, text, err = makeKey(ctx, q, db.NewKey{Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(), ExpiresAt: &end})
+		return err
+	})
+	if err != nil || text != "" {
+		return text, err
+	}
+	_, text, err = d.CreateTenant(ctx, db.NewTenant{Name: demoTenant}, by)
+	return text, err
+}
