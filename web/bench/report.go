@@ -104,6 +104,11 @@ func (rep *report) judge() {
 	rep.compare("fairness", 1, func(plain, with *row) {
 		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
 	})
+	for _, r := range rep.Rows {
+		if r.Scenario == "pages" {
+			atMost("page "+r.Name+", p95 ms", r.P99, 50)
+		}
+	}
 	var rss float64
 	var duplicates, lost int64
 	for _, r := range rep.Rows {

@@ -38,6 +38,7 @@ func scenarios() []scenario {
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},
 		{"fairness", "a tenant with 5,000 busy endpoints that want all slots, with a long backlog", busyTenant},
 		{"history", "100 day partitions and five million deliveries behind", longHistory},
+		{"pages", "the dashboard's pages for a tenant with five million deliveries; p99 is p95 in its rows", pageAnswers},
 		{"snapshot", "a snapshot is held open for ten minutes, as a backup does", heldSnapshot},
 	}
 }
