@@ -25,7 +25,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 	}
 	switch a := &c.Actor; {
 	case a.Portal != nil:
-		s.Portal, s.Brand, s.Accent, s.Return = true, a.Portal.Brand, strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
+		s.Portal, s.Secrets, s.Brand, s.Accent, s.Return = true, a.Portal.AllowSecrets, a.Portal.Brand, strings.TrimPrefix(a.Portal.Accent, "#"), a.Portal.ReturnURL
 	case a.Viewing != nil:
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 		s.View = &layout.View{Until: a.Viewing.Until, Reason: a.Viewing.Reason, Acting: a.Viewing.Acting}

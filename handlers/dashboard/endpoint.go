@@ -45,7 +45,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		return err
 	}
 	v := pages.EndpointView{
-		EndpointHead: head(c, e.Endpoint, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
+		EndpointHead: fullHead(c, e, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
 		Feed: feedView(c, feed, map[id.UUID]string{u: e.URL}),
 	}
 	v.Feed.Poll, v.Feed.One = endpointPath(c, u)+"/live", true
@@ -142,6 +142,13 @@ func head(c *handlers.Call, e db.Endpoint, tab string) pages.EndpointHead {
 		Description: e.Description, Status: endpoint.Status(e.Status), StatusAt: e.StatusAt, Tab: tab,
 		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets),
 	}
+}
+
+// fullHead also says how many deliveries wait because of how the endpoint is.
+func fullHead(c *handlers.Call, e db.FullEndpoint, tab string) pages.EndpointHead {
+	h := head(c, e.Endpoint, tab)
+	h.Held, h.HeldMore = e.Record.Held, !e.Record.HeldExact
+	return h
 }
 
 func facts(e db.FullEndpoint) pages.EndpointFacts {

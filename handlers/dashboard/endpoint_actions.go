@@ -111,7 +111,7 @@ func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.EndpointSettingsView{EndpointHead: head(c, e.Endpoint, "settings"), Form: formOf(e.Settings, names)}
+	v := pages.EndpointSettingsView{EndpointHead: fullHead(c, e, "settings"), Form: formOf(e.Settings, names)}
 	if !v.MayChange {
 		v.Form.URL = v.URL
 	}
@@ -152,7 +152,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: head(c, e.Endpoint, "settings"), Form: form}))
+	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: fullHead(c, e, "settings"), Form: form}))
 }
 
 // changeEndpoint gives an endpoint other settings, and audits which.

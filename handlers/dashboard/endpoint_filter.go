@@ -25,7 +25,7 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, pages.FilterEditor(pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(e.Settings, nil)}))
+	return c.Render(http.StatusOK, pages.FilterEditor(pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(e.Settings, nil)}))
 }
 
 func (a *dashboard) saveFilter(c *handlers.Call) error {
@@ -53,7 +53,7 @@ func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) e
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(e.Settings, nil)}
+	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(e.Settings, nil)}
 	v.Form.Filter = in.Get("filter")
 	if err := handlers.NotInput(cause); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: head(c, e.Endpoint, "filter"), Form: formOf(tried, nil), Tried: a.judge(c, tried, events, whole)}
+	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(tried, nil), Tried: a.judge(c, tried, events, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 

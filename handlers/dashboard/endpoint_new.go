@@ -71,7 +71,7 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseNew(c, in, err)
 	}
-	v := pages.CreatedView{EndpointHead: head(c, e.Endpoint, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification)}
+	v := pages.CreatedView{EndpointHead: fullHead(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification)}
 	if c.Actor.May(access.RotateSecrets) {
 		v.Secret, v.Public = secret.Text, secret.Public
 	}

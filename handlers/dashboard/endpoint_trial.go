@@ -33,7 +33,7 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.TestView{EndpointHead: head(c, e.Endpoint, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
+	v := pages.TestView{EndpointHead: fullHead(c, e, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
 	if text := c.Query("delivery"); text != "" {
 		if v.Sent, err = a.sent(c, e, text); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	if err == nil {
 		return c.Redirect(endpointPath(c, e.ID) + "/test?delivery=" + id.Delivery.Format(sent))
 	}
-	v := pages.TestView{EndpointHead: head(c, e.Endpoint, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
+	v := pages.TestView{EndpointHead: fullHead(c, e, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
 	status := handlers.Status(err)
 	v.Wrong = handlers.WrongFields(err)
 	if err := handlers.NotInput(err); err != nil {

@@ -47,7 +47,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	}
 	urls := urlsOf(rows)
 	v := pages.OverviewView{
-		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), Summary: health.Summarise(h.Inputs),
+		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), Summary: health.Summarise(h.Inputs),
 		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, urls), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)

@@ -26,6 +26,7 @@ type Shell struct {
 	View     *View     // an operator looks on; nil for the tenant's own people
 	Operator bool      // an operator's page: their account and sign-out are the console's
 	Portal   bool      // signed in by a provider's link: no account, no other tenants
+	Secrets  bool      // the provider's link lets secrets be seen
 	Return   string    // where a portal's people came from
 }
 
@@ -126,7 +127,7 @@ func (s Shell) who() string {
 func (s Shell) tenantNavigation() []group {
 	root := s.root()
 	setup := []entry{{key: "event-types", label: "Event types", path: root + "/event-types", icon: icons.Book}}
-	if s.Role.May(access.ManageKeys) {
+	if s.Portal && s.Role.MayByPortal(access.ManageKeys, s.Secrets) || !s.Portal && s.Role.May(access.ManageKeys) {
 		setup = append(setup, entry{key: "keys", label: "API keys", path: root + "/keys", icon: icons.Key})
 	}
 	setup = append(setup, entry{key: "signature", label: "Signature debugger", path: root + "/signature", icon: icons.Shield})

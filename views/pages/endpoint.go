@@ -27,6 +27,8 @@ type EndpointHead struct {
 	MayChange   bool
 	MaySecrets  bool // rotate and see new ones
 	Waiting     bool // a verification is under way
+	Held        int64
+	HeldMore    bool // more are held than Held says
 }
 
 func (h EndpointHead) title() string { return strings.TrimPrefix(h.URL, "https://") }
@@ -59,9 +61,20 @@ func (h EndpointHead) mayResume() bool {
 // resumeText says what resuming does, by why the endpoint is stopped.
 func (h EndpointHead) resumeText() string {
 	if h.Status == endpoint.Disabled {
-		return "The endpoint is verified first, and receives events once it has proven itself."
+		return "The endpoint is verified first, and receives events once it has proven itself. " + h.heldText()
 	}
-	return "The endpoint receives events again at once."
+	return "The endpoint receives events again at once. " + h.heldText()
+}
+
+// heldText says how many deliveries wait for the endpoint to be active.
+func (h EndpointHead) heldText() string {
+	switch {
+	case h.HeldMore:
+		return "More than " + components.Many(h.Held, "delivery is", "deliveries are") + " held."
+	case h.Held == 0:
+		return "No delivery is held."
+	}
+	return components.Many(h.Held, "delivery is", "deliveries are") + " held."
 }
 
 // EndpointView is an endpoint's first page.

@@ -17,6 +17,7 @@ type OverviewView struct {
 	Shell     layout.Shell
 	Root      string // of the tenant's pages: /t/ten_...
 	MayChange bool   // endpoints
+	MayKeys   bool   // API keys
 	Summary   health.Summary
 	Steps     FirstSteps
 	Volume    charts.Props
