@@ -12,10 +12,10 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 HAVE_CC  := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE     := $(if $(HAVE_CC),-race,)
 TESTFLAGS ?=
-E2E      ?= ./web/e2e/...
+E2E      ?= ./web/e2e/... ./web/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test generate verify format lint vuln bench e2e soak clean FORCE
+.PHONY: help run demo build test generate verify format lint vuln bench e2e soak clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ help: ## list the tasks
 run: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
 run: build ## build and serve on http://127.0.0.1:8080 with a private PostgreSQL
 	bin/posthorn serve
+
+demo: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
+demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100, and events that keep coming
+	bin/posthorn serve --demo
 
 build: bin/posthorn ## build bin/posthorn, static and stripped
 
@@ -35,12 +39,12 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 	@$(if $(HAVE_CC),:,echo 'no C compiler found: running without the race detector')
 	$(GO) test $(RACE) $(TESTFLAGS) ./...
 
-e2e: build ## tests that start, kill and restart real processes (a few minutes)
+e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \
 	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 20m -tags e2e $(TESTFLAGS) $(E2E); fi
 
 soak: build ## the same under faults for hours; SOAK=2h
-	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -tags soak $(TESTFLAGS) $(E2E)
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -tags soak $(TESTFLAGS) ./web/e2e/...
 
 bench: build ## the table of docs/performance.md; BENCH='-only one-to-one -n 1' for a part of it
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./web/bench

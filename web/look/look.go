@@ -7,6 +7,7 @@ package look
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
 
@@ -38,12 +40,20 @@ func Find() string {
 // Browser is a running one.
 type Browser struct{ ctx context.Context }
 
-// Open starts a browser that ends with the test. Where none is installed the test is skipped, and says what to install.
+// missing says how to get a browser.
+const missing = "no browser found: install one (apt-get install chromium-headless-shell fonts-dejavu-core), or name it in POSTHORN_BROWSER"
+
+// Open starts a browser that ends with the test. Where none is installed the test says what to install: it is skipped on
+// somebody's own machine, and fails in continuous integration.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	path := Find()
-	if path == "" {
-		t.Skip("no browser found: install one (apt-get install chromium-headless-shell), or name it in POSTHORN_BROWSER")
+	switch {
+	case path != "":
+	case os.Getenv("CI") != "":
+		t.Fatal(missing)
+	default:
+		t.Skip(missing)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(60*time.Second))
 	if os.Geteuid() == 0 {
@@ -98,26 +108,30 @@ type Tab struct {
 	messages []string
 }
 
-// Tab opens an empty tab. It has no more than two minutes.
-func (b *Browser) Tab(t testing.TB, v View) *Tab {
+// tabLife is how long a tab may be used: a test that hangs ends.
+const tabLife = 3 * time.Minute
+
+// Tab opens an empty tab. The tabs of one browser share its cookies.
+func (b *Browser) Tab(t testing.TB, v View) *Tab { return b.open(t, v) }
+
+// Visitor opens an empty tab with cookies of its own, as another person's browser.
+func (b *Browser) Visitor(t testing.TB, v View) *Tab {
+	return b.open(t, v, chromedp.WithNewBrowserContext())
+}
+
+func (b *Browser) open(t testing.TB, v View, options ...chromedp.ContextOption) *Tab {
 	t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	ctx, cancel := chromedp.NewContext(b.ctx, options...)
 	t.Cleanup(cancel)
-	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
+	ctx, stop := context.WithTimeout(ctx, tabLife)
 	t.Cleanup(stop)
 	tab := &Tab{Context: ctx, t: t}
-	mode := "light"
-	if v.Dark {
-		mode = "dark"
-	}
+	t.Cleanup(tab.explain)
+	tab.Show(v)
 	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: mode}, {Name: "prefers-reduced-motion", Value: "reduce"}}
-		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
-			return err
-		}
 		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: v.NoScript})
 		return err
-	}), chromedp.EmulateViewport(v.width(), 800))
+	}))
 	listening := chromedp.Console(ctx)
 	go func() {
 		for m, err := range listening {
@@ -133,6 +147,42 @@ func (b *Browser) Tab(t testing.TB, v View) *Tab {
 		}
 	}()
 	return tab
+}
+
+// explain says what the page showed when the test failed.
+func (tab *Tab) explain() {
+	if tab.t.Failed() {
+		text, err := chromedp.Run(tab, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.replace(/\n\s*\n/g, "\n")`))
+		tab.t.Logf("the page at last (%v): %s", err, text)
+	}
+}
+
+// Show changes the width and the theme in which the open page is seen.
+func (tab *Tab) Show(v View) {
+	tab.t.Helper()
+	mode := "light"
+	if v.Dark {
+		mode = "dark"
+	}
+	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: mode}, {Name: "prefers-reduced-motion", Value: "reduce"}}
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+		return err
+	}), chromedp.EmulateViewport(v.width(), 800))
+}
+
+// SetCookies gives the tab's browser cookies for an address, as a sign-in elsewhere has got them.
+func (tab *Tab) SetCookies(url string, cookies []*http.Cookie) {
+	tab.t.Helper()
+	hidden := true // from scripts, as the server makes them
+	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		for _, c := range cookies {
+			if _, err := chromedp.Call(ctx, network.SetCookie, network.SetCookieParams{Name: c.Name, Value: c.Value, URL: url, HTTPOnly: &hidden}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // Do runs actions, and ends the test where one fails.

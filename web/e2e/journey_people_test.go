@@ -1,0 +1,168 @@
+//go:build e2e && unix
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/pquerna/otp/totp"
+
+	"posthorn/web/look"
+)
+
+// postForms are the actions of the forms on a page that change something of the tenant.
+func postForms(tab *look.Tab) []string {
+	return look.Run(tab, chromedp.Evaluate[[]string](`[...document.querySelectorAll("form")].filter((f) => f.method === "post" && f.querySelector("button:enabled")).map((f) => new URL(f.action).pathname)`))
+}
+
+func viewerCanDoNothing(t *testing.T, s *stage) {
+	o := s.office(t, "Looking Ltd")
+	ep, _ := o.endpoint("/hooks", nil)
+	event := o.emitted("order.paid", `{}`)
+	delivery := o.await("delivered", 1)
+	viewer := o.join("viewer")
+	tab := viewer.tab(look.View{})
+	for _, path := range []string{"", "/endpoints", "/endpoints/" + ep, "/endpoints/" + ep + "/settings", "/endpoints/" + ep + "/filter", "/endpoints/" + ep + "/secrets", "/deliveries", "/deliveries/" + delivery, "/events", "/events/" + event, "/event-types", "/members", "/audit-log", "/notices", "/bulk-jobs"} {
+		tab.Open(s.url + o.root + path)
+		for _, name := range []string{"Add endpoint", "Pause", "Send test event", "Replay", "Save filter", "Rotate secret", "Invite", "Create a key", "More actions", "All that match"} {
+			if tab.Has(name) {
+				t.Errorf("%s offers a viewer %q", path, name)
+			}
+		}
+		for _, action := range postForms(tab) {
+			own := action == "/theme" || action == "/sign-out" || strings.HasSuffix(action, "/leave") || strings.HasPrefix(action, o.root+"/notices") || strings.HasSuffix(action, "/filter")
+			if !own {
+				t.Errorf("%s has a viewer's form to %s", path, action)
+			}
+		}
+	}
+	quiet(t, tab)
+	// What no page offers is refused all the same, when the page itself sends it.
+	values := map[string]string{":tenant_id": o.tenant, ":endpoint_id": ep, ":delivery_id": delivery, ":event_id": event}
+	var routes []struct{ Method, Path, Access string }
+	command(t, s.environ, nil, &routes, "routes", "--json")
+	var paths []string
+	for _, r := range routes {
+		if r.Method != http.MethodPost || !strings.HasPrefix(r.Path, "/t/") || r.Access == "person read" {
+			continue
+		}
+		paths = append(paths, parameter.ReplaceAllStringFunc(r.Path, func(name string) string {
+			if values[name] == "" {
+				return "nothing"
+			}
+			return values[name]
+		}))
+	}
+	refused := look.Run(tab, chromedp.Evaluate[[]string](`Promise.all(`+quoted(paths)+`.map((path) => fetch(path, {method: "POST", body: new URLSearchParams()}).then((answer) => answer.status + " " + path)))`, chromedp.EvalAwaitPromise))
+	for _, answer := range refused {
+		if !strings.HasPrefix(answer, "403 ") {
+			t.Errorf("a viewer's POST is answered %s", answer)
+		}
+	}
+	if len(refused) < 20 {
+		t.Errorf("only %d actions were tried", len(refused))
+	}
+}
+
+// quoted is a list as JavaScript writes it.
+func quoted(list []string) string {
+	var parts []string
+	for _, s := range list {
+		parts = append(parts, fmt.Sprintf("%q", s))
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+func portalLinkOpensOnce(t *testing.T, s *stage) {
+	o := s.office(t, "Provided Ltd")
+	ep, _ := o.endpoint("/hooks", nil)
+	var link struct{ URL string }
+	o.manage(http.MethodPost, "/portal-links", settings{"role": "developer", "brand_name": "Shopware", "accent": "#c2410c", "return_url": "https://shop.example.com/settings"}, &link)
+	tab := s.browser.Visitor(t, look.View{})
+	tab.Open(link.URL)
+	tab.Arrives(o.root)
+	tab.Sees("Shopware")
+	tab.Sees("Back to Shopware")
+	inspectOpen(t, tab)
+	for _, name := range []string{"Members", "API keys"} {
+		if tab.Has(name) {
+			t.Errorf("a portal link without secrets shows %s", name)
+		}
+	}
+	tab.Open(s.url + o.root + "/endpoints/" + ep)
+	tab.Press("Pause")
+	tab.Press("Pause")
+	tab.Sees("A member paused this endpoint")
+	quiet(t, tab)
+	other := s.browser.Visitor(t, look.View{})
+	other.Open(link.URL)
+	other.Sees("portal_link_gone")
+	tab.Open(s.url + s.office(t, "Foreign Ltd").root)
+	if tab.Shows("Foreign Ltd") {
+		t.Error("the link leads into another tenant")
+	}
+}
+
+func secondFactorIsAskedFor(t *testing.T, s *stage) {
+	o := s.office(t, "Careful Ltd")
+	tab := o.owner.tab(look.View{})
+	tab.Open(s.url + "/account")
+	tab.Press("Set it up")
+	tab.Sees("Set up the second factor")
+	inspectOpen(t, tab)
+	seed := strings.ReplaceAll(once(tab, "seed"), " ", "")
+	now := time.Now()
+	code := func(at time.Time) string {
+		text, err := totp.GenerateCode(seed, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	tab.Fill("Code", code(now))
+	tab.Press("Turn it on")
+	tab.Sees("Keep these recovery codes")
+	inspectOpen(t, tab)
+	recovery := strings.Fields(look.Run(tab, chromedp.Text(chromedp.ID("recovery-codes"))))
+	if len(recovery) < 5 || slices.Contains(recovery, "") {
+		t.Fatalf("the recovery codes are %q", recovery)
+	}
+	tab.Press("I have kept them")
+	tab.Sees("recovery codes are left")
+	tab.Open(s.url + o.root)
+	signOut(tab)
+	signIn(tab, s, o.owner.email)
+	tab.Sees("Second factor")
+	inspectOpen(t, tab)
+	tab.Fill("Code", code(now)) // it was taken already
+	tab.Press("Sign in")
+	tab.Sees("used already")
+	tab.Fill("Code", code(now.Add(30*time.Second))) // the next one, which a fast clock shows
+	tab.Press("Sign in")
+	tab.Arrives("/t/ten_")
+	signOut(tab)
+	signIn(tab, s, o.owner.email)
+	tab.Fill("Code", recovery[0])
+	tab.Press("Sign in")
+	tab.Arrives("/t/ten_")
+	quiet(t, tab)
+}
+
+func signOut(tab *look.Tab) {
+	tab.Do(chromedp.Click(chromedp.CSS(".person summary")))
+	tab.Press("Sign out")
+	tab.Arrives("/sign-in")
+}
+
+func signIn(tab *look.Tab, s *stage, email string) {
+	tab.Open(s.url + "/sign-in")
+	tab.Fill("E-mail address", email)
+	tab.Fill("Password", password)
+	tab.Press("Sign in")
+}

@@ -1,0 +1,219 @@
+//go:build e2e && unix
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"posthorn/web/look"
+)
+
+// stops is what a walk finds on its way: the values of the parameters in paths, and who looks.
+type stops struct {
+	s        *stage
+	office   *office
+	operator *visitor
+	values   map[string]string
+	queries  map[string]string // by path: what a page is asked with
+}
+
+// elsewhere are pages that lead away unless something is under way; the journeys see them.
+var elsewhere = []string{"/", "/portal/open", "/sign-in/code", "/sign-in/link", "/console/sign-in/code", "/console/setup/totp"}
+
+// TestEveryPageHoldsUpInABrowser opens every page that the server has, in either theme, wide and narrow: axe-core finds nothing
+// wrong with it, it fits, its console is silent, and its content security policy holds. Pages are found by asking the server for
+// its routes, so that none is forgotten.
+func TestEveryPageHoldsUpInABrowser(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	w := inhabit(t, s)
+	pages := w.pages(t)
+	t.Logf("%d pages", len(pages))
+	if len(pages) < 50 {
+		t.Errorf("only %d pages were found", len(pages))
+	}
+	const lanes = 3
+	for lane := range lanes {
+		t.Run(fmt.Sprintf("part %d", lane+1), func(t *testing.T) {
+			t.Parallel()
+			tabs := map[*visitor]*look.Tab{}
+			for i := lane; i < len(pages); i += lanes {
+				p := pages[i]
+				if tabs[p.who] == nil {
+					as := *p.who
+					as.t = t
+					tabs[p.who] = as.tab(look.View{})
+				}
+				inspect(t, tabs[p.who], s.url, p.path)
+			}
+		})
+	}
+}
+
+// inspect opens a page in all views and holds it against what every page promises.
+func inspect(t *testing.T, tab *look.Tab, url, path string) {
+	t.Helper()
+	said := len(tab.Messages())
+	for i, v := range []look.View{{}, {Dark: true}, {Width: 360, Dark: true}, {Width: 360}} {
+		tab.Show(v)
+		if i == 0 {
+			tab.Open(url + path)
+		}
+		if v.Width == 360 {
+			if wide := tab.Overflow(); wide != "" {
+				t.Errorf("%s, %s: %s", path, v, wide)
+			}
+		}
+		// What the theme does not change is looked at once a width.
+		var rules []string
+		if v.Dark {
+			rules = []string{look.Contrast}
+		}
+		for _, wrong := range tab.Violations(rules...) {
+			t.Errorf("%s, %s: %s", path, v, wrong)
+		}
+		tab.Picture(strings.TrimPrefix(path, "/"), v)
+	}
+	for _, message := range tab.Messages()[said:] {
+		if strings.Contains(message, "Failed to load resource: the server responded with a status of 4") && look.Run(tab, chromedp.Evaluate[bool](`!!document.querySelector(".refusal, [data-error-summary]")`)) {
+			continue // a refusal is what is looked at
+		}
+		t.Errorf("%s: the console says %s", path, message)
+	}
+}
+
+// stopPolling answers who asks for a part of a page again that changes no more.
+const stopPolling = 286
+
+// stop is a page and who looks at it.
+type stop struct {
+	path string
+	who  *visitor
+}
+
+var parameter = regexp.MustCompile(`:[a-z_]+`)
+
+// pages are all whole pages among the server's routes: answers that are files, parts of pages or data are left out.
+func (w *stops) pages(t *testing.T) (all []stop) {
+	t.Helper()
+	var routes []struct{ Method, Path, Access string }
+	command(t, w.s.environ, nil, &routes, "routes", "--json")
+	nobody := w.s.visitor(t, "")
+	for _, r := range routes {
+		if r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/static/") || strings.HasPrefix(r.Path, "/theme/") || slices.Contains(elsewhere, r.Path) {
+			continue
+		}
+		who := nobody
+		switch {
+		case strings.HasPrefix(r.Access, "operator"):
+			who = w.operator
+		case strings.HasPrefix(r.Access, "person"):
+			who = w.office.owner
+		}
+		path := parameter.ReplaceAllStringFunc(r.Path, func(name string) string {
+			value := w.values[r.Path+" "+name]
+			if value == "" {
+				value = w.values[name]
+			}
+			if value == "" {
+				t.Errorf("%s: say in inhabit what %s is to be", r.Path, name)
+			}
+			return value
+		}) + w.queries[r.Path]
+		status, header, body := who.page(path)
+		if status == stopPolling {
+			continue
+		}
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %.300s", path, status, body)
+			continue
+		}
+		if strings.HasPrefix(header.Get("Content-Type"), "text/html") && strings.Contains(body, "<html") && !strings.HasSuffix(path, "/html") {
+			all = append(all, stop{path, who})
+		}
+	}
+	for _, path := range []string{"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense"} {
+		all = append(all, stop{path, w.office.owner})
+	}
+	return all
+}
+
+// inhabit makes a tenant in which everything has happened, by what its product, its customers and its members really do.
+func inhabit(t *testing.T, s *stage) *stops {
+	t.Helper()
+	o := s.office(t, "Acme GmbH & Co. KG")
+	w := &stops{s: s, office: o, operator: operator(t, s), values: map[string]string{}, queries: map[string]string{}}
+	o.manage(http.MethodPost, "/event-types", settings{"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200}}, nil)
+	good, _ := o.endpoint("/good", settings{"description": "The shop", "event_types": []string{"order.*"}})
+	bad, _ := o.endpoint("/a/path/that/is/rather/long/and/does/not/break/anywhere-because-it-has-no-spaces", settings{"event_types": []string{"order.refused"}})
+	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
+	o.await("delivered", 1)
+	o.customer.status.Store(http.StatusUnprocessableEntity)
+	o.emitted("order.refused", `{"order_id":"ord_2"}`)
+	failed := o.await("failed", 1)
+	o.customer.status.Store(http.StatusInternalServerError)
+	o.emitted("order.late", `{"order_id":"ord_3"}`)
+	o.await("retrying", 1)
+	o.manage(http.MethodPost, "/endpoints/"+bad+"/pause", settings{}, nil)
+	o.emitted("order.refused", `{"order_id":"ord_4"}`)
+	o.await("held", 1)
+	var job struct{ ID string }
+	o.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "they have mended it"}, &job)
+	o.manage(http.MethodPost, "/invitations", settings{"email": "invited@example.com", "role": "viewer"}, nil)
+	invitation := s.mailed(t, "invited@example.com", "/invitations/accept?")
+	stranger := s.visitor(t, "stranger@example.com")
+	stranger.send("/sign-up", url.Values{"tenant": {"Strange"}, "name": {"S"}, "email": {stranger.email}})
+	o.owner.send("/reset", url.Values{"email": {o.owner.email}})
+	o.owner.send("/account/email", url.Values{"email": {"new-address@example.com"}, "password": {password}})
+	o.owner.send("/account/totp/start", nil)
+	for name, value := range map[string]string{
+		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":job_id": job.ID,
+		":id": o.tenant, ":mail_id": s.aMail(t), ":page": "delivery", "/docs/adr/:page :page": "0001-ledger", "/docs/ops/:page :page": "backup",
+		":group": "events", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
+	} {
+		w.values[name] = value
+	}
+	w.queries["/t/:tenant_id/deliveries/live"] = "?rows=&top=" + failed
+	for path, link := range map[string]string{
+		"/invitations/accept": invitation, "/verify-email": s.mailed(t, stranger.email, "/verify-email?"), "/reset/new": s.mailed(t, o.owner.email, "/reset/new?"),
+		"/change-email": s.mailed(t, "new-address@example.com", "/change-email?"), "/console/setup": operatorLink(t, s, "second@example.com"),
+	} {
+		_, query, _ := strings.Cut(link, "?")
+		w.queries[path] = "?" + query
+	}
+	return w
+}
+
+// aMail is the id of a mail that was kept.
+func (s *stage) aMail(t *testing.T) string {
+	t.Helper()
+	_, _, list := s.visitor(t, "").page("/dev/mail")
+	return mailID.FindString(list)
+}
+
+func operatorLink(t *testing.T, s *stage, email string) string {
+	t.Helper()
+	var made struct{ Link string }
+	command(t, append(slices.Clone(s.environ), "POSTHORN_BASE_URL="+s.url), nil, &made, "operator", "create", "--email", email, "--json")
+	return strings.TrimPrefix(made.Link, s.url)
+}
+
+// operator is one who has set their password and is signed in.
+func operator(t *testing.T, s *stage) *visitor {
+	t.Helper()
+	v := s.visitor(t, fmt.Sprintf("operator-%d@example.com", time.Now().UnixNano()))
+	v.send("/console/setup", url.Values{"token": {token(t, operatorLink(t, s, v.email))}, "password": {password}, "repeat": {password}, "name": {"Olga"}})
+	if status, _, body := v.page("/console"); status != http.StatusOK || !strings.Contains(body, "Operator console") {
+		t.Fatalf("the console answers an operator %d %.500s", status, body)
+	}
+	return v
+}
