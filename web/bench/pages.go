@@ -122,12 +122,21 @@ func (d *dashboard) paths() ([]namedPath, error) {
 	}
 	old := time.Now().UTC().AddDate(0, 0, -30).Format(time.RFC3339)
 	return []namedPath{
-		{"overview", d.root + "/"}, {"endpoints", d.root + "/endpoints"}, {"endpoint", d.root + "/endpoints/" + ep},
-		{"deliveries", d.root + "/deliveries"}, {"deliveries, failed", d.root + "/deliveries?status=failed"},
+		{"overview", d.root + "/"},
+		{"endpoints", d.root + "/endpoints"},
+		{"endpoint", d.root + "/endpoints/" + ep},
+		{"deliveries", d.root + "/deliveries"},
+		{"deliveries, failed", d.root + "/deliveries?status=failed"},
 		{"deliveries, delivered to an endpoint", d.root + "/deliveries?status=delivered&endpoint=" + ep},
-		{"deliveries, a month ago", d.root + "/deliveries?until=" + old}, {"deliveries, a rare type", d.root + "/deliveries?type=bench.order7"},
-		{"delivery", d.root + "/deliveries/" + dlv}, {"events", d.root + "/events"}, {"events, a rare type", d.root + "/events?type=bench.order7"},
-		{"event", d.root + "/events/" + evt}, {"event types", d.root + "/event-types"}, {"audit log", d.root + "/audit-log"}, {"notices", d.root + "/notices"},
+		{"deliveries, a month ago", d.root + "/deliveries?until=" + old},
+		{"deliveries, a rare type", d.root + "/deliveries?type=bench.order7"},
+		{"delivery", d.root + "/deliveries/" + dlv},
+		{"events", d.root + "/events"},
+		{"events, a rare type", d.root + "/events?type=bench.order7"},
+		{"event", d.root + "/events/" + evt},
+		{"event types", d.root + "/event-types"},
+		{"audit log", d.root + "/audit-log"},
+		{"notices", d.root + "/notices"},
 	}, nil
 }
 
