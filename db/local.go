@@ -76,7 +76,11 @@ func (q *Queries) ownUnowned(ctx context.Context, person id.UUID, address string
 	}
 	if len(own) == 0 && len(tenants) == 0 {
 		tenant := NewID()
-		err := q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: localTenant, RetentionDays: defaultRetention, CreatedAt: tenant.Time()})
+		days, err := q.retention(ctx, 0)
+		if err != nil {
+			return err
+		}
+		err = q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: localTenant, RetentionDays: days, CreatedAt: tenant.Time()})
 		if err != nil {
 			return err
 		}
