@@ -149,8 +149,8 @@ func token(t *testing.T, link string) string {
 	return u.Query().Get("token")
 }
 
-// office is a tenant whose owner has signed up, with a key, and one receiver.
-type office struct {
+// firm is a tenant whose owner has signed up, with a key, and one receiver.
+type firm struct {
 	*world
 	s        *stage
 	owner    *visitor
@@ -159,7 +159,7 @@ type office struct {
 }
 
 // office signs somebody up.
-func (s *stage) office(t *testing.T, name string) *office {
+func (s *stage) office(t *testing.T, name string) *firm {
 	t.Helper()
 	owner := s.visitor(t, fmt.Sprintf("owner-%d@example.com", s.people.Add(1)))
 	owner.send("/sign-up", url.Values{"tenant": {name}, "name": {"Ada Lovelace"}, "email": {owner.email}})
@@ -168,14 +168,14 @@ func (s *stage) office(t *testing.T, name string) *office {
 }
 
 // officeOf is the tenant of somebody who is signed in.
-func (s *stage) officeOf(t *testing.T, owner *visitor) *office {
+func (s *stage) officeOf(t *testing.T, owner *visitor) *firm {
 	t.Helper()
 	_, _, body := owner.page("/")
 	root := regexp.MustCompile(`/t/ten_[a-z0-9]+`).FindString(body)
 	if root == "" {
 		t.Fatalf("%s sees no tenant: %s", owner.email, body)
 	}
-	o := &office{world: &world{t: t, environ: s.environ, sql: s.sql, tenant: strings.TrimPrefix(root, "/t/")}, s: s, owner: owner, root: root, customer: newCustomer(t)}
+	o := &firm{world: &world{t: t, environ: s.environ, sql: s.sql, tenant: strings.TrimPrefix(root, "/t/")}, s: s, owner: owner, root: root, customer: newCustomer(t)}
 	o.webs.Store(s.webs.Load())
 	var made struct {
 		Key string `json:"api_key"`
@@ -186,7 +186,7 @@ func (s *stage) officeOf(t *testing.T, owner *visitor) *office {
 }
 
 // join lets somebody accept an invitation in a role.
-func (o *office) join(role string) *visitor {
+func (o *firm) join(role string) *visitor {
 	o.t.Helper()
 	v := o.s.visitor(o.t, fmt.Sprintf("%s-%d@example.com", role, o.s.people.Add(1)))
 	o.manage(http.MethodPost, "/invitations", settings{"email": v.email, "role": role}, nil)
@@ -196,7 +196,7 @@ func (o *office) join(role string) *visitor {
 }
 
 // endpoint makes an endpoint at a path of the customer's and waits until it is active.
-func (o *office) endpoint(path string, change settings) (id, secret string) {
+func (o *firm) endpoint(path string, change settings) (id, secret string) {
 	o.t.Helper()
 	s := settings{"url": o.customer.url + path, "retry_policy": settings{"name": "quick"}}
 	for name, value := range change {
@@ -213,7 +213,7 @@ func (o *office) endpoint(path string, change settings) (id, secret string) {
 }
 
 // emitted sends an event as the tenant's product does.
-func (o *office) emitted(typ, data string) (id string) {
+func (o *firm) emitted(typ, data string) (id string) {
 	o.t.Helper()
 	status, answer, err := o.call(http.MethodPost, o.web()+"/api/v1/events", fmt.Sprintf(`{"type":%q,"data":%s}`, typ, data), "")
 	found := regexp.MustCompile(`evt_[a-z0-9]+`).Find(answer)
@@ -224,7 +224,7 @@ func (o *office) emitted(typ, data string) (id string) {
 }
 
 // deliveries counts the tenant's deliveries in a status, up to a page of them, and gives the newest one's id.
-func (o *office) deliveries(status string) (n int, newest string) {
+func (o *firm) deliveries(status string) (n int, newest string) {
 	o.t.Helper()
 	var list struct{ Data []struct{ ID string } }
 	o.manage(http.MethodGet, "/deliveries?limit=250&status="+status, nil, &list)
@@ -235,7 +235,7 @@ func (o *office) deliveries(status string) (n int, newest string) {
 }
 
 // await waits until so many deliveries have a status, and gives the newest one's id.
-func (o *office) await(status string, n int) (newest string) {
+func (o *firm) await(status string, n int) (newest string) {
 	o.t.Helper()
 	eventually(o.t, patience, fmt.Sprintf("%d deliveries are %s", n, status), func() bool {
 		var got int

@@ -20,7 +20,7 @@ import (
 // stops is what a walk finds on its way: the values of the parameters in paths, and who looks.
 type stops struct {
 	s        *stage
-	office   *office
+	office   *firm
 	operator *visitor
 	values   map[string]string
 	queries  map[string]string // by path: what a page is asked with
