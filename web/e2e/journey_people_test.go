@@ -46,7 +46,7 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 	// What no page offers is refused all the same, when the page itself sends it.
 	values := map[string]string{":tenant_id": o.tenant, ":endpoint_id": ep, ":delivery_id": delivery, ":event_id": event}
 	var routes []struct{ Method, Path, Access string }
-	command(t, s.environ, nil, &routes, "routes", "--json")
+	command(t, s.environ, place{}, &routes, "routes", "--json")
 	var paths []string
 	for _, r := range routes {
 		if r.Method != http.MethodPost || !strings.HasPrefix(r.Path, "/t/") || r.Access == "person read" {

@@ -180,7 +180,7 @@ func (s *stage) officeOf(t *testing.T, owner *visitor) *firm {
 	var made struct {
 		Key string `json:"api_key"`
 	}
-	command(t, o.environ, nil, &made, "key", "create", "--tenant", o.tenant, "--scopes", "all", "--json")
+	command(t, o.environ, place{}, &made, "key", "create", "--tenant", o.tenant, "--scopes", "all", "--json")
 	o.key = made.Key
 	return o
 }

@@ -106,7 +106,7 @@ var parameter = regexp.MustCompile(`:[a-z_]+`)
 func (w *stops) pages(t *testing.T) (all []stop) {
 	t.Helper()
 	var routes []struct{ Method, Path, Access string }
-	command(t, w.s.environ, nil, &routes, "routes", "--json")
+	command(t, w.s.environ, place{}, &routes, "routes", "--json")
 	nobody := w.s.visitor(t, "")
 	for _, r := range routes {
 		if r.Method != http.MethodGet || strings.HasPrefix(r.Path, "/api/") || strings.HasPrefix(r.Path, "/static/") || strings.HasPrefix(r.Path, "/theme/") || slices.Contains(elsewhere, r.Path) {
@@ -203,7 +203,7 @@ func (s *stage) aMail(t *testing.T) string {
 func operatorLink(t *testing.T, s *stage, email string) string {
 	t.Helper()
 	var made struct{ Link string }
-	command(t, append(slices.Clone(s.environ), "POSTHORN_BASE_URL="+s.url), nil, &made, "operator", "create", "--email", email, "--json")
+	command(t, append(slices.Clone(s.environ), "POSTHORN_BASE_URL="+s.url), place{}, &made, "operator", "create", "--email", email, "--json")
 	return strings.TrimPrefix(made.Link, s.url)
 }
 
