@@ -90,7 +90,9 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	tab.Press("Send test event")
 	tab.Press("Send test event")
 	eventually(t, patience, "the answer is shown", func() bool {
-		tab.Press("Look again")
+		if tab.Has("Look again") {
+			tab.Press("Look again")
+		}
 		return tab.Shows(`"answered":200`)
 	})
 	tab.Open(s.url + endpoint)
