@@ -10,6 +10,7 @@ import (
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/mailbox"
+	"posthorn/handlers/status"
 )
 
 type routesCommand struct {
@@ -29,7 +30,8 @@ func (c routesCommand) Run(a *app) error {
 	}
 	var rows []row
 	// The handlers are not called, so that they need nothing to work with.
-	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now, Local: cfg.showsMails()}, dashboard.Deps{}, mailbox.Deps{Development: cfg.showsMails(), CronSecret: cfg.CronSecret.Reveal()}) {
+	all := table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now, Local: cfg.showsMails()}, dashboard.Deps{}, mailbox.Deps{Development: cfg.showsMails(), CronSecret: cfg.CronSecret.Reveal()})
+	for _, r := range append(all, status.Routes(status.Deps{Now: time.Now})...) {
 		rows = append(rows, row{r.Method, r.Path, whoMay(r.Access)})
 	}
 	if c.JSON {
