@@ -56,7 +56,6 @@ type Config struct {
 
 	Egress    egress.Policy    // EgressAllow, read
 	Published []netip.Prefix   // EgressAddresses, read
-	Egress    egress.Policy    // EgressAllow, read
 	Proxies   handlers.Proxies // TrustedProxies, read
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
