@@ -152,6 +152,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	form.Kind = string(e.Settings.Kind) // the form does not hold it: it stays
 	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: fullHead(c, e, "settings"), Form: form}))
 }
 

@@ -80,6 +80,14 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	var events []db.SampledEventsRow
 	var whole bool
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		// What a filter takes tells what events hold.
+		payloads, err := a.readsPayloads(c, q)
+		if err == nil && !payloads {
+			err = errPayloads
+		}
+		if err != nil {
+			return err
+		}
 		events, whole, err = q.SampleEvents(c.Ctx(), c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
 		return err
 	})

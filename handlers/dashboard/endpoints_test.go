@@ -165,6 +165,7 @@ func TestSettingsAreSavedAsTheyWereWritten(t *testing.T) {
 	form := newForm("rate_limit", "", "retry_policy", "custom", "retry_delays", "5, 60 300", "scope", "some", "patterns", "order.*\ninvoice.paid", "custom_headers", "Authorization: ***")
 	form.Del("filter")
 	owner.post(path+"/settings", form).to(path + "/settings")
+	owner.post(path+"/settings", newForm("url", "nowhere")).want(400, `name="url"`, `id="f-url-error"`).keep("settings-refused")
 	owner.get(path+"/settings").want(200, "order.*\ninvoice.paid", `value="5 60 300"`, "Authorization: ***").lacks("X-Squad")
 	owner.post(path+"/filter", url.Values{"filter": {`data.total > 99.0 && type != "<x>"`}}).to(path + "/filter")
 	owner.get(path+"/filter").want(200, "data.total &gt; 99.0").keep("filter-saved")
@@ -182,7 +183,10 @@ func TestAFilterIsTriedOnPastEventsWithoutBeingSaved(t *testing.T) {
 	}
 	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "It would have taken 1 of 2 past events", "left out").keep("filter-tried")
 	owner.get(path + "/filter").want(200).lacks("data.total &gt; 99.0")
-	w.as(access.Viewer).post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "1 of 2")
+	viewer := w.as(access.Viewer)
+	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(403, "does not show what is sent").lacks("1 of 2")
+	w.setting(w.tn, "viewers_read_payloads", true)
+	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "1 of 2")
 }
 
 func TestATestLeadsToItsAnswer(t *testing.T) {
