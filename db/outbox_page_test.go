@@ -28,9 +28,11 @@ func TestTheStatementsOfTheOutboxPageRun(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	run("CREATE TEMP TABLE orders (id text, total int)")
-	run(blocks[1][1]) // the grant first
+	run("CREATE TEMP TABLE orders (id text, total int); GRANT INSERT ON orders TO posthorn_emitter")
+	run(blocks[1][1])                // the grant first
+	run("SET ROLE posthorn_emitter") // this one inherits nothing, unlike a product's role
 	run(blocks[0][1])
+	run("RESET ROLE")
 	run(`SET ROLE posthorn_console; INSERT INTO posthorn.outbox_rejected (id, tenant_id, type, data, code, detail)
 		VALUES (gen_random_uuid(), '` + tenant.String() + `', 'a', '1', 'a', 'a'); RESET ROLE`)
 	run(blocks[2][1])
