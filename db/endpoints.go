@@ -39,6 +39,15 @@ func (q *Queries) EndpointDefaults(ctx context.Context, tenant id.UUID, most int
 // verification. It is refused where the tenant has as many endpoints as it may. Creations of one tenant wait for each
 // other, so that the limit holds for those that come together.
 func (q *Queries) CreateEndpoint(ctx context.Context, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (FullEndpoint, error) {
+	if s.Kind == endpoint.Inbox {
+		return FullEndpoint{}, errInboxElsewhere
+	}
+	return q.createEndpoint(ctx, ring, tenant, most, s, secret)
+}
+
+var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "A test inbox is made by POST /inboxes, which gives it its URL.")
+
+func (q *Queries) createEndpoint(ctx context.Context, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (FullEndpoint, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return FullEndpoint{}, err
 	}
@@ -182,6 +191,9 @@ func (q *Queries) ChangeEndpoint(ctx context.Context, ring *seal.Ring, tenant, u
 	if err != nil {
 		return before, after, err
 	}
+	if err := endpoint.CheckURLStays(before.Settings, to); err != nil {
+		return before, after, err
+	}
 	if len(to.Diff(before.Settings)) == 0 {
 		return before, before, nil
 	}
@@ -263,6 +275,11 @@ func (q *Queries) RemoveEndpoint(ctx context.Context, tenant, u id.UUID) (Endpoi
 	}
 	if err := q.SupersedeVerifications(ctx, SupersedeVerificationsParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return Endpoint{}, err
+	}
+	if endpoint.Kind(e.Kind) == endpoint.Inbox {
+		if err := q.removeInbox(ctx, tenant, u); err != nil {
+			return Endpoint{}, err
+		}
 	}
 	if err := q.ForgetWarnings(ctx, ForgetWarningsParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return Endpoint{}, err

@@ -76,6 +76,9 @@ func (q *Queries) forgetLastAnswers(ctx context.Context, tenant id.UUID, rows []
 	}
 	slices.SortFunc(endpoints, compareIDs)
 	endpoints = slices.Compact(endpoints)
+	if err := q.ClearInboxes(ctx, ClearInboxesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+		return err
+	}
 	if err := q.ForgetLastAnswers(ctx, ForgetLastAnswersParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
 		return err
 	}

@@ -351,6 +351,31 @@ type IdempotencyKey struct {
 	ExpiresAt  time.Time
 }
 
+type Inbox struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Hash       []byte
+	Answer     string
+	CreatedAt  time.Time
+}
+
+type InboxRequestRow struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	ID         id.UUID
+	ReceivedAt time.Time
+	Method     string
+	Head       string
+	Body       []byte
+	BodyBytes  int32
+	Challenge  bool
+	Answer     string
+	Good       bool
+	Code       string
+	Detail     string
+	SecretHint string
+}
+
 type Invitation struct {
 	TenantID  id.UUID
 	ID        id.UUID

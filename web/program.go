@@ -137,7 +137,7 @@ func (p *Program) assemble(ctx context.Context) error {
 	p.ready = &readiness{database: general, url: p.store.listenURL}
 	var onCommit func(emit.Batch) []id.UUID
 	if p.Parts.Worker {
-		w, err := p.startWorker(ctx, ring)
+		w, err := p.startWorker(ctx, general, ring)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (p *Program) assemble(ctx context.Context) error {
 	return nil
 }
 
-func (p *Program) startWorker(ctx context.Context, ring *seal.Ring) (*worker.Worker, error) {
+func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ring) (*worker.Worker, error) {
 	pool, err := p.pool(ctx, "worker", workerConnections)
 	if err != nil {
 		return nil, err
@@ -170,6 +170,7 @@ func (p *Program) startWorker(ctx context.Context, ring *seal.Ring) (*worker.Wor
 	w := worker.New(worker.Config{
 		DB: pool, ListenURL: p.store.listenURL, Log: p.Log, Egress: p.Config.Egress, Keys: ring, Name: name,
 		Registry: p.registry, Grace: p.Config.ShutdownGrace,
+		Inbox: newInbox(p.Log, general, ring),
 	})
 	p.worker = p.run("worker", w.Run)
 	return w, nil

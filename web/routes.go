@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"net/http"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
+	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/status"
 	"posthorn/static"
@@ -59,7 +61,8 @@ func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
 	console := admin.Deps{DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
-	return slices.Concat(routes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
+	return slices.Concat(routes, inboxes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
 }
 
 // catalogueOf is the public catalogue of a database; a table that is only looked at has none.
@@ -68,6 +71,14 @@ func catalogueOf(d *db.DB) docs.Catalogue {
 		return nil
 	}
 	return d.PublicCatalogue
+}
+
+// newInbox is the receiver of test inboxes alone, for the deliveries of a worker in this process.
+func newInbox(log *slog.Logger, general *db.DB, ring *seal.Ring) http.Handler {
+	kit := handlers.New(handlers.Config{Log: log, Now: time.Now})
+	engine := kit.NewEngine()
+	kit.Mount(engine, inbox.Routes(inbox.Deps{DB: general, Keys: ring, Now: time.Now}))
+	return engine
 }
 
 // lookRoutes are what pages load, and the choice of light and dark.

@@ -54,7 +54,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 	for _, path := range []string{
 		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
-		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html",
+		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
 	} {
 		open[path] = true
 	}

@@ -29,6 +29,7 @@ type carrier interface {
 var carriers = map[endpoint.Kind]func(*guard) carrier{
 	endpoint.HTTP:  func(g *guard) carrier { return newHTTPCarrier(g) },
 	endpoint.Kafka: func(g *guard) carrier { return newKafkaCarrier(g) },
+	endpoint.Inbox: func(g *guard) carrier { return newInboxCarrier(g) },
 }
 
 // parcel is a message rendered and signed, ready to go: the same whatever takes it.

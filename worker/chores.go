@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/domain/inbox"
 )
 
 // The schedule of housekeeping. Every worker looks; a chore that the database knows by name is done by one of them.
@@ -65,6 +66,12 @@ func (w *Worker) keepOrder(ctx context.Context) {
 				_, err = w.db.PostQuotaNotices(ctx, now)
 			}
 			return err
+		}},
+		{"sweep test inboxes", time.Minute, func(ctx context.Context) error {
+			return w.db.Worker(ctx, func(q *db.Queries) error {
+				_, err := q.SweepInboxes(ctx, inbox.KeptFor.Seconds())
+				return err
+			})
 		}},
 		{"forget dead workers", time.Hour, func(ctx context.Context) error {
 			return w.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })

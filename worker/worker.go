@@ -31,6 +31,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/worker/jobs"
@@ -46,6 +47,7 @@ type Config struct {
 	Name      string                // shown to operators; default the host's name
 	Registry  prometheus.Registerer // nil: metrics are kept to itself
 	Grace     time.Duration         // how long a stop waits for requests under way; default 20 s
+	Inbox     http.Handler          // receives what is sent to test inboxes; nil: nothing reaches them
 }
 
 // Worker serves lanes. Make it with New; Run it once.
@@ -60,6 +62,7 @@ type Worker struct {
 	member     membership
 	dispatch   *dispatcher
 	sender     *sender
+	inbox      http.Handler // receives what is sent to test inboxes; nil without
 	events     *eventCache
 	horizon    horizon
 	promoter   *promoter
@@ -90,6 +93,7 @@ func New(c Config) *Worker {
 	if w.grace <= 0 {
 		w.grace = 20 * time.Second
 	}
+	w.inbox = c.Inbox
 	w.metrics = newMetrics(c.Registry)
 	w.dispatch = newDispatcher(w.startJob, w.signal, w.mayStart)
 	return w
@@ -123,6 +127,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.learnPauses(ctx) != nil || w.register(ctx) != nil {
 		return nil // asked to stop before it began
 	}
+	defer w.openInbox()()
 	var loops, recorder sync.WaitGroup
 	sending, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -153,6 +158,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.background.Wait() // the recorder starts some of it
 	w.sender.close()
 	return nil
+}
+
+// openInbox lets test inboxes receive until the returned function is called.
+func (w *Worker) openInbox() (shut func()) {
+	if w.inbox == nil {
+		return func() {}
+	}
+	return w.sender.carriers[endpoint.Inbox].(*inboxCarrier).door.open(w.inbox)
 }
 
 // drain waits for the requests under way; what is not done within the grace is broken off and recorded as it is.

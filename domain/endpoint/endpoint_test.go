@@ -385,6 +385,31 @@ type place string
 func (p place) Place() string              { return string(p) }
 func (p place) Clone() endpoint.Connection { return p }
 
+func TestTheURLOfAnInboxStaysAndNothingBecomesOne(t *testing.T) {
+	t.Parallel()
+	box := good()
+	box.Kind, box.URL = endpoint.Inbox, "http://127.0.0.1:8080/inbox/token"
+	if _, err := box.Check(egress.Policy{}); err != nil {
+		t.Errorf("its own URL: %v", err)
+	}
+	elsewhere, plain := box.Clone(), good()
+	elsewhere.URL = plain.URL
+	same := box.Clone()
+	same.Description = "mine"
+	for _, c := range []struct {
+		before, after endpoint.Settings
+		ok            bool
+	}{{box, same, true}, {box, elsewhere, false}, {box, plain, false}, {plain, box, false}, {plain, good(), true}} {
+		if err := endpoint.CheckURLStays(c.before, c.after); (err == nil) != c.ok {
+			t.Errorf("%s to %s: %v", c.before.URL, c.after.URL, err)
+		}
+	}
+	plain.URL = box.URL
+	if _, err := plain.Check(egress.Policy{}); err == nil {
+		t.Error("an ordinary endpoint has the URL of an inbox on loopback")
+	}
+}
+
 func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*endpoint.Settings){

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"posthorn/domain/egress"
+	"posthorn/domain/fault"
 )
 
 // Kind is how an endpoint's deliveries travel. It is chosen when the endpoint is made and stays.
@@ -13,6 +14,7 @@ type Kind string
 const (
 	HTTP  Kind = "http"  // a POST to its URL
 	Kafka Kind = "kafka" // a record in a topic
+	Inbox Kind = "inbox" // a test inbox: a POST to this server's own receiver; made with its URL, which stays
 )
 
 // Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its JSON.
@@ -30,6 +32,7 @@ var kinds = []struct {
 }{
 	{HTTP, (*collector).httpURL, nil},
 	{Kafka, (*collector).kafka, readKafka},
+	{Inbox, (*collector).ownURL, nil},
 }
 
 // Kinds lists the kinds, the default first.
@@ -71,6 +74,17 @@ func (c *collector) travel(s *Settings, policy egress.Policy) {
 		}
 	}
 	c.refuse("kind", "kind_unknown", fmt.Sprintf("There is no such kind of endpoint. Use %s.", either(words(Kinds()))))
+}
+
+// ownURL lets the URL of an inbox be what it is: nothing is connected to by it.
+func (*collector) ownURL(*Settings, egress.Policy) {}
+
+// CheckURLStays refuses another URL, or another kind, for a test inbox, and that another endpoint becomes one.
+func CheckURLStays(before, after Settings) error {
+	if before.Kind != Inbox && after.Kind != Inbox || before.Kind == after.Kind && before.URL == after.URL {
+		return nil
+	}
+	return fault.InvalidField("url", "inbox_url_fixed", "The URL of a test inbox stays as it is. Add an endpoint for the other URL.")
 }
 
 func (c *collector) httpURL(s *Settings, policy egress.Policy) {

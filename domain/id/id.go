@@ -34,6 +34,7 @@ const (
 	Job        Kind = "job"
 	Pause      Kind = "pse"
 	Request    Kind = "req"
+	Received   Kind = "rcv" // a request that a test inbox received
 )
 
 // UUID is the 16 bytes of an id. The zero value means "none".

@@ -59,6 +59,12 @@ var probeBodies = map[string]string{
 	"POST /endpoints/:endpoint_id/switch-secret":  ``,
 	"POST /endpoints/:endpoint_id/pause":          ``,
 	"POST /endpoints/:endpoint_id/resume":         ``,
+	"POST /inboxes":                                 `{}`,
+	"GET /endpoints/:endpoint_id/inbox":             ``,
+	"PATCH /endpoints/:endpoint_id/inbox":           `{"answer":"500"}`,
+	"GET /endpoints/:endpoint_id/inbox/requests":    ``,
+	"DELETE /endpoints/:endpoint_id/inbox/requests": ``,
+	"GET /inbox-requests/:inbox_request_id":         ``,
 	"POST /listeners":                             `{}`,
 	"GET /listeners/:endpoint_id/stream":          ``,
 	"POST /listeners/:endpoint_id/answers":        `{"delivery_id":"dlv_01jd0000000000000000000000","attempt_id":"att_01jd0000000000000000000000","status":200,"duration_ms":1}`,
@@ -135,10 +141,15 @@ func prepare(t *testing.T, url string) {
 		w.do("POST", "/api/v1/deliveries/"+deliveries[2]+"/cancel", owner.key, nil).want(200)
 		w.attempt(deliveries[3], ep, name)
 		job := w.do("POST", "/api/v1/replays", owner.key, `{"filter":{"status":"failed"},"reason":"`+name+`"}`).want(202).text("id")
+		box := w.do("POST", "/api/v1/inboxes", owner.key, nil).want(201).text("id")
+		w.sql(`INSERT INTO inbox_requests (tenant_id, endpoint_id, id, method, head, body, body_bytes, challenge, answer, good)
+			SELECT tenant_id, endpoint_id, gen_random_uuid(), 'POST', $2, $3, 1, false, '200', true FROM inboxes WHERE endpoint_id = $1`, w.uuid(id.Endpoint, box), name, []byte(name))
 		key := w.do("POST", "/api/v1/keys", owner.key, `{"name":"`+name+`","scopes":["events:read"]}`).want(201).text("id")
 		if owner == b {
 			s.Theirs["endpoint_id"], s.Theirs["key_id"], s.Theirs["name"] = []string{ep, w.do("POST", "/api/v1/listeners", b.key, `{}`).want(201).text("id")}, []string{key}, []string{name + ".type"}
 			s.Theirs["delivery_id"], s.Theirs["job_id"] = deliveries, []string{job}
+			s.Theirs["endpoint_id"] = append(s.Theirs["endpoint_id"], box)
+			s.Theirs["inbox_request_id"] = ids(w.do("GET", "/api/v1/endpoints/"+box+"/inbox/requests", owner.key, nil).want(200))
 		}
 	}
 	for _, owner := range []tenant{a, b} {
@@ -299,7 +310,7 @@ func (p *prober) run(routes []handlers.Route) {
 func unknown(param string) []string {
 	random := map[string]string{
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
-		"key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
+		"inbox_request_id": id.Received.Format(db.NewID()), "key_id": id.Key.Format(db.NewID()), "job_id": id.Job.Format(db.NewID()), "tenant_id": id.Tenant.Format(db.NewID()), "name": "no.such.type",
 		"member_id": id.Member.Format(db.NewID()), "invitation_id": id.Invitation.Format(db.NewID()), "portal_link_id": id.PortalLink.Format(db.NewID()),
 		"rejected_id": id.Event.Format(db.NewID()),
 	}[param]
@@ -430,7 +441,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 		if param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
 			continue // they are in their lists alone
 		}
-		path := map[string]string{"member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]
+		path := map[string]string{"inbox_request_id": "/inbox-requests/", "member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/", "name": "/event-types/"}[param]
 		for _, one := range theirs {
 			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {
 				t.Errorf("B's own %s answers %d to B", one, got.Status)

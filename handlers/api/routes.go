@@ -176,6 +176,13 @@ func (a *api) tenantRoutes() []handlers.Route {
 		endless(route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener)),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),
 
+		route("POST", "/inboxes", access.WebhooksWrite, a.createInbox),
+		route("GET", "/endpoints/:endpoint_id/inbox", access.WebhooksRead, a.getInbox),
+		route("PATCH", "/endpoints/:endpoint_id/inbox", access.WebhooksWrite, a.updateInbox),
+		route("GET", "/endpoints/:endpoint_id/inbox/requests", access.EventsRead, a.listInboxRequests),
+		route("DELETE", "/endpoints/:endpoint_id/inbox/requests", access.WebhooksWrite, a.emptyInbox),
+		route("GET", "/inbox-requests/:inbox_request_id", access.EventsRead, a.getInboxRequest),
+
 		route("GET", "/deliveries", access.WebhooksRead, a.listDeliveries),
 		route("GET", "/deliveries/:delivery_id", access.WebhooksRead, a.getDelivery),
 		route("POST", "/deliveries/:delivery_id/retry-now", access.WebhooksWrite, a.retryDelivery),

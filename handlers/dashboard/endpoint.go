@@ -140,7 +140,7 @@ func head(c *handlers.Call, e db.Endpoint, tab string) pages.EndpointHead {
 	return pages.EndpointHead{
 		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
 		Description: e.Description, Status: endpoint.Status(e.Status), StatusAt: e.StatusAt, Tab: tab,
-		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets),
+		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets), Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
 	}
 }
 

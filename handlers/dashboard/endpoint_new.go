@@ -29,7 +29,7 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Render(http.StatusOK, pages.NewEndpoint(pages.NewEndpointView{
-		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Form: formOf(defaults.Settings, names),
+		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Inboxes: root(c) + "/inboxes", Form: formOf(defaults.Settings, names),
 	}))
 }
 
@@ -96,7 +96,7 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 		return err
 	}
 	return c.Render(handlers.Status(cause), pages.NewEndpoint(pages.NewEndpointView{
-		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Form: form,
+		Shell: c.Shell("Add endpoint", "endpoints"), Root: root(c) + "/endpoints", Inboxes: root(c) + "/inboxes", Form: form,
 	}))
 }
 

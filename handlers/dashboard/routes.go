@@ -59,7 +59,7 @@ func Routes(d Deps) []handlers.Route {
 		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
 		page("POST", "/settings/notices", access.ChangeSettings, a.changeNoticeSettings),
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
-	}, a.endpointRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
+	}, a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
 }
 
 // maxForm bounds the body of a form.

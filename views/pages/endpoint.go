@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ type EndpointHead struct {
 	Tab         string
 	MayChange   bool
 	MaySecrets  bool // rotate and see new ones
+	Inbox       bool // a test inbox
 	Waiting     bool // a verification is under way
 	Held        int64
 	HeldMore    bool // more are held than Held says
@@ -40,6 +42,9 @@ func (h EndpointHead) tabs() []components.Tab {
 	all := []components.Tab{
 		tab("overview", "Overview", h.Href), tab("deliveries", "Deliveries", h.Root+"/deliveries?endpoint="+h.ID),
 		tab("settings", "Settings", h.Href+"/settings"), tab("filter", "Filter", h.Href+"/filter"), tab("secrets", "Secrets", h.Href+"/secrets"),
+	}
+	if h.Inbox {
+		all = slices.Insert(all, 1, tab("inbox", "Inbox", h.Href+"/inbox"))
 	}
 	if h.MayChange {
 		all = append(all, tab("test", "Test", h.Href+"/test"))

@@ -50,9 +50,10 @@ type KafkaForm struct {
 
 // NewEndpointView is the page on which an endpoint is added.
 type NewEndpointView struct {
-	Shell layout.Shell
-	Root  string // of the endpoints
-	Form  EndpointForm
+	Shell   layout.Shell
+	Root    string // of the endpoints
+	Inboxes string // where a test inbox is made
+	Form    EndpointForm
 }
 
 // wrong is what is wrong with a field; entries of maps and lists ("custom_headers.X-A") count as their field.

@@ -1,0 +1,162 @@
+package api
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/inbox"
+	"posthorn/domain/signature"
+	"posthorn/handlers"
+)
+
+func (a *api) createInbox(c *handlers.Call) error {
+	var in InboxInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	var e db.FullEndpoint
+	var secret endpoint.Secret
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		settings := inbox.Settings(defaults.Settings)
+		set(&settings.Description, in.Description)
+		set(&settings.EventTypes, in.EventTypes)
+		if in.Format != nil {
+			settings.Format = signature.Format(*in.Format)
+		}
+		if settings, err = settings.Check(a.Egress); err != nil {
+			return err
+		}
+		if secret, err = newSecret(settings.Format, nil, nil, endpoint.HMAC, random); err != nil {
+			return err
+		}
+		e, err = q.CreateInbox(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusCreated, endpointCreated{
+		Endpoint: endpointView(e, a.Now()), Secret: secret.Text, PublicKey: orNullText(secret.Public),
+	})
+}
+
+func (a *api) getInbox(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	return a.showInbox(c, u)
+}
+
+func (a *api) showInbox(c *handlers.Call, u id.UUID) error {
+	var box db.Inbox
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		box, err = q.GetInbox(c.Ctx(), db.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, Inbox{EndpointID: id.Endpoint.Format(u), Answer: InboxAnswer(box.Answer)})
+}
+
+func (a *api) updateInbox(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	var in InboxPatch
+	if err := c.Decode(&in); err != nil {
+		return err
+	}
+	answer, err := inbox.ParseAnswer(string(in.Answer))
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		return q.AnswerInbox(c.Ctx(), c.Actor.Tenant, u, answer, c.Author())
+	})
+	if err != nil {
+		return err
+	}
+	return a.showInbox(c, u)
+}
+
+func (a *api) listInboxRequests(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	if _, err := c.Page(handlers.List{Name: "inbox requests", Whole: true}); err != nil {
+		return err
+	}
+	var rows []db.ListInboxRequestsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		_, rows, err = q.InboxRequests(c.Ctx(), c.Actor.Tenant, u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r db.ListInboxRequestsRow) InboxRequest {
+		return inboxRequestView(db.InboxRequestRow{
+			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge, Answer: r.Answer,
+			Good: r.Good, Code: r.Code, SecretHint: r.SecretHint,
+		})
+	}), NextCursor: cursorOrNull("")})
+}
+
+func (a *api) getInboxRequest(c *handlers.Call) error {
+	u, err := c.ID(id.Received, "inbox_request_id")
+	if err != nil {
+		return err
+	}
+	var row db.InboxRequestRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		row, err = q.ReadInboxRequest(c.Ctx(), c.Actor.Tenant, u)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v := inboxRequestView(row)
+	body := strings.ToValidUTF8(string(row.Body), "\uFFFD")
+	v.Headers, v.Body = &row.Head, &body
+	return c.Answer(http.StatusOK, v)
+}
+
+func (a *api) emptyInbox(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		return q.EmptyInbox(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	})
+	if err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func inboxRequestView(r db.InboxRequestRow) InboxRequest {
+	v := InboxRequest{
+		ID: id.Received.Format(r.ID), ReceivedAt: r.ReceivedAt, Method: r.Method, Verification: r.Challenge, Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
+	}
+	v.Signature.Good, v.Signature.Code, v.Signature.Detail = r.Good, orNullText(r.Code), orNullText(r.Detail)
+	v.Signature.SecretHint = orNullText(r.SecretHint)
+	return v
+}

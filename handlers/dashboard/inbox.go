@@ -1,0 +1,171 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/inbox"
+	"posthorn/handlers"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) inboxRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("POST", "/inboxes", access.ChangeEndpoints, a.createInbox),
+		page("GET", "/endpoints/:endpoint_id/inbox", access.Read, a.showInbox),
+		page("POST", "/endpoints/:endpoint_id/inbox/answer", access.ChangeEndpoints, a.answerInbox),
+		page("POST", "/endpoints/:endpoint_id/inbox/clear", access.ChangeEndpoints, a.clearInbox),
+	}
+}
+
+// createInbox makes a test inbox with what endpoints have by default, and goes to it. Nobody needs its secret: the inbox
+// checks signatures itself. Who wants one rotates it.
+func (a *dashboard) createInbox(c *handlers.Call) error {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
+	var e db.FullEndpoint
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant)
+		if err != nil {
+			return err
+		}
+		settings := inbox.Settings(defaults.Settings)
+		secret, err := firstSecret(settings, "", random)
+		if err != nil {
+			return err
+		}
+		e, err = q.CreateInbox(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("This is your test inbox. It proves itself now; then send it a test event.")
+	return c.Redirect(endpointPath(c, e.ID) + "/inbox")
+}
+
+func (a *dashboard) showInbox(c *handlers.Call) error {
+	v, err := a.inboxView(c)
+	if err != nil {
+		return err
+	}
+	if c.Fragment() {
+		return c.Render(http.StatusOK, pages.InboxParts(v))
+	}
+	return c.Render(http.StatusOK, pages.Inbox(v))
+}
+
+func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return v, err
+	}
+	asked, _ := id.Received.Parse(c.Query("request")) // what is none is as no choice
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		e, err := q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
+		if err != nil {
+			return err
+		}
+		payloads, err := a.readsPayloads(c, q)
+		if err != nil {
+			return err
+		}
+		box, rows, err := q.InboxRequests(c.Ctx(), c.Actor.Tenant, u)
+		if err != nil {
+			return err
+		}
+		v = pages.InboxView{
+			EndpointHead: head(c, e.Endpoint, "inbox"), Answer: inbox.Answer(box.Answer), Hidden: !payloads,
+			Poll: endpointPath(c, u) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
+		}
+		if !asked.IsZero() {
+			v.Poll += "?request=" + id.Received.Format(asked)
+		}
+		return a.fillInbox(c, q, u, asked, rows, &v)
+	})
+	return v, err
+}
+
+// fillInbox lists the requests and shows the one that was asked for, or the newest.
+func (a *dashboard) fillInbox(c *handlers.Call, q *db.Queries, u, asked id.UUID, rows []db.ListInboxRequestsRow, v *pages.InboxView) error {
+	at := 0
+	for i, r := range rows {
+		if r.ID == asked {
+			at = i
+		}
+	}
+	for i, r := range rows {
+		text := id.Received.Format(r.ID)
+		v.Rows = append(v.Rows, pages.InboxRow{
+			ID: text, Href: endpointPath(c, u) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge, Good: r.Good,
+			Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
+		})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	r, err := q.ReadInboxRequest(c.Ctx(), c.Actor.Tenant, rows[at].ID)
+	if db.IsMissing(err) {
+		return nil // it went a moment ago
+	}
+	if err != nil {
+		return err
+	}
+	v.Chosen = &pages.InboxDetail{InboxRow: v.Rows[at], Method: r.Method, Why: r.Detail, Secret: r.SecretHint}
+	if v.Hidden {
+		return nil
+	}
+	v.Chosen.Head, v.Chosen.Body = strings.TrimSpace(r.Head), excerpt(r.Body, bodyShown)
+	if v.Chosen.Body.Size = int(r.BodyBytes); r.BodyBytes == 0 {
+		v.Chosen.Body.Gone = "There was no body."
+	}
+	return nil
+}
+
+func (a *dashboard) answerInbox(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	in, err := c.Form()
+	if err != nil {
+		return err
+	}
+	answer, wrong := inbox.ParseAnswer(in.Get("answer"))
+	if wrong != nil {
+		v, err := a.inboxView(c)
+		if err != nil {
+			return err
+		}
+		v.Wrong = fault.As(wrong).Detail
+		return c.Render(handlers.Status(wrong), pages.Inbox(v))
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		return q.AnswerInbox(c.Ctx(), c.Actor.Tenant, u, answer, c.Author())
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Saved.")
+	return c.Redirect(endpointPath(c, u) + "/inbox")
+}
+
+func (a *dashboard) clearInbox(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, "endpoint_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		return q.EmptyInbox(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("The inbox is empty.")
+	return c.Redirect(endpointPath(c, u) + "/inbox")
+}

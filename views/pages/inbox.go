@@ -1,0 +1,78 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/domain/endpoint"
+	"posthorn/domain/inbox"
+	"posthorn/views/components"
+)
+
+// InboxView is what a test inbox has received.
+type InboxView struct {
+	EndpointHead
+	Poll         string // renews the parts
+	Answer       inbox.Answer
+	Wrong        string // with the answer that was asked for
+	Rows         []InboxRow
+	Chosen       *InboxDetail
+	Verification VerificationView
+	Hidden       bool // the role shows no payloads
+}
+
+// InboxRow is a request in the list.
+type InboxRow struct {
+	ID, Href  string
+	At        time.Time
+	Challenge bool // a verification
+	Good      bool // its signature
+	Answer    inbox.Answer
+	Bytes     int
+	Chosen    bool
+}
+
+// InboxDetail is one request, whole.
+type InboxDetail struct {
+	InboxRow
+	Method string
+	Why    string // the signature is refused
+	Secret string // the end of the secret that it verifies with
+	Head   string
+	Body   Excerpt
+}
+
+func (r InboxRow) what() string {
+	if r.Challenge {
+		return "Verification"
+	}
+	return "Delivery"
+}
+
+// answered is what the inbox answered; a verification is always echoed.
+func (r InboxRow) answered() string {
+	switch {
+	case r.Challenge:
+		return "echoed"
+	case r.Answer == inbox.Slow:
+		return "too slow"
+	}
+	return string(r.Answer)
+}
+
+func (r InboxRow) tone() components.Tone {
+	if r.Challenge || r.Answer == inbox.OK {
+		return components.Good
+	}
+	return components.Bad
+}
+
+func (v InboxView) mayTest() bool { return v.MayChange && v.Status == endpoint.Active }
+
+func inboxAnswers() []components.Option {
+	return []components.Option{
+		{Value: string(inbox.OK), Label: "200", Hint: "Everything is delivered at once."},
+		{Value: string(inbox.Error), Label: "500", Hint: "Every attempt fails, and is retried by the endpoint's schedule."},
+		{Value: string(inbox.Gone), Label: "410", Hint: "The receiver is gone for good: Posthorn disables the endpoint at once."},
+		{Value: string(inbox.Slow), Label: "No answer in time", Hint: "Every attempt runs into the endpoint's time-out."},
+	}
+}
