@@ -260,6 +260,7 @@ func (e DryRunVerdictClause) Valid() bool {
 // Defines values for EndpointKind.
 const (
 	EndpointKindHTTP   EndpointKind = "http"
+	EndpointKindInbox  EndpointKind = "inbox"
 	EndpointKindKafka  EndpointKind = "kafka"
 	EndpointKindListen EndpointKind = "listen"
 )
@@ -268,6 +269,8 @@ const (
 func (e EndpointKind) Valid() bool {
 	switch e {
 	case EndpointKindHTTP:
+		return true
+	case EndpointKindInbox:
 		return true
 	case EndpointKindKafka:
 		return true
@@ -449,6 +452,30 @@ func (e ImportResultKind) Valid() bool {
 	case ImportResultKindEndpoint:
 		return true
 	case ImportResultKindEventType:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for InboxAnswer.
+const (
+	InboxError InboxAnswer = "500"
+	InboxGone  InboxAnswer = "410"
+	InboxOK    InboxAnswer = "200"
+	InboxSlow  InboxAnswer = "slow"
+)
+
+// Valid indicates whether the value is a known member of the InboxAnswer enum.
+func (e InboxAnswer) Valid() bool {
+	switch e {
+	case InboxError:
+		return true
+	case InboxGone:
+		return true
+	case InboxOK:
+		return true
+	case InboxSlow:
 		return true
 	default:
 		return false
@@ -1828,7 +1855,7 @@ type Endpoint struct {
 	// Kafka Of the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind              EndpointKind                    `json:"kind"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
@@ -1884,7 +1911,7 @@ type EndpointCreated struct {
 	// Kafka Of the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind             EndpointKind                    `json:"kind"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
@@ -1976,7 +2003,7 @@ type EndpointInput struct {
 	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 	Kind        *EndpointKind      `json:"kind,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
@@ -2018,7 +2045,7 @@ type EndpointInput struct {
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
 
-// EndpointKind `http` posts to a URL; `kafka` writes records to a topic. It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+// EndpointKind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -2521,6 +2548,71 @@ type Imported struct {
 	// Refused How many entries were
 	Refused int            `json:"refused"`
 	Results []ImportResult `json:"results"`
+}
+
+// Inbox defines model for Inbox.
+type Inbox struct {
+	// Answer `slow` answers nothing within the endpoint's time-out
+	Answer     InboxAnswer `json:"answer"`
+	EndpointID string      `json:"endpoint_id"`
+}
+
+// InboxAnswer `slow` answers nothing within the endpoint's time-out
+type InboxAnswer string
+
+// InboxInput defines model for InboxInput.
+type InboxInput struct {
+	Description *string `json:"description,omitempty"`
+
+	// EventTypes All unless given
+	EventTypes *[]string `json:"event_types,omitempty"`
+
+	// Format The wire format of body, headers and signature.
+	Format *Format `json:"format,omitempty"`
+}
+
+// InboxPatch defines model for InboxPatch.
+type InboxPatch struct {
+	// Answer `slow` answers nothing within the endpoint's time-out
+	Answer InboxAnswer `json:"answer"`
+}
+
+// InboxRequest defines model for InboxRequest.
+type InboxRequest struct {
+	// Answer `slow` answers nothing within the endpoint's time-out
+	Answer InboxAnswer `json:"answer"`
+
+	// Body The first 64 KiB as text; of one request alone
+	Body *string `json:"body,omitempty"`
+
+	// BodyBytes Of the whole body
+	BodyBytes int `json:"body_bytes"`
+
+	// Headers Lines of name and value; of one request alone
+	Headers    *string   `json:"headers,omitempty"`
+	ID         string    `json:"id"`
+	Method     string    `json:"method"`
+	ReceivedAt time.Time `json:"received_at"`
+	Signature  struct {
+		// Code Why it is refused, such as `signature_mismatch`
+		Code nullable.Nullable[string] `json:"code"`
+
+		// Detail The same in words; of one request alone
+		Detail nullable.Nullable[string] `json:"detail"`
+		Good   bool                      `json:"good"`
+
+		// SecretHint The end of the secret that it verifies with
+		SecretHint nullable.Nullable[string] `json:"secret_hint"`
+	} `json:"signature"`
+
+	// Verification A verification, which was echoed
+	Verification bool `json:"verification"`
+}
+
+// InboxRequestPage defines model for InboxRequestPage.
+type InboxRequestPage struct {
+	Data       []InboxRequest            `json:"data"`
+	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
 // Invitation defines model for Invitation.
@@ -3308,6 +3400,9 @@ type EventID = string
 // IdempotencyKey defines model for idempotency_key.
 type IdempotencyKey = string
 
+// InboxRequestID defines model for inbox_request_id.
+type InboxRequestID = string
+
 // InvitationID defines model for invitation_id.
 type InvitationID = string
 
@@ -3658,6 +3753,9 @@ type UpdateEndpointJSONRequestBody = EndpointPatch
 // DryRunFilterJSONRequestBody defines body for DryRunFilter for application/json ContentType.
 type DryRunFilterJSONRequestBody = DryRunInput
 
+// UpdateInboxJSONRequestBody defines body for UpdateInbox for application/json ContentType.
+type UpdateInboxJSONRequestBody = InboxPatch
+
 // RecoverEndpointJSONRequestBody defines body for RecoverEndpoint for application/json ContentType.
 type RecoverEndpointJSONRequestBody = RecoverInput
 
@@ -3699,6 +3797,9 @@ type CreateExpungeJSONRequestBody = ExpungeInput
 
 // ImportAllJSONRequestBody defines body for ImportAll for application/json ContentType.
 type ImportAllJSONRequestBody = ImportInput
+
+// CreateInboxJSONRequestBody defines body for CreateInbox for application/json ContentType.
+type CreateInboxJSONRequestBody = InboxInput
 
 // CreateInvitationJSONRequestBody defines body for CreateInvitation for application/json ContentType.
 type CreateInvitationJSONRequestBody = InvitationInput
@@ -3982,6 +4083,43 @@ func (c *Client) DryRunFilter(ctx context.Context, endpointID EndpointID, body D
 	r := newRequest(http.MethodPost, "/endpoints/%s/filter/dry-run", endpointID)
 	r.body = body
 	return answer[DryRun](ctx, c, r)
+}
+
+// GetInbox: read what a test inbox answers.
+//
+// GET /endpoints/{endpoint_id}/inbox, scope webhooks:read
+func (c *Client) GetInbox(ctx context.Context, endpointID EndpointID) (Inbox, error) {
+	r := newRequest(http.MethodGet, "/endpoints/%s/inbox", endpointID)
+	return answer[Inbox](ctx, c, r)
+}
+
+// UpdateInbox: choose what a test inbox answers.
+//
+// It holds from the next delivery. Verifications are echoed whatever it answers otherwise.
+//
+// PATCH /endpoints/{endpoint_id}/inbox, scope webhooks:write
+func (c *Client) UpdateInbox(ctx context.Context, endpointID EndpointID, body InboxPatch) (Inbox, error) {
+	r := newRequest(http.MethodPatch, "/endpoints/%s/inbox", endpointID)
+	r.body = body
+	return answer[Inbox](ctx, c, r)
+}
+
+// EmptyInbox: empty a test inbox.
+//
+// DELETE /endpoints/{endpoint_id}/inbox/requests, scope webhooks:write
+func (c *Client) EmptyInbox(ctx context.Context, endpointID EndpointID) error {
+	r := newRequest(http.MethodDelete, "/endpoints/%s/inbox/requests", endpointID)
+	return c.finish(ctx, r)
+}
+
+// ListInboxRequests: list what a test inbox has received.
+//
+// Newest first, all that are kept, without headers and bodies.
+//
+// GET /endpoints/{endpoint_id}/inbox/requests, scope events:read
+func (c *Client) ListInboxRequests(ctx context.Context, endpointID EndpointID) (InboxRequestPage, error) {
+	r := newRequest(http.MethodGet, "/endpoints/%s/inbox/requests", endpointID)
+	return answer[InboxRequestPage](ctx, c, r)
 }
 
 // PauseEndpoint: pause an endpoint.
@@ -4303,6 +4441,27 @@ func (c *Client) ImportAll(ctx context.Context, body ImportInput) (Imported, err
 	r := newRequest(http.MethodPost, "/import")
 	r.body = body
 	return answer[Imported](ctx, c, r)
+}
+
+// GetInboxRequest: read a request that a test inbox has received.
+//
+// GET /inbox-requests/{inbox_request_id}, scope events:read
+func (c *Client) GetInboxRequest(ctx context.Context, inboxRequestID InboxRequestID) (InboxRequest, error) {
+	r := newRequest(http.MethodGet, "/inbox-requests/%s", inboxRequestID)
+	return answer[InboxRequest](ctx, c, r)
+}
+
+// CreateInbox: create a test inbox.
+//
+// An endpoint whose receiver is Posthorn itself: it shows what arrives, and whether the signature is good, before you have
+// written a receiver. In all else it is an ordinary endpoint; its URL can't be changed. A tenant has five at most. The newest
+// 100 requests are kept, for a day.
+//
+// POST /inboxes, scope webhooks:write
+func (c *Client) CreateInbox(ctx context.Context, body InboxInput) (EndpointCreated, error) {
+	r := newRequest(http.MethodPost, "/inboxes")
+	r.body = body
+	return answer[EndpointCreated](ctx, c, r)
 }
 
 // ListInvitations: list open invitations.
