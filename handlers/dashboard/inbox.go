@@ -80,7 +80,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 			return err
 		}
 		v = pages.InboxView{
-			EndpointHead: head(c, e.Endpoint, "inbox"), Answer: inbox.Answer(box.Answer), Hidden: !payloads,
+			EndpointHead: fullHead(c, e, "inbox"), Answer: inbox.Answer(box.Answer), Hidden: !payloads,
 			Poll: endpointPath(c, u) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
 		}
 		if !asked.IsZero() {

@@ -58,11 +58,15 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 		}
 	}
 	tn.of[access.Owner].post(tn.path+"/event-types", url.Values{"name": {"order.paid"}, "schema_check": {"off"}}).to(tn.path)
+	_, box := w.inboxOf(tn)
 	o := w.operator()
 	o.looksAt(tn)
 	before, pages := w.state(tn), 0
 	for _, r := range w.routes {
 		path := fill(r.Path, tn.path, own)
+		if strings.HasSuffix(r.Path, "/:endpoint_id/inbox") {
+			path = tn.path + "/endpoints/" + id.Endpoint.Format(box) + "/inbox"
+		}
 		entered := w.audited(tn, "view_as.page_viewed") + w.audited(tn, "view_as.form_sent")
 		got := o.send(r.Method, path+queries[strings.TrimPrefix(r.Path, "/t/:tenant_id")], nil)
 		if n := w.audited(tn, "view_as.page_viewed") + w.audited(tn, "view_as.form_sent"); n != entered+1 {
