@@ -14,7 +14,7 @@ import (
 )
 
 // focused is what has the focus: its name as people read it, or its label.
-const focused = `((e) => ((e.labels && e.labels[0] && e.labels[0].innerText) || e.getAttribute("aria-label") || e.innerText || e.name || e.tagName).toLowerCase().replace(/\s+/g, " ").trim())(document.activeElement || document.body)`
+const focused = `((e) => !e ? "" : ((e.labels && e.labels[0] && e.labels[0].innerText) || e.getAttribute("aria-label") || e.innerText || e.name || e.tagName).toLowerCase().replace(/\s+/g, " ").trim())(document.activeElement || document.body)`
 
 // goTo presses Tab until what bears a name has the focus, and checks that one sees it.
 func goTo(t *testing.T, tab *look.Tab, name string) {

@@ -166,7 +166,7 @@ func eachTroubleIsClear(t *testing.T, w *world, b *broker, troubled map[string]s
 			Failure, Error string
 		}
 		var first attempt
-		eventually(t, 20*time.Second, "an attempt of "+topic+" is told", func() bool {
+		eventually(t, patience, "an attempt of "+topic+" is told", func() bool {
 			var list struct{ Data []struct{ ID, Status string } }
 			w.manage(http.MethodGet, "/deliveries?endpoint="+troubled[topic]+"&status="+want.state, nil, &list)
 			if len(list.Data) == 0 {

@@ -36,6 +36,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	browser := look.Open(t)
 	s := &stage{world: newWorld(t, nil), browser: browser}
+	s.environ = append(s.environ, "POSTHORN_EGRESS_ADDRESSES=203.0.113.7")
 	server := s.launch("posthorn", "serve").ready()
 	s.serveAt(server)
 	s.url = server.url

@@ -153,6 +153,10 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o := s.office(t, "Acme GmbH & Co. KG")
 	w := &stops{s: s, office: o, operator: operator(t, s), values: map[string]string{}, queries: map[string]string{}}
 	o.manage(http.MethodPost, "/event-types", settings{"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200}}, nil)
+	// The platform's own catalogue is public, and the firm's is it.
+	if _, err := s.sql.Exec(t.Context(), `UPDATE platform SET settings = settings || jsonb_build_object('tenant', $1::text, 'features', jsonb_build_object('catalogue', 'public'))`, o.tenant); err != nil {
+		t.Fatal(err)
+	}
 	good, _ := o.endpoint("/good", settings{"description": "The shop", "event_types": []string{"order.*"}})
 	bad, _ := o.endpoint("/a/path/that/is/rather/long/and/does/not/break/anywhere-because-it-has-no-spaces", settings{"event_types": []string{"order.refused"}})
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)

@@ -27,7 +27,7 @@ func (tab *Tab) Shows(text string) bool {
 
 // wording is an expression: the text that an element shows, in small letters with single spaces.
 func wording(element string) string {
-	return element + `.innerText.toLowerCase().replace(/\s+/g, " ").trim()`
+	return `(` + element + `?.innerText ?? "")` + `.toLowerCase().replace(/\s+/g, " ").trim()`
 }
 
 // Until waits until an expression is true of the page. Pages come and go meanwhile.
