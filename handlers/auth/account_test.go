@@ -89,8 +89,8 @@ func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 		"/sign-up": func(e string) url.Values { return url.Values{"email": {e}, "name": {"N"}, "tenant": {"T"}} },
 	} {
 		var apart time.Duration
-		for range 3 { // a machine that stood still for a moment is asked again
-			took := map[string][]time.Duration{}
+		took := map[string][]time.Duration{}
+		for range 5 { // a busy machine is asked oftener: what is noise evens out
 			for i := range 62 {
 				emails := []string{"known@example.com", "never@example.com"}
 				rand.Shuffle(2, func(i, j int) { emails[i], emails[j] = emails[j], emails[i] }) // or the garbage collector keeps step with one of them
