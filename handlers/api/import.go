@@ -177,9 +177,9 @@ func (im *importing) change(q *db.Queries, u id.UUID, in EndpointInput, r *Impor
 }
 
 // patch is the input of a creation as a change.
-func (t EventTypeInput) patch() EventTypePatch {
+func (in EventTypeInput) patch() EventTypePatch {
 	return EventTypePatch{
-		Description: t.Description, Group: t.Group, Schema: t.Schema, Example: t.Example, SchemaCheck: t.SchemaCheck,
-		Deprecated: t.Deprecated, Versions: t.Versions,
+		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example, SchemaCheck: in.SchemaCheck,
+		Deprecated: in.Deprecated, Versions: in.Versions,
 	}
 }
