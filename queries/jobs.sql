@@ -136,11 +136,13 @@ RETURNING *;
 -- name: PendingByAge :many
 -- How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
 -- bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing.
--- Ages are told by comparing ids, which begin with their time: reading the time out of each takes ten times as long.
+-- Ages are told by comparing ids, which begin with their time, and the oldest id alone is read: reading the time out of each
+-- takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
 SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
 	count(*) AS n,
 	count(*) FILTER (WHERE q.sendable) AS sendable,
-	coalesce(extract(epoch FROM now() - min(coalesce(q.due_at, posthorn.created_at(q.delivery_id))) FILTER (WHERE q.sendable)), 0)::double precision AS lag_seconds
+	coalesce(extract(epoch FROM now() - least(min(q.due_at) FILTER (WHERE q.sendable),
+		posthorn.created_at((min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.sendable AND q.due_at IS NULL))::uuid))), 0)::double precision AS lag_seconds
 FROM (
 	SELECT w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
 	FROM queue w JOIN (

@@ -13,7 +13,7 @@ import (
 // nothing but collect: the limit grows with the use.
 const (
 	collectAt        = 300 // per cent of growth
-	firstMemoryLimit = 120 << 20
+	firstMemoryLimit = 110 << 20
 	memoryEvery      = 2 * time.Second
 )
 

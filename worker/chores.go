@@ -19,6 +19,7 @@ const (
 	sweepEvery      = time.Second
 	sweepMost       = 500
 	gaugeEvery      = 15 * time.Second
+	gaugeRests      = 400 // times what a look took: 100,000 that wait take 0.1 s of a core, which the slowest hundredth of all would show
 	listenEvery     = time.Minute
 	listenFor       = 24 * time.Hour // how long a listener of which nothing is heard stays
 	expireEvery     = time.Minute
@@ -242,8 +243,10 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// gauges counts what waits.
+// gauges counts what waits, and the more rarely the longer that takes.
 func (w *Worker) gauges(ctx context.Context) error {
+	began := time.Now()
+	defer func() { sleep(ctx, min(gaugeRests*time.Since(began), time.Minute)-gaugeEvery) }()
 	var byAge []db.PendingByAgeRow
 	var dead, rejected, differs int64
 	var outbox db.OutboxSizeRow
