@@ -13,6 +13,37 @@ import (
 	"posthorn/domain/id"
 )
 
+const expungeSaid = `-- name: ExpungeSaid :one
+SELECT at, actor_kind, actor_id, reason FROM audit_log
+WHERE tenant_id = $1 AND action = 'event.expunge' AND object_id = $2
+ORDER BY id DESC LIMIT 1
+`
+
+type ExpungeSaidParams struct {
+	TenantID *id.UUID
+	Object   string
+}
+
+type ExpungeSaidRow struct {
+	At        time.Time
+	ActorKind string
+	ActorID   string
+	Reason    string
+}
+
+// Why the data of one event is gone.
+func (q *Queries) ExpungeSaid(ctx context.Context, arg ExpungeSaidParams) (ExpungeSaidRow, error) {
+	row := q.db.QueryRow(ctx, expungeSaid, arg.TenantID, arg.Object)
+	var i ExpungeSaidRow
+	err := row.Scan(
+		&i.At,
+		&i.ActorKind,
+		&i.ActorID,
+		&i.Reason,
+	)
+	return i, err
+}
+
 const insertAudit = `-- name: InsertAudit :exec
 
 INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details)

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
 )
@@ -16,6 +17,26 @@ type Expunged struct {
 	Events   []id.UUID // those that had any
 	Canceled int       // deliveries that waited
 	Cleared  int       // attempts whose answers were destroyed too
+}
+
+// ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything; fault.ErrNotFound where
+// there is no such event.
+func (q *Queries) ExpungeEvent(ctx context.Context, tenant, u id.UUID, reason string, by Author) (Expunged, error) {
+	exists, err := q.EventExists(ctx, EventExistsParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+	if err == nil && !exists {
+		err = fault.ErrNotFound
+	}
+	if err != nil {
+		return Expunged{}, err
+	}
+	done, err := q.ExpungeEvents(ctx, tenant, []id.UUID{u})
+	if err != nil || len(done.Events) == 0 {
+		return done, err
+	}
+	return done, q.Audit(ctx, by, Audited{
+		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(u), Reason: reason,
+		Details: map[string]int{"canceled": done.Canceled, "answers": done.Cleared},
+	})
 }
 
 // ExpungeEvents destroys the data of events for good, and what receivers answered to it. The rows stay: an event, its

@@ -28,3 +28,9 @@ SELECT * FROM (
 WHERE matches OR place = @scan::int
 ORDER BY id
 LIMIT @most::int;
+
+-- name: ExpungeSaid :one
+-- Why the data of one event is gone.
+SELECT at, actor_kind, actor_id, reason FROM audit_log
+WHERE tenant_id = @tenant_id AND action = 'event.expunge' AND object_id = @object
+ORDER BY id DESC LIMIT 1;

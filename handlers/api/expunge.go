@@ -28,14 +28,8 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 	}
 	var done db.Expunged
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		exists, err := q.EventExists(c.Ctx(), db.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
-		if err != nil || !exists {
-			return orNotFound(err)
-		}
-		if done, err = q.ExpungeEvents(c.Ctx(), c.Actor.Tenant, []id.UUID{u}); err != nil || len(done.Events) == 0 {
-			return err
-		}
-		return c.Audit(q, "event.expunge", "event", id.Event.Format(u), reason, map[string]int{"canceled": done.Canceled, "answers": done.Cleared})
+		done, err = q.ExpungeEvent(c.Ctx(), c.Actor.Tenant, u, reason, c.Author())
+		return err
 	})
 	if err != nil {
 		return err

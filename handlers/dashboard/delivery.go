@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -192,7 +193,7 @@ func attemptRow(kind endpoint.Kind, t db.Attempt, scale time.Duration) pages.Att
 
 // act does something to a delivery, audits it where it changed anything, and goes to where the result is seen. A delivery
 // whose state does not allow it any more is shown as it is now.
-func (a *dashboard) act(act db.DeliveryAct, done string) handlers.Handler {
+func (a *dashboard) act(name string, act db.DeliveryAct, done string) handlers.Handler {
 	return func(c *handlers.Call) error {
 		u, err := c.ID(id.Delivery, "delivery_id")
 		if err != nil {
@@ -202,9 +203,9 @@ func (a *dashboard) act(act db.DeliveryAct, done string) handlers.Handler {
 		if err != nil {
 			return err
 		}
-		reason := strings.TrimSpace(form.Get("reason"))
-		if len([]rune(reason)) > maxReason {
-			return fault.InvalidField("reason", "reason_long", fmt.Sprintf("A reason has %d characters at most.", maxReason))
+		reason, wrong := reasonOf(form, false)
+		if wrong != "" {
+			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, Said: components.Said{Reason: reason, Wrong: wrong}})
 		}
 		var d db.DeliveryState
 		changed := false
@@ -228,6 +229,29 @@ func (a *dashboard) act(act db.DeliveryAct, done string) handlers.Handler {
 // maxReason is in characters, as in the API.
 const maxReason = 500
 
+// reasonOf is the reason that a form gives, and what is wrong with it.
+func reasonOf(form url.Values, must bool) (reason, wrong string) {
+	reason = strings.TrimSpace(form.Get("reason"))
+	switch n := len([]rune(reason)); {
+	case n > maxReason:
+		wrong = fmt.Sprintf("A reason has %d characters at most.", maxReason)
+	case must && n == 0:
+		wrong = fmt.Sprintf("Give a reason of 1 to %d characters.", maxReason)
+	}
+	return reason, wrong
+}
+
+// refuseAct shows a delivery as it is, with what is wrong with what was asked for.
+func (a *dashboard) refuseAct(c *handlers.Call, r pages.Refused) error {
+	v, err := a.deliveryView(c)
+	if err != nil {
+		return err
+	}
+	v.Refused = r
+	v.Shell = c.Shell(v.Row.Type, "deliveries")
+	return c.Render(http.StatusBadRequest, pages.Delivery(v))
+}
+
 func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 	v, err := a.deliveryView(c)
 	if err != nil {
@@ -240,7 +264,7 @@ func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 
 func (a *dashboard) deliveryActions() []handlers.Route {
 	one := func(name string, act db.DeliveryAct, done string) handlers.Route {
-		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(act, done))
+		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(name, act, done))
 	}
 	return []handlers.Route{
 		one("retry-now", db.ActRetryNow, "It is tried now."),

@@ -25,7 +25,21 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, pages.FilterEditor(pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(e.Settings, nil)}))
+	v, err := a.filterView(c, e, e.Settings)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.FilterEditor(v))
+}
+
+// filterView is the editor with a filter in it. What a filter takes tells what events hold: trying is for who may read them.
+func (a *dashboard) filterView(c *handlers.Call, e db.FullEndpoint, s endpoint.Settings) (v pages.FilterView, err error) {
+	v = pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(s, nil)}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		v.Tries, err = a.readsPayloads(c, q)
+		return err
+	})
+	return v, err
 }
 
 func (a *dashboard) saveFilter(c *handlers.Call) error {
@@ -53,11 +67,14 @@ func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) e
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(e.Settings, nil)}
-	v.Form.Filter = in.Get("filter")
 	if err := handlers.NotInput(cause); err != nil {
 		return err
 	}
+	v, err := a.filterView(c, e, e.Settings)
+	if err != nil {
+		return err
+	}
+	v.Form.Filter = in.Get("filter")
 	v.Form.Wrong = handlers.WrongFields(cause)
 	return c.Render(handlers.Status(cause), pages.FilterEditor(v))
 }
@@ -80,7 +97,6 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	var events []db.SampledEventsRow
 	var whole bool
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		// What a filter takes tells what events hold.
 		payloads, err := a.readsPayloads(c, q)
 		if err == nil && !payloads {
 			err = errPayloads
@@ -94,7 +110,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(tried, nil), Tried: a.judge(c, tried, events, whole)}
+	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.judge(c, tried, events, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 

@@ -34,9 +34,14 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 		Channels: strings.Join(s.Channels, " "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
-		AcceptConflict: s.AcceptConflict, Verification: s.Verification, Catalogue: catalogue,
+		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
 	}
-	var patterns, delays, headers []string
+	var patterns, delays, headers, metadata []string
+	for key, value := range s.Metadata {
+		metadata = append(metadata, key+": "+value)
+	}
+	slices.Sort(metadata)
+	f.Metadata = strings.Join(metadata, "\n")
 	for _, t := range s.EventTypes {
 		if slices.Contains(catalogue, t) {
 			f.Types = append(f.Types, t)
@@ -73,6 +78,7 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		RetryDelays: in.Get("retry_delays"), RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
 		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), Verification: in.Get("verification"),
+		WhenHeld: in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
 		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
 	}, err
 }
@@ -103,6 +109,15 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s.PayloadVersion = strings.TrimSpace(in.Get("payload_version"))
 	if in.Has("filter") { // the settings page leaves it to the filter's own
 		s.Filter = filterJSON(in.Get("filter"))
+	}
+	if in.Has("when_held") {
+		s.WhenHeld = in.Get("when_held")
+	}
+	var err error
+	if in.Has("metadata") {
+		if s.Metadata, err = metadataOf(in.Get("metadata")); err != nil {
+			return s, err
+		}
 	}
 	given, err := headersOf(in.Get("custom_headers"))
 	if err != nil {
@@ -196,17 +211,38 @@ func filterJSON(text string) string {
 
 // headersOf reads "Name: value", one a line.
 func headersOf(text string) (map[string]*string, error) {
-	given := map[string]*string{}
+	pairs, ok := pairsOf(text)
+	if !ok {
+		return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Write each header on a line of its own, as Name: value.")
+	}
+	given := make(map[string]*string, len(pairs))
+	for name, value := range pairs {
+		given[name] = &value
+	}
+	return given, nil
+}
+
+// metadataOf reads "key: value", one a line.
+func metadataOf(text string) (map[string]string, error) {
+	pairs, ok := pairsOf(text)
+	if !ok {
+		return nil, fault.InvalidField("metadata", "text_malformed", "Write each entry on a line of its own, as key: value.")
+	}
+	return pairs, nil
+}
+
+func pairsOf(text string) (pairs map[string]string, ok bool) {
+	pairs = map[string]string{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
-		name, value, ok := strings.Cut(line, ":")
-		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !ok || name == "" {
-			return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Write each header on a line of its own, as Name: value.")
+		name, value, found := strings.Cut(line, ":")
+		if name, value = strings.TrimSpace(name), strings.TrimSpace(value); !found || name == "" {
+			return nil, false
 		}
-		given[name] = &value
+		pairs[name] = value
 	}
-	return given, nil
+	return pairs, true
 }

@@ -9,7 +9,9 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/signature"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
@@ -58,7 +60,7 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		if secret, err = firstSecret(settings, in.Get("secret"), random); err != nil {
+		if secret, err = firstSecret(settings, endpoint.SecretType(in.Get("secret_type")), in.Get("secret"), random); err != nil {
 			return err
 		}
 		if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
@@ -78,11 +80,24 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Created(v))
 }
 
-func firstSecret(s endpoint.Settings, given string, random [32]byte) (endpoint.Secret, error) {
-	if given != "" {
-		return endpoint.ImportSecret(s.Format, given)
+// firstSecret is what was given, or a new one of the type that was chosen.
+func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
+	switch {
+	case given != "":
+		return importSecret(s.Format, kind, given)
+	case kind == "":
+		kind = endpoint.HMAC
 	}
-	return endpoint.NewSecret(s.Format, endpoint.HMAC, random)
+	return endpoint.NewSecret(s.Format, kind, random)
+}
+
+// importSecret takes over a secret, which must be a key pair's where one was asked for.
+func importSecret(f signature.Format, kind endpoint.SecretType, given string) (endpoint.Secret, error) {
+	secret, err := endpoint.ImportSecret(f, given)
+	if err == nil && kind == endpoint.Ed25519 && secret.Public == "" {
+		return endpoint.Secret{}, fault.InvalidField("secret", "secret_type_refused", "This is no private key of a pair (whsk_...). Choose HMAC, or leave it empty and Posthorn makes a pair.")
+	}
+	return secret, err
 }
 
 // refuseNew shows the form again, with what is wrong beside each field.

@@ -40,7 +40,7 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		return v, err
 	}
 	v = pages.SecretsView{
-		EndpointHead: head(c, e, "secrets"), OneSlot: signature.Format(e.Format).OneSlot(), Overlap: strconv.Itoa(endpoint.DefaultOverlap),
+		EndpointHead: head(c, e, "secrets"), OneSlot: signature.Format(e.Format).OneSlot(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
 	for _, s := range live {
@@ -66,7 +66,7 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	overlap, given := number(in.Get("overlap")), in.Get("secret")
+	overlap, kind, given := number(in.Get("overlap")), endpoint.SecretType(in.Get("secret_type")), in.Get("secret")
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var secret endpoint.Secret
@@ -74,7 +74,7 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	if err == nil {
 		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 			choose := func(e db.Endpoint, newest *db.EndpointSecret) (endpoint.Secret, error) {
-				secret, err = nextSecret(signature.Format(e.Format), newest, given, random)
+				secret, err = nextSecret(signature.Format(e.Format), newest, kind, given, random)
 				return secret, err
 			}
 			added, err := q.RotateSecret(c.Ctx(), a.Keys, c.Actor.Tenant, u, overlap, choose)
@@ -99,20 +99,25 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range wrong {
-		v.Wrong = text
-	}
 	if len(wrong) == 0 {
 		v.New, v.Public = secret.Text, secret.Public
+		return c.Render(status, pages.Secrets(v))
 	}
+	if text := wrong["overlap_seconds"]; text != "" {
+		wrong = map[string]string{"overlap": text}
+	}
+	v.Wrong, v.Overlap, v.Type = wrong, in.Get("overlap"), string(kind)
 	return c.Render(status, pages.Secrets(v))
 }
 
-// nextSecret is what was given, or a new one of the newest one's type as far as the format knows it.
-func nextSecret(f signature.Format, newest *db.EndpointSecret, given string, random [32]byte) (endpoint.Secret, error) {
+// nextSecret is what was given, or a new one of the type that was chosen: where none was, of the newest one's as far as the
+// format knows it.
+func nextSecret(f signature.Format, newest *db.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
 	switch {
 	case given != "":
-		return endpoint.ImportSecret(f, given)
+		return importSecret(f, kind, given)
+	case kind != "":
+		return endpoint.NewSecret(f, kind, random)
 	case newest != nil && newest.PublicKey != nil && f == signature.Standard:
 		return endpoint.NewSecret(f, endpoint.Ed25519, random)
 	}

@@ -143,6 +143,23 @@ func TestASecretIsShownOnce(t *testing.T) {
 	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
 }
 
+func TestAKeyPairIsChosenWhereTheFormatKnowsOne(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	made := owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519")).want(200, "whsk_", "whpk_").keep("endpoint-created-pair")
+	path := endpointInPage.FindString(made.Body)
+	owner.get(path+"/secrets").want(200, "ed25519", "whpk_").lacks("whsk_")
+	owner.post(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsk_")
+	owner.post(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"hmac"}}).want(200, "whsec_").keep("endpoint-secrets")
+	owner.post(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"ed25519"}}).want(200, "whsk_")
+	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}, "secret_type": {"rsa"}}).want(400, `id="f-secret_type-error"`, "No secret was made", `value="3600" selected`)
+	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "format", "raw")).want(400, `id="f-secret_type-error"`, "signs with HMAC alone")
+	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "secret", "whsec_"+strings.Repeat("c2Vj", 10))).want(400, `id="f-secret-error"`)
+	other := w.add("format", "raw")
+	owner.get(other+"/secrets").want(200, "Rotate").lacks(`name="secret_type"`)
+}
+
 func TestWhatIsWrongIsSaidBesideItsFieldAndWhatWasTypedStays(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
@@ -172,6 +189,20 @@ func TestSettingsAreSavedAsTheyWereWritten(t *testing.T) {
 	owner.get(path+"/settings").want(200, "order.*")
 }
 
+func TestWhenHeldAndMetadataAreSettings(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	path := w.add("when_held", "drop", "metadata", "squad: 42\nplan: gold: <new>\n")
+	owner.get(path+"/settings").want(200, `value="drop" selected`, "plan: gold: &lt;new&gt;\nsquad: 42")
+	owner.post(path+"/settings", newForm()).to(path + "/settings")
+	owner.get(path+"/settings").want(200, `value="drop" selected`, "squad: 42") // a form without the fields leaves them
+	owner.post(path+"/settings", newForm("when_held", "lose", "metadata", "squad: 43")).want(400, `id="f-when_held-error"`, "squad: 43")
+	owner.post(path+"/settings", newForm("metadata", "customer")).want(400, `id="f-metadata-error"`, "as key: value.")
+	owner.post(path+"/settings", newForm("when_held", "hold", "metadata", "")).to(path + "/settings")
+	owner.get(path+"/settings").want(200, `value="hold" selected`).lacks("squad")
+}
+
 func TestAFilterIsTriedOnPastEventsWithoutBeingSaved(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
@@ -184,6 +215,9 @@ func TestAFilterIsTriedOnPastEventsWithoutBeingSaved(t *testing.T) {
 	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "It would have taken 1 of 2 past events", "left out").keep("filter-tried")
 	owner.get(path + "/filter").want(200).lacks("data.total &gt; 99.0")
 	viewer := w.as(access.Viewer)
+	viewer.get(path+"/filter").want(200, "Try on past events")
+	w.setting(w.tn, "viewers_read_payloads", false)
+	viewer.get(path + "/filter").want(200).lacks("Try on past events")
 	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(403, "does not show what is sent").lacks("1 of 2")
 	w.setting(w.tn, "viewers_read_payloads", true)
 	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "1 of 2")

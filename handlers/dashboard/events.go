@@ -3,9 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strings"
 
 	"posthorn/db"
 	"posthorn/domain/access"
@@ -27,6 +25,7 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 		page("GET", "/events/:event_id", access.Read, a.showEvent),
 		page("GET", "/events/:event_id/data", access.Read, a.downloadData),
 		page("POST", "/events/:event_id/replay", access.ActOnDeliveries, a.replayEvent),
+		page("POST", "/events/:event_id/expunge", access.Expunge, a.expungeEvent),
 	}
 }
 
@@ -144,7 +143,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 	if err != nil {
 		return v, err
 	}
-	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries)}
+	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge)}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		routed, err := q.ReadRouting(c.Ctx(), c.Actor.Tenant, u)
 		if err != nil {
@@ -155,10 +154,16 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 			return err
 		}
 		fillEvent(&v, routed, payloads)
+		if routed.Data == nil {
+			if v.Expunged, err = a.expunged(c, q, u); err != nil {
+				return err
+			}
+		}
 		page, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Event: &u, Most: rows})
 		if err != nil {
 			return err
 		}
+		v.More = page.Next != nil
 		ids := make([]id.UUID, len(page.Rows))
 		for i, d := range page.Rows {
 			ids[i] = d.EndpointID
@@ -245,6 +250,60 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	return download(c, id.Event.Format(u)+".json", e.Data)
 }
 
+// expunged tells when and why an event's data was destroyed, where that was asked for this event alone.
+func (a *dashboard) expunged(c *handlers.Call, q *db.Queries, u id.UUID) (string, error) {
+	said, err := q.ExpungeSaid(c.Ctx(), db.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(u)})
+	if db.IsMissing(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text := "Destroyed on " + components.Stamp(said.At) + " by " + said.ActorKind + " " + said.ActorID
+	if said.Reason != "" {
+		text += ": " + said.Reason
+	}
+	return text + ".", nil
+}
+
+// expungeEvent destroys the data of one event, for good.
+func (a *dashboard) expungeEvent(c *handlers.Call) error {
+	u, err := c.ID(id.Event, "event_id")
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	reason, wrong := reasonOf(form, true)
+	if wrong != "" {
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", Said: components.Said{Reason: reason, Wrong: wrong}})
+	}
+	var done db.Expunged
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		done, err = q.ExpungeEvent(c.Ctx(), c.Actor.Tenant, u, reason, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(done.Events) > 0 {
+		c.Flash("The event's data is destroyed.")
+	}
+	return c.Redirect(path(c, "/events/"+id.Event.Format(u)))
+}
+
+// refuseOnEvent shows an event as it is, with what is wrong with what was asked for.
+func (a *dashboard) refuseOnEvent(c *handlers.Call, r pages.Refused) error {
+	v, err := a.eventView(c)
+	if err != nil {
+		return err
+	}
+	v.Refused = r
+	return c.Render(http.StatusBadRequest, pages.EventPage(v))
+}
+
 // replayEvent sends an event again: to one endpoint, or to each that it once went to.
 func (a *dashboard) replayEvent(c *handlers.Call) error {
 	u, err := c.ID(id.Event, "event_id")
@@ -255,9 +314,9 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	reason := strings.TrimSpace(form.Get("reason"))
-	if len([]rune(reason)) > maxReason {
-		return fault.InvalidField("reason", "reason_long", fmt.Sprintf("A reason has %d characters at most.", maxReason))
+	reason, wrong := reasonOf(form, false)
+	if wrong != "" {
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", Said: components.Said{Reason: reason, Wrong: wrong}})
 	}
 	var only *id.UUID
 	if text := form.Get("endpoint"); text != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -26,6 +27,7 @@ func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
 	if got := dev.get(path + "/data").want(200); got.Body != data {
 		t.Errorf("the exact bytes are %s", got.Body)
 	}
+	w.setting(tn, "viewers_read_payloads", false)
 	viewer.get(path).want(200, "Your role does not show what events hold").lacks("&lt;b&gt;", ">Replay<")
 	viewer.get(path + "/data").want(http.StatusForbidden)
 
@@ -40,6 +42,48 @@ func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
 	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
 	dev.get(path).want(200, "not kept any more").lacks(">Replay<")
 	dev.get(path + "/data").want(http.StatusConflict)
+}
+
+func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	box, boxEndpoint := w.inboxOf(tn)
+	w.setStatus(boxEndpoint, "active")
+	ev := w.emit(tn, "order.paid", `{"card":"canary-card"}`)
+	w.receive(tn, boxEndpoint, db.InboxRequest{Header: http.Header{}, Body: []byte(`{"card":"canary-card"}`)})
+	path := tn.path + "/events/" + id.Event.Format(ev)
+	admin := tn.of[access.Admin]
+	tn.of[access.Developer].get(path).want(200).lacks("Destroy the data")
+	tn.of[access.Developer].post(path+"/expunge", url.Values{"reason": {"x"}}).want(http.StatusForbidden)
+	admin.get(path).want(200, "Destroy the data", "2 deliveries that still wait are canceled", "can&#39;t be undone")
+	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card")
+	admin.post(path+"/expunge", url.Values{"reason": {strings.Repeat("é", 501)}}).want(http.StatusBadRequest, "500 characters at most", "éé", `id="expunge-event-reason-error"`, "canary-card")
+	admin.post(path+"/expunge", url.Values{"reason": {"asked by <i>42</i>"}}).to(path)
+	admin.get(path).want(200, "data is destroyed", "not kept any more", "Destroyed on", "asked by &lt;i&gt;42", "canceled").lacks("canary-card", ">Replay<", "Destroy the data")
+	admin.get(box).want(200).lacks("canary-card")
+	admin.post(path+"/expunge", url.Values{"reason": {"again"}}).to(path)
+	if n := w.audited(tn, "event.expunge"); n != 1 {
+		t.Errorf("it is audited %d times", n)
+	}
+}
+
+func TestAReasonThatIsTooLongIsSaidBesideItsField(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	ev := w.emit(tn, "order.paid", `{}`)
+	dlv := w.delivery(ev)
+	w.attempt(dlv, tried{status: 500, terminal: 3, reason: 1})
+	dev, long := tn.of[access.Developer], url.Values{"reason": {"because " + strings.Repeat("é", 500)}}
+	for path, dialog := range map[string]string{"/deliveries/" + id.Delivery.Format(dlv): "confirm-replay", "/events/" + id.Event.Format(ev): "replay-event"} {
+		dev.post(tn.path+path+"/replay", long).want(http.StatusBadRequest, "<html", "500 characters at most", "because éé", `id="`+dialog+`-reason-error"`)
+	}
+	if n := one[int](w, "SELECT count(*)::int FROM deliveries WHERE tenant_id = $1", tn.id.String()); n != 1 {
+		t.Errorf("%d deliveries after two refusals", n)
+	}
 }
 
 func TestEventsAreListedAndFiltered(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -35,7 +36,7 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 			return err
 		}
 		settings := inbox.Settings(defaults.Settings)
-		secret, err := firstSecret(settings, "", random)
+		secret, err := firstSecret(settings, endpoint.HMAC, "", random)
 		if err != nil {
 			return err
 		}
@@ -66,9 +67,9 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		return v, err
 	}
 	asked, _ := id.Received.Parse(c.Query("request")) // what is none is as no choice
+	var e db.FullEndpoint
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err := q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
-		if err != nil {
+		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		payloads, err := a.readsPayloads(c, q)
@@ -80,7 +81,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 			return err
 		}
 		v = pages.InboxView{
-			EndpointHead: fullHead(c, e, "inbox"), Answer: inbox.Answer(box.Answer), Hidden: !payloads,
+			Answer: inbox.Answer(box.Answer), Hidden: !payloads,
 			Poll: endpointPath(c, u) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
 		}
 		if !asked.IsZero() {
@@ -88,6 +89,9 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		}
 		return a.fillInbox(c, q, u, asked, rows, &v)
 	})
+	if err == nil {
+		v.EndpointHead = fullHead(c, e, "inbox")
+	}
 	return v, err
 }
 

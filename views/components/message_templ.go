@@ -404,7 +404,7 @@ func Confirm(p ConfirmProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.Reason {
-				templ_7745c5c3_Err = Input(FieldProps{ID: p.ID + "-reason", Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", MaxLength: 200}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Input(p.reason()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -315,7 +315,20 @@ type ConfirmProps struct {
 	Danger bool
 	Fields map[string]string // hidden fields
 	Reason bool              // asks why, in a field named "reason"
+	Must   bool              // the reason can't be left out
+	Said   Said              // where the form was refused
 	Attrs  templ.Attributes  // of the form
+}
+
+// Said is the reason that was given in a dialog whose form was refused, and what is wrong with it.
+type Said struct{ Reason, Wrong string }
+
+// reason is the field that asks why. An answer may be as long as in the API.
+func (p ConfirmProps) reason() FieldProps {
+	return FieldProps{
+		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.Said.Reason, Error: p.Said.Wrong, Optional: !p.Must, Required: p.Must,
+		Hint: "Kept in the audit log.", MaxLength: 500,
+	}
 }
 
 // CodeProps are those of a block of code, shown as text whatever it holds.

@@ -18,6 +18,7 @@ type DeliveryView struct {
 	Shell     layout.Shell
 	Root      string
 	Stale     string // why what was asked for was refused: the page shows the present state
+	Refused   Refused
 	Row       DeliveryRow
 	Settled   time.Time
 	ReplayOf  string
@@ -133,7 +134,7 @@ func (v DeliveryView) actions() []DeliveryAction {
 }
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
-	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true}
+	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true, Said: v.Refused.said("confirm-" + a.Name)}
 	switch a.Name {
 	case "cancel":
 		p.Title, p.Danger, p.Reason = "Cancel this delivery?", true, false

@@ -33,6 +33,9 @@ type EndpointForm struct {
 	PayloadVersion    string
 	AcceptConflict    bool
 	Verification      string
+	WhenHeld          string
+	SecretType        string            // of a new endpoint
+	Metadata          string            // key: value, one a line
 	Headers           string            // Name: value, one a line
 	Catalogue         []string          // the tenant's event types
 	Wrong             map[string]string // by the field's name in the API; "" is of the whole
@@ -190,10 +193,24 @@ func patternsLabel(f EndpointForm) string {
 
 // hidesFault reports whether something is wrong in the part of the form that is folded.
 func (f EndpointForm) hidesFault() bool {
-	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "custom_headers", "secret"} {
+	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "custom_headers", "metadata", "when_held", "secret", "secret_type"} {
 		if f.wrong(field) != "" {
 			return true
 		}
 	}
 	return false
+}
+
+func whenHeldOptions() []components.Option {
+	return []components.Option{
+		{Label: "Hold: deliveries wait until it receives again", Value: endpoint.Hold},
+		{Label: "Drop: events make no delivery meanwhile", Value: endpoint.Drop},
+	}
+}
+
+func secretTypeOptions() []components.Option {
+	return []components.Option{
+		{Label: "HMAC: one secret that both sides know", Value: string(endpoint.HMAC)},
+		{Label: "ed25519: a key pair, receivers get the public key", Value: string(endpoint.Ed25519)},
+	}
 }

@@ -169,7 +169,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = filterField(v.Form).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = filterField(v.Form, false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -226,6 +226,10 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = howFields(v.Form).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "secret_type", Label: "Signature", Value: v.Form.SecretType, Error: v.Form.wrong("secret_type"), Hint: "Key pairs are for the standard format alone."}, secretTypeOptions()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -387,7 +391,7 @@ func kafkaFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs("kafka_mechanism=" + mechanisms())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 84, Col: 71}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 85, Col: 71}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -475,7 +479,7 @@ func whatFields(f EndpointForm) templ.Component {
 	})
 }
 
-func filterField(f EndpointForm) templ.Component {
+func filterField(f EndpointForm, fixed bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -496,7 +500,7 @@ func filterField(f EndpointForm) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, Mono: true, Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data and channels, or a JSON object of values that must be equal."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, ReadOnly: fixed, Mono: true, Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data and channels, or a JSON object of values that must be equal."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -594,6 +598,14 @@ func howFields(f EndpointForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers, Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one a line. A value shown as *** stays as it is."}).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "when_held", Label: "While it is not active", Value: f.WhenHeld, Error: f.wrong("when_held")}, whenHeldOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata, Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one a line. For you alone: receivers see nothing of it."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -16,8 +16,9 @@ type SecretsView struct {
 	New      string // a secret that was made just now, shown this once
 	Public   string
 	Overlap  string // what was chosen
-	Wrong    string
-	Standard bool // the format knows key pairs
+	Type     string // of the new secret, as it was chosen
+	Wrong    map[string]string
+	KeyPairs bool // the format knows them
 }
 
 // SecretRow is one of them.
@@ -28,6 +29,11 @@ type SecretRow struct {
 	Signing bool
 	Created time.Time
 	Expires time.Time // zero: no end
+}
+
+// nextTypes are what the next secret may be.
+func (v SecretsView) nextTypes() []components.Option {
+	return append([]components.Option{{Label: "As the newest one is", Value: ""}}, secretTypeOptions()...)
 }
 
 func overlapOptions() []components.Option {
@@ -43,6 +49,7 @@ func overlapOptions() []components.Option {
 // FilterView is the editor of an endpoint's filter, with what it would have taken.
 type FilterView struct {
 	EndpointHead
+	Tries bool // the actor may read what events hold
 	Form  EndpointForm
 	Tried *DryRunView
 }

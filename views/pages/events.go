@@ -45,9 +45,13 @@ type EventView struct {
 	Verdicts   []VerdictRow
 	Truncated  bool
 	Deliveries []DeliveryRow
+	More       bool // there are further deliveries, which are not shown
 	Acts       bool
+	Expunges   bool                // the actor may destroy the data
+	Expunged   string              // who destroyed it, when and why, where that is known
 	Endpoints  []components.Option // to replay to
-	Wrong      string
+	Wrong      string              // why it was not replayed
+	Refused    Refused
 }
 
 // VerdictRow is why one endpoint got the event, or why not.
@@ -55,6 +59,25 @@ type VerdictRow struct {
 	routing.Verdict
 	Endpoint EndpointLabel
 	Delivery string
+}
+
+// expungeText says what destroying the data does, and to how many deliveries.
+func (v EventView) expungeText() string {
+	waiting := int64(0)
+	for _, d := range v.Deliveries {
+		if !d.Status.Terminal() {
+			waiting++
+		}
+	}
+	called := "What still waits is canceled."
+	switch {
+	case v.More:
+	case waiting == 0:
+		called = "No delivery of it waits."
+	default:
+		called = components.Many(waiting, "delivery that still waits is canceled.", "deliveries that still wait are canceled.")
+	}
+	return "Its data, what endpoints answered to it, and what test inboxes hold are destroyed. " + called + " That it was sent, when and where stays in the lists. This can't be undone."
 }
 
 func (v EventView) path() string { return v.Root + "/events/" + v.Row.ID }

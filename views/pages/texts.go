@@ -22,6 +22,28 @@ func capital(word string) string {
 	return string(unicode.ToUpper(r)) + word[n:]
 }
 
+// Refused is a dialog's form that was refused: which dialog it was, and the reason that was typed.
+type Refused struct {
+	Dialog string // its id
+	components.Said
+}
+
+// said is what a dialog shows again; nothing where it was not the one.
+func (r Refused) said(dialog string) components.Said {
+	if r.Dialog == dialog {
+		return r.Said
+	}
+	return components.Said{}
+}
+
+// summary says at the head of the page what is wrong, since the dialog is closed.
+func (r Refused) summary() []components.Wrong {
+	if r.Wrong == "" {
+		return nil
+	}
+	return []components.Wrong{{Detail: r.Wrong}}
+}
+
 // wrongList are the faults of a form for its summary, in the order of its fields; what belongs to none of them comes first.
 func wrongList(wrong map[string]string, names ...string) []components.Wrong {
 	var out []components.Wrong
