@@ -50,7 +50,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	}
 	v.Feed.Poll, v.Feed.One = endpointPath(c, u)+"/live", true
 	v.Waiting = v.Verification.State == "pending"
-	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)
+	v.Volume, v.Success, v.Latency = attemptCharts(hours, window, analytics.Hour)
 	var day analytics.Cell
 	for _, r := range hours {
 		day.Merge(r.Cell)

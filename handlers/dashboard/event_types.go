@@ -3,12 +3,15 @@ package dashboard
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/analytics"
 	entries "posthorn/domain/catalogue"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
@@ -90,6 +93,12 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 			return err
 		}
 		v.Row = eventTypeRow(t)
+		if v.Versions, err = versionRows(t); err != nil {
+			return err
+		}
+		if err := a.typeVolume(c, q, t.Name, &v); err != nil {
+			return err
+		}
 		found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: lastID(), Most: choices})
 		v.More = len(found) == choices
 		for _, e := range found {
@@ -105,6 +114,32 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 	v.Row.Schema, v.Row.Example = excerpt([]byte(v.Row.Schema), prettyShown).Text, excerpt([]byte(v.Row.Example), prettyShown).Text
 	v.Shell = c.Shell(v.Row.Name, "event-types")
 	return c.Render(http.StatusOK, pages.EventTypePage(v))
+}
+
+// typeDays is how many days the page of a type looks back.
+const typeDays = 14
+
+// typeVolume draws how much of a type was sent of late.
+func (a *dashboard) typeVolume(c *handlers.Call, q *db.Queries, of string, v *pages.EventTypeView) error {
+	now := a.Now()
+	window, err := analytics.Asked(analytics.Day, now.AddDate(0, 0, 1-typeDays), now, now)
+	if err != nil {
+		return err
+	}
+	series, err := q.AttemptSeries(c.Ctx(), c.Actor.Tenant, db.StatsAsked{Window: window, By: analytics.Day, EventType: of})
+	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day)
+	return err
+}
+
+// versionRows are a type's payload versions by name.
+func versionRows(t db.EventType) ([]pages.VersionRow, error) {
+	versions, err := entries.DecodeVersions(t.Versions)
+	var out []pages.VersionRow
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		one := versions[name]
+		out = append(out, pages.VersionRow{Name: name, Schema: excerpt(one.Schema, prettyShown).Text, Example: excerpt(one.Example, prettyShown).Text})
+	}
+	return out, err
 }
 
 func (a *dashboard) newEventType(c *handlers.Call) error {

@@ -50,7 +50,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), Summary: health.Summarise(h.Inputs),
 		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, urls), LastDigest: h.LastDigest,
 	}
-	v.Volume, v.Success, v.Latency = attemptCharts(hours, window)
+	v.Volume, v.Success, v.Latency = attemptCharts(hours, window, analytics.Hour)
 	for _, r := range h.Endpoints {
 		v.Failing = append(v.Failing, pages.FailingEndpoint{Href: endpointPath(c, r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Failed: r.Failed(), Attempts: r.Total()})
 	}
@@ -90,17 +90,18 @@ func lastDay(c *handlers.Call, q *db.Queries, of *id.UUID, now time.Time) ([]ana
 	return series.Rows(), window, err
 }
 
-// attemptCharts draws a series by the hour: how many attempts, how many of them succeeded, and how long they took.
-func attemptCharts(rows []analytics.Row, w analytics.Window) (volume, success, latency charts.Props) {
-	byHour := make(map[time.Time]*analytics.Row, len(rows))
+// attemptCharts draws a series by the hour of the last day, or by the day of the last weeks: how many attempts, how many of them
+// succeeded, and how long they took.
+func attemptCharts(rows []analytics.Row, w analytics.Window, by analytics.Width) (volume, success, latency charts.Props) {
+	byTime := make(map[time.Time]*analytics.Row, len(rows))
 	for i := range rows {
-		byHour[rows[i].Bucket.UTC()] = &rows[i]
+		byTime[rows[i].Bucket.UTC()] = &rows[i]
 	}
 	var times []time.Time
 	var delivered, failed, rate, p50, p95 []float64
-	for at := w.Since; at.Before(w.Until); at = at.Add(time.Hour) {
+	for at := w.Since; at.Before(w.Until); at = at.Add(by.Bucket()) {
 		times = append(times, at)
-		r := byHour[at.UTC()]
+		r := byTime[at.UTC()]
 		if r == nil || r.Total() == 0 {
 			delivered, failed = append(delivered, 0), append(failed, 0)
 			rate, p50, p95 = append(rate, math.NaN()), append(p50, math.NaN()), append(p95, math.NaN())
@@ -110,14 +111,17 @@ func attemptCharts(rows []analytics.Row, w analytics.Window) (volume, success, l
 		rate = append(rate, float64(r.Total()-r.Failed())/float64(r.Total()))
 		p50, p95 = append(p50, milliseconds(r.Quantile(0.5))), append(p95, milliseconds(r.Quantile(0.95)))
 	}
-	const none = "No attempts in the last 24 hours."
-	volume = charts.Props{ID: "volume", Title: "Attempts", Times: times, Whole: true, Empty: none, Series: []charts.Series{
+	none, days := "No attempts in the last 24 hours.", by == analytics.Day
+	if days {
+		none = "No attempts in these days."
+	}
+	volume = charts.Props{ID: "volume", Title: "Attempts", Times: times, Days: days, Whole: true, Empty: none, Series: []charts.Series{
 		{Name: "Succeeded", Class: charts.Accent, Values: delivered}, {Name: "Failed", Class: charts.Failed, Values: failed},
 	}}
-	success = charts.Props{ID: "success", Title: "Success rate", Times: times, Small: true, Fill: true, Max: 1, Format: charts.Percent, Empty: none, Series: []charts.Series{
+	success = charts.Props{ID: "success", Title: "Success rate", Times: times, Days: days, Small: true, Fill: true, Max: 1, Format: charts.Percent, Empty: none, Series: []charts.Series{
 		{Name: "Succeeded", Class: charts.Good, Values: rate},
 	}}
-	latency = charts.Props{ID: "latency", Title: "Latency", Times: times, Small: true, Format: charts.Milliseconds, Empty: none, Series: []charts.Series{
+	latency = charts.Props{ID: "latency", Title: "Latency", Times: times, Days: days, Small: true, Format: charts.Milliseconds, Empty: none, Series: []charts.Series{
 		{Name: "p95", Class: charts.Second, Values: p95}, {Name: "p50", Class: charts.Accent, Values: p50},
 	}}
 	return volume, success, latency

@@ -38,6 +38,7 @@ type Props struct {
 	Fill   bool                 // a Line's ground
 	Whole  bool                 // the values are counted things
 	Small  bool                 // half as high
+	Days   bool                 // the buckets are days, in UTC
 	Empty  string               // what is said where there is no number at all
 }
 
@@ -146,7 +147,12 @@ func (p Props) axis() []string {
 }
 
 // label names a bucket, for its tip and for the table.
-func (p Props) label(i int) string { return p.Times[i].UTC().Format("2 Jan 15:04") + " UTC" }
+func (p Props) label(i int) string {
+	if p.Days {
+		return p.Times[i].UTC().Format("2 Jan")
+	}
+	return p.Times[i].UTC().Format("2 Jan 15:04") + " UTC"
+}
 
 // tip is what a bucket holds, in words.
 func (p Props) tip(i int) string {

@@ -3,6 +3,7 @@ package pages
 import (
 	"time"
 
+	"posthorn/views/charts"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -26,13 +27,18 @@ type EventTypeRow struct {
 
 // EventTypeView is the page of one event type.
 type EventTypeView struct {
-	Shell       layout.Shell
-	Root        string
-	Row         EventTypeRow
-	Subscribers []EndpointLabel
-	More        bool // there are endpoints that were not looked at
-	Edits       bool
+	Shell                    layout.Shell
+	Root                     string
+	Row                      EventTypeRow
+	Subscribers              []EndpointLabel
+	More                     bool // there are endpoints that were not looked at
+	Edits                    bool
+	Versions                 []VersionRow
+	Volume, Success, Latency charts.Props // of the last days
 }
+
+// VersionRow is what a payload version says instead of the type.
+type VersionRow struct{ Name, Schema, Example string } // JSON; empty: nothing of its own
 
 // EventTypeFormView is the form that makes or changes an event type.
 type EventTypeFormView struct {
