@@ -449,11 +449,12 @@ type Mailbox struct {
 }
 
 type Membership struct {
-	TenantID  id.UUID
-	PersonID  id.UUID
-	ID        id.UUID
-	Role      string
-	CreatedAt time.Time
+	TenantID    id.UUID
+	PersonID    id.UUID
+	ID          id.UUID
+	Role        string
+	CreatedAt   time.Time
+	NoticesSeen id.UUID
 }
 
 type NoticePreference struct {
@@ -635,6 +636,8 @@ type Tenant struct {
 	RetentionDays  int32
 	Settings       json.RawMessage
 	CreatedAt      time.Time
+	DeletedAt      *time.Time
+	ErasedAt       *time.Time
 }
 
 type Verification struct {

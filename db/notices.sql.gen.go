@@ -44,6 +44,29 @@ func (q *Queries) AlertedOperators(ctx context.Context) ([]AlertedOperatorsRow, 
 	return items, nil
 }
 
+const countUnread = `-- name: CountUnread :one
+SELECT count(*) FROM (
+	SELECT 1 FROM notices n
+	WHERE n.tenant_id = $1 AND n.kind = ANY($2::text[])
+		AND n.id > (SELECT m.notices_seen FROM memberships m WHERE m.tenant_id = $1 AND m.id = $3)
+	LIMIT 100
+) unread
+`
+
+type CountUnreadParams struct {
+	TenantID id.UUID
+	Kinds    []string
+	MemberID id.UUID
+}
+
+// Notices of some kinds that a member has not read, up to 100.
+func (q *Queries) CountUnread(ctx context.Context, arg CountUnreadParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countUnread, arg.TenantID, arg.Kinds, arg.MemberID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const dropOldNotices = `-- name: DropOldNotices :execrows
 DELETE FROM notices n USING (
 	SELECT o.tenant_id, o.id FROM notices o
@@ -284,6 +307,77 @@ func (q *Queries) NoticePreferences(ctx context.Context, arg NoticePreferencesPa
 	return items, nil
 }
 
+const noticesSeen = `-- name: NoticesSeen :one
+SELECT notices_seen FROM memberships WHERE tenant_id = $1 AND id = $2
+`
+
+type NoticesSeenParams struct {
+	TenantID id.UUID
+	MemberID id.UUID
+}
+
+// Up to which notice a member has read them.
+func (q *Queries) NoticesSeen(ctx context.Context, arg NoticesSeenParams) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, noticesSeen, arg.TenantID, arg.MemberID)
+	var notices_seen id.UUID
+	err := row.Scan(&notices_seen)
+	return notices_seen, err
+}
+
+const pageOfNotices = `-- name: PageOfNotices :many
+SELECT tenant_id, id, kind, key, endpoint_id, details, created_at, mailed_at, relayed_at FROM notices
+WHERE tenant_id = $1 AND id < $2 AND id > $3 AND kind = ANY($4::text[])
+	AND ($5::uuid IS NULL OR endpoint_id = $5)
+ORDER BY id DESC LIMIT $6
+`
+
+type PageOfNoticesParams struct {
+	TenantID   id.UUID
+	High       id.UUID
+	Low        id.UUID
+	Kinds      []string
+	EndpointID *id.UUID
+	Most       int32
+}
+
+// Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is asked for.
+func (q *Queries) PageOfNotices(ctx context.Context, arg PageOfNoticesParams) ([]NoticeRow, error) {
+	rows, err := q.db.Query(ctx, pageOfNotices,
+		arg.TenantID,
+		arg.High,
+		arg.Low,
+		arg.Kinds,
+		arg.EndpointID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NoticeRow{}
+	for rows.Next() {
+		var i NoticeRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.ID,
+			&i.Kind,
+			&i.Key,
+			&i.EndpointID,
+			&i.Details,
+			&i.CreatedAt,
+			&i.MailedAt,
+			&i.RelayedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const preferencesOf = `-- name: PreferencesOf :many
 SELECT kind, wanted FROM notice_preferences WHERE tenant_id = $1 AND recipient = $2
 `
@@ -334,6 +428,22 @@ func (q *Queries) RecipientRole(ctx context.Context, arg RecipientRoleParams) (s
 	var role string
 	err := row.Scan(&role)
 	return role, err
+}
+
+const seeNotices = `-- name: SeeNotices :exec
+UPDATE memberships SET notices_seen = $1 WHERE tenant_id = $2 AND id = $3 AND notices_seen < $1
+`
+
+type SeeNoticesParams struct {
+	Newest   id.UUID
+	TenantID id.UUID
+	MemberID id.UUID
+}
+
+// Everything up to one is read.
+func (q *Queries) SeeNotices(ctx context.Context, arg SeeNoticesParams) error {
+	_, err := q.db.Exec(ctx, seeNotices, arg.Newest, arg.TenantID, arg.MemberID)
+	return err
 }
 
 const setPreference = `-- name: SetPreference :execrows

@@ -3,7 +3,9 @@ package handlers
 import (
 	"strings"
 
+	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -16,6 +18,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 		s.Flash = layout.Flash{Tone: components.Good, Text: strings.Join(texts, " ")}
 	}
 	if !c.Actor.Tenant.IsZero() {
+		s.Unread = c.unread()
 		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
 		for _, t := range c.tenants {
 			if t.TenantID != c.Actor.Tenant {
@@ -35,4 +38,22 @@ func (c *Call) Shell(title, active string) layout.Shell {
 		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
 	}
 	return s
+}
+
+// unread is how many notices the member has not read, for the navigation; 0 on parts of pages, which have none, and where it
+// can't be told.
+func (c *Call) unread() int {
+	if c.Actor.Member.IsZero() || c.Fragment() {
+		return 0
+	}
+	var n int64
+	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		n, err = q.CountUnread(c.Ctx(), db.CountUnreadParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role)})
+		return err
+	})
+	if err != nil {
+		c.kit.log.Debug("unread notices not counted", "error", err)
+		return 0
+	}
+	return int(n)
 }

@@ -65,3 +65,27 @@ ORDER BY id DESC LIMIT @most;
 SELECT * FROM notices
 WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' OR kind = @kind)
 ORDER BY id LIMIT @most;
+
+-- name: PageOfNotices :many
+-- Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is asked for.
+SELECT * FROM notices
+WHERE tenant_id = @tenant_id AND id < @high AND id > @low AND kind = ANY(@kinds::text[])
+	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))
+ORDER BY id DESC LIMIT @most;
+
+-- name: NoticesSeen :one
+-- Up to which notice a member has read them.
+SELECT notices_seen FROM memberships WHERE tenant_id = @tenant_id AND id = @member_id;
+
+-- name: CountUnread :one
+-- Notices of some kinds that a member has not read, up to 100.
+SELECT count(*) FROM (
+	SELECT 1 FROM notices n
+	WHERE n.tenant_id = @tenant_id AND n.kind = ANY(@kinds::text[])
+		AND n.id > (SELECT m.notices_seen FROM memberships m WHERE m.tenant_id = @tenant_id AND m.id = @member_id)
+	LIMIT 100
+) unread;
+
+-- name: SeeNotices :exec
+-- Everything up to one is read.
+UPDATE memberships SET notices_seen = @newest WHERE tenant_id = @tenant_id AND id = @member_id AND notices_seen < @newest;

@@ -115,3 +115,13 @@ func KindsFor(r access.Role) []Kind {
 	}
 	return seen
 }
+
+// NamesFor are the names of the kinds that a role sees.
+func NamesFor(r access.Role) []string {
+	kinds := KindsFor(r)
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = string(k)
+	}
+	return names
+}

@@ -18,30 +18,45 @@ import (
 func (a *dashboard) noticeRoutes() []handlers.Route {
 	return []handlers.Route{
 		page("GET", "/notices", access.Read, a.listNotices),
+		page("POST", "/notices/read", access.Read, a.readNotices),
 		page("POST", "/notices/preferences", access.Read, a.savePreferences),
+	}
+}
+
+// anyKind is a filter's word for notices of every kind.
+const anyKind = "any"
+
+// noticeFilters are what the list may be narrowed down to: kinds that the actor's role does not see are none.
+func noticeFilters(c *handlers.Call) handlers.List {
+	return handlers.List{
+		Name: "notices", Filters: []handlers.Filter{handlers.ByEndpoint},
+		Choices: []handlers.Choice{{Name: "kind", Words: append([]string{anyKind}, notice.NamesFor(c.Actor.Role)...)}, {Name: "unread", Words: []string{"false", "true"}}},
 	}
 }
 
 // listNotices shows what the actor's role may see.
 func (a *dashboard) listNotices(c *handlers.Call) error {
 	ask := readListQuery(c, id.Notice)
-	v := pages.NoticesView{Root: path(c, ""), Address: c.Actor.Person.Email}
-	high := lastID()
-	if !ask.after.IsZero() {
-		high, v.First = ask.after, v.Root+"/notices"
+	v := pages.NoticesView{
+		Root: path(c, ""), Address: c.Actor.Person.Email, Reads: !c.Actor.Member.IsZero(),
+		Filter: pages.NoticeFilter{Kind: ask.filter.Get("kind"), Endpoint: ask.filter.Get("endpoint"), Unread: ask.filter.Get("unread") == "true"},
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		found, err := q.ListNoticesDown(c.Ctx(), db.ListNoticesDownParams{TenantID: c.Actor.Tenant, High: high, Most: rows + 1})
-		if err != nil {
+	for _, k := range notice.KindsFor(c.Actor.Role) {
+		v.Kinds = append(v.Kinds, components.Option{Value: string(k), Label: k.Label()})
+	}
+	p, err := c.Page(noticeFilters(c))
+	if err != nil {
+		if v.Wrong, err = wrongQuery(err); err != nil {
 			return err
 		}
-		if len(found) > rows {
-			found = found[:rows]
-			v.Older = ask.at(v.Root+"/notices", "after", id.Notice.Format(found[rows-1].ID))
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		if v.Endpoints, _, err = a.filterChoices(c, q); err != nil {
+			return err
 		}
-		for _, n := range found {
-			if n.Kind.SeenBy(c.Actor.Role) {
-				v.Rows = append(v.Rows, noticeRow(n, v.Root))
+		if len(v.Wrong) == 0 {
+			if err := a.fillNotices(c, q, p, ask, &v); err != nil {
+				return err
 			}
 		}
 		v.Preferences, err = a.preferences(c, q)
@@ -50,8 +65,69 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	status := http.StatusOK
+	if len(v.Wrong) > 0 {
+		status = http.StatusBadRequest
+	}
 	v.Shell = c.Shell("Notices", "notices")
-	return c.Render(http.StatusOK, pages.Notices(v))
+	return c.Render(status, pages.Notices(v))
+}
+
+func (a *dashboard) fillNotices(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.NoticesView) error {
+	list := db.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: lastID(), Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
+	if kind := p.Chosen["kind"]; kind != anyKind {
+		list.Kinds = []string{kind}
+	}
+	if !p.Endpoint.IsZero() {
+		list.EndpointID = &p.Endpoint
+	}
+	if !ask.after.IsZero() {
+		list.High, v.First = ask.after, ask.at(v.Root+"/notices", "", "")
+	}
+	seen := lastID() // who is no member has nothing to read
+	if v.Reads {
+		var err error
+		if seen, err = q.NoticesSeen(c.Ctx(), db.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
+			return err
+		}
+	}
+	if v.Filter.Unread {
+		list.Low = seen
+	}
+	found, err := q.PageOfNotices(c.Ctx(), list)
+	if err != nil {
+		return err
+	}
+	if len(found) > rows {
+		found = found[:rows]
+		v.Older = ask.at(v.Root+"/notices", "after", id.Notice.Format(found[rows-1].ID))
+	}
+	for _, n := range found {
+		r := noticeRow(n, v.Root)
+		r.New = slices.Compare(n.ID[:], seen[:]) > 0
+		if r.New && v.Newest == "" {
+			v.Newest = r.ID
+		}
+		v.Rows = append(v.Rows, r)
+	}
+	return nil
+}
+
+// readNotices takes what somebody was shown as read: everything up to the newest of the page.
+func (a *dashboard) readNotices(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	newest, err := id.Notice.Parse(form.Get("newest"))
+	if err == nil && !c.Actor.Member.IsZero() && !newest.Time().After(a.Now()) {
+		if err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+			return q.SeeNotices(c.Ctx(), db.SeeNoticesParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Newest: newest})
+		}); err != nil {
+			return err
+		}
+	}
+	return c.Redirect(path(c, "/notices"))
 }
 
 func noticeRow(n db.NoticeRow, root string) pages.NoticeRow {

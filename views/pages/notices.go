@@ -12,6 +12,12 @@ import (
 type NoticesView struct {
 	Shell       layout.Shell
 	Root        string
+	Filter      NoticeFilter
+	Kinds       []components.Option
+	Endpoints   []components.Option
+	Wrong       map[string]string
+	Reads       bool   // the actor is a member, who reads notices and is done with them
+	Newest      string // the newest that is unread; empty: all are read
 	Rows        []NoticeRow
 	First       string
 	Older       string
@@ -19,9 +25,31 @@ type NoticesView struct {
 	Address     string
 }
 
+// NoticeFilter is what the list is narrowed down to.
+type NoticeFilter struct {
+	Kind, Endpoint string
+	Unread         bool
+}
+
+func (v NoticesView) kinds() []components.Option {
+	return append([]components.Option{{Value: "", Label: "Everything"}}, v.Kinds...)
+}
+
+func unreadOptions() []components.Option {
+	return []components.Option{{Value: "", Label: "Read and unread"}, {Value: "true", Label: "Unread"}}
+}
+
+func (f NoticeFilter) unread() string {
+	if f.Unread {
+		return "true"
+	}
+	return ""
+}
+
 // NoticeRow is one notice.
 type NoticeRow struct {
 	ID       string
+	New      bool // unread
 	Title    string
 	Severity notice.Severity
 	At       time.Time
