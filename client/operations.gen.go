@@ -3274,6 +3274,9 @@ type Tenant struct {
 
 	// StrictTypes Refuse events whose type is not in the catalogue
 	StrictTypes bool `json:"strict_types"`
+
+	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
 // TenantCreated defines model for TenantCreated.
@@ -3299,6 +3302,9 @@ type TenantCreated struct {
 
 	// StrictTypes Refuse events whose type is not in the catalogue
 	StrictTypes bool `json:"strict_types"`
+
+	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
 // TenantInput defines model for TenantInput.
@@ -3321,10 +3327,11 @@ type TenantPatch struct {
 	Digest   *bool     `json:"digest,omitempty"`
 
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
-	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
-	Name          *string            `json:"name,omitempty"`
-	RetentionDays *int               `json:"retention_days,omitempty"`
-	StrictTypes   *bool              `json:"strict_types,omitempty"`
+	HealthPolicy        *HealthPolicyPatch `json:"health_policy,omitempty"`
+	Name                *string            `json:"name,omitempty"`
+	RetentionDays       *int               `json:"retention_days,omitempty"`
+	StrictTypes         *bool              `json:"strict_types,omitempty"`
+	ViewersReadPayloads *bool              `json:"viewers_read_payloads,omitempty"`
 }
 
 // TenantState defines model for TenantState.
@@ -4812,6 +4819,19 @@ func (c *Client) CreateTenant(ctx context.Context, body TenantInput) (TenantCrea
 	r := newRequest(http.MethodPost, "/tenants")
 	r.body = body
 	return answer[TenantCreated](ctx, c, r)
+}
+
+// DeleteTenant: delete a tenant.
+//
+// For good; suspend it where it may come back. Its keys open nothing within a second. Its members, invitations, sign-in links and
+// jobs are gone at once; its endpoints, listeners and test inboxes are deleted, and what waits for them ends as failed
+// (`endpoint_deleted`). From then on it is unknown everywhere, and within minutes its events, deliveries and all else that it had
+// are erased. Its books, which are numbers, and its audit log stay with the people who run the server.
+//
+// DELETE /tenants/{tenant_id}, scope tenants:write
+func (c *Client) DeleteTenant(ctx context.Context, tenantID TenantID) error {
+	r := newRequest(http.MethodDelete, "/tenants/%s", tenantID)
+	return c.finish(ctx, r)
 }
 
 // GetTenant: read a tenant.

@@ -328,7 +328,7 @@ func (q *Queries) ListDifferences(ctx context.Context, arg ListDifferencesParams
 
 const nextBookPages = `-- name: NextBookPages :many
 SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id AND b.day = $1), 0)::bigint AS accepted
-FROM tenants t WHERE t.id > $2 ORDER BY t.id LIMIT $3
+FROM tenants t WHERE t.id > $2 AND t.state <> 'deleted' ORDER BY t.id LIMIT $3
 `
 
 type NextBookPagesParams struct {
@@ -342,7 +342,7 @@ type NextBookPagesRow struct {
 	Accepted int64
 }
 
-// The tenants after one, with how many deliveries their pages of a day should hold.
+// The tenants after one, without deleted ones, whose rows are being erased, with how many deliveries their pages of a day should hold.
 func (q *Queries) NextBookPages(ctx context.Context, arg NextBookPagesParams) ([]NextBookPagesRow, error) {
 	rows, err := q.db.Query(ctx, nextBookPages, arg.Day, arg.After, arg.Most)
 	if err != nil {

@@ -618,7 +618,7 @@ SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
 	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 FROM tenants t
-WHERE t.id < $1 AND ($2::text = '' OR position(lower($2::text) IN lower(t.name)) > 0) AND ($3::text = '' OR t.state = $3::text)
+WHERE t.id < $1 AND t.state <> 'deleted' AND ($2::text = '' OR position(lower($2::text) IN lower(t.name)) > 0) AND ($3::text = '' OR t.state = $3::text)
 ORDER BY t.id DESC
 LIMIT $4
 `
@@ -679,7 +679,7 @@ func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) 
 }
 
 const consoleTotals = `-- name: ConsoleTotals :one
-SELECT (SELECT count(*) FROM tenants) AS tenants,
+SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,

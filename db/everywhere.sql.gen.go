@@ -94,7 +94,7 @@ func (q *Queries) LabelEndpoints(ctx context.Context, ids []id.UUID) ([]LabelEnd
 }
 
 const oldestShown = `-- name: OldestShown :one
-SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants
+SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants WHERE state <> 'deleted'
 `
 
 // Before this no tenant's retention shows anything.
@@ -205,7 +205,7 @@ WITH looked AS MATERIALIZED (
 		WHERE $3::text = 'cancellations' AND z.tenant_id = t.id AND z.delivery_id > $6 AND z.delivery_id < $7
 		ORDER BY z.delivery_id DESC LIMIT $8::int)
 	) x
-	WHERE x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
+	WHERE t.state <> 'deleted' AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
 ), reached AS (
 	SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000')::uuid AS id FROM looked WHERE place = $8
 ), page AS (
@@ -271,7 +271,7 @@ FROM tenants t CROSS JOIN LATERAL (
 		AND (e.created_at, e.id) > ($2, $4::uuid) AND (e.created_at, e.id) < ($3, $5::uuid)
 	ORDER BY e.created_at DESC, e.id DESC LIMIT $6::int
 ) x
-WHERE ($7::uuid IS NULL OR t.id = $7)
+WHERE ($7::uuid IS NULL OR t.id = $7) AND t.state <> 'deleted'
 	AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
 	AND (x.matches OR x.place = $6::int)
 ORDER BY x.id DESC
@@ -342,7 +342,7 @@ func (q *Queries) ScanAllEvents(ctx context.Context, arg ScanAllEventsParams) ([
 
 const tenantOfDelivery = `-- name: TenantOfDelivery :one
 SELECT t.id FROM tenants t
-WHERE EXISTS (SELECT FROM deliveries d WHERE d.tenant_id = t.id AND d.created_at = $1 AND d.id = $2)
+WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM deliveries d WHERE d.tenant_id = t.id AND d.created_at = $1 AND d.id = $2)
 `
 
 type TenantOfDeliveryParams struct {
@@ -360,7 +360,7 @@ func (q *Queries) TenantOfDelivery(ctx context.Context, arg TenantOfDeliveryPara
 
 const tenantOfEvent = `-- name: TenantOfEvent :one
 SELECT t.id FROM tenants t
-WHERE EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = $1 AND e.id = $2)
+WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = $1 AND e.id = $2)
 `
 
 type TenantOfEventParams struct {

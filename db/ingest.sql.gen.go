@@ -359,7 +359,7 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 
 const routingTenants = `-- name: RoutingTenants :many
 
-SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY($1::uuid[])
+SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY($1::uuid[]) AND state <> 'deleted'
 `
 
 type RoutingTenantsRow struct {

@@ -359,7 +359,7 @@ func (q *Queries) InsertChore(ctx context.Context, name string) error {
 }
 
 const longestRetention = `-- name: LongestRetention :one
-SELECT coalesce(max(retention_days), 90)::int FROM tenants
+SELECT coalesce(max(retention_days), 90)::int FROM tenants WHERE state <> 'deleted'
 `
 
 // Days that some tenant keeps its history: the platform's horizon.

@@ -100,6 +100,7 @@ type TenantChange struct {
 	Name          *string
 	StrictTypes   *bool
 	RetentionDays *int
+	Payloads      *bool             // whether viewers read them too
 	Health        map[string]any    // parts of the health policy by name; a nil part is again what holds otherwise
 	Contacts      *[]string         // as notice.Contacts leaves them
 	Digest        *bool             // whether there is a daily one
@@ -135,8 +136,14 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 		to.RetentionDays = int32(*change.RetentionDays)
 		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
 	}
+	if may := change.Payloads; may != nil && *may != access.ViewersReadPayloads(to.Settings) {
+		if to.Settings, err = access.SetViewersReadPayloads(to.Settings, *may); err != nil {
+			return row, err
+		}
+		changed["viewers_read_payloads"] = []bool{!*may, *may}
+	}
 	if len(change.Health) > 0 {
-		if to.Settings, err = amend(row.Settings, change.Health, changed); err != nil {
+		if to.Settings, err = amend(to.Settings, change.Health, changed); err != nil {
 			return row, err
 		}
 	}

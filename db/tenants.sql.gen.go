@@ -26,9 +26,10 @@ func (q *Queries) BumpRouting(ctx context.Context, tenantID id.UUID) (int64, err
 }
 
 const getTenant = `-- name: GetTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at FROM tenants WHERE id = $1
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id = $1 AND state <> 'deleted'
 `
 
+// A deleted one is as unknown as any.
 func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, error) {
 	row := q.db.QueryRow(ctx, getTenant, tenantID)
 	var i Tenant
@@ -41,6 +42,8 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 		&i.RetentionDays,
 		&i.Settings,
 		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }
@@ -70,7 +73,7 @@ func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) erro
 }
 
 const listTenantsDown = `-- name: ListTenantsDown :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at FROM tenants WHERE id < $1 ORDER BY id DESC LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
 `
 
 type ListTenantsDownParams struct {
@@ -96,6 +99,8 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 			&i.RetentionDays,
 			&i.Settings,
 			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.ErasedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -108,7 +113,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 }
 
 const listTenantsUp = `-- name: ListTenantsUp :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at FROM tenants WHERE id > $1 ORDER BY id LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
 `
 
 type ListTenantsUpParams struct {
@@ -134,6 +139,8 @@ func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([
 			&i.RetentionDays,
 			&i.Settings,
 			&i.CreatedAt,
+			&i.DeletedAt,
+			&i.ErasedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -158,7 +165,7 @@ func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
 }
 
 const lockTenant = `-- name: LockTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at FROM tenants WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
 `
 
 // Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
@@ -174,6 +181,8 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 		&i.RetentionDays,
 		&i.Settings,
 		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }
@@ -192,7 +201,7 @@ func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMess
 const setTenantState = `-- name: SetTenantState :one
 UPDATE tenants SET state = $1, routing_version = routing_version + 1
 WHERE id = $2
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at
 `
 
 type SetTenantStateParams struct {
@@ -212,6 +221,8 @@ func (q *Queries) SetTenantState(ctx context.Context, arg SetTenantStateParams) 
 		&i.RetentionDays,
 		&i.Settings,
 		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }
@@ -234,7 +245,7 @@ const updateTenant = `-- name: UpdateTenant :one
 UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4,
 	routing_version = routing_version + CASE WHEN strict_types <> $2 OR settings -> 'limits' IS DISTINCT FROM $4::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = $5
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at
 `
 
 type UpdateTenantParams struct {
@@ -264,6 +275,8 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		&i.RetentionDays,
 		&i.Settings,
 		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.ErasedAt,
 	)
 	return i, err
 }

@@ -12,9 +12,9 @@ ON CONFLICT (name) DO UPDATE SET day = excluded.day, after = excluded.after,
 	round_at = CASE WHEN @anew::boolean THEN now() ELSE c.round_at END;
 
 -- name: NextBookPages :many
--- The tenants after one, with how many deliveries their pages of a day should hold.
+-- The tenants after one, without deleted ones, whose rows are being erased, with how many deliveries their pages of a day should hold.
 SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id AND b.day = @day), 0)::bigint AS accepted
-FROM tenants t WHERE t.id > @after ORDER BY t.id LIMIT @most;
+FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT @most;
 
 -- name: CheckBooks :many
 -- Pages of a day by the books, the ledger included, beside what the tables hold of them.

@@ -8,13 +8,13 @@ SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
 	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 FROM tenants t
-WHERE t.id < @before AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
+WHERE t.id < @before AND t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
 ORDER BY t.id DESC
 LIMIT @most;
 
 -- name: ConsoleTotals :one
 -- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters up to 100,000.
-SELECT (SELECT count(*) FROM tenants) AS tenants,
+SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,

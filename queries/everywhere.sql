@@ -34,7 +34,7 @@ WITH looked AS MATERIALIZED (
 		WHERE @source::text = 'cancellations' AND z.tenant_id = t.id AND z.delivery_id > @low AND z.delivery_id < @high
 		ORDER BY z.delivery_id DESC LIMIT @scan::int)
 	) x
-	WHERE x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
+	WHERE t.state <> 'deleted' AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
 ), reached AS (
 	SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000')::uuid AS id FROM looked WHERE place = @scan
 ), page AS (
@@ -65,7 +65,7 @@ FROM tenants t CROSS JOIN LATERAL (
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
 	ORDER BY e.created_at DESC, e.id DESC LIMIT @scan::int
 ) x
-WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR t.id = sqlc.narg('tenant_id'))
+WHERE (sqlc.narg('tenant_id')::uuid IS NULL OR t.id = sqlc.narg('tenant_id')) AND t.state <> 'deleted'
 	AND x.id > posthorn.first_id(now() - make_interval(days => t.retention_days))
 	AND (x.matches OR x.place = @scan::int)
 ORDER BY x.id DESC
@@ -73,7 +73,7 @@ LIMIT @most::int;
 
 -- name: OldestShown :one
 -- Before this no tenant's retention shows anything.
-SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants;
+SELECT (now() - make_interval(days => coalesce(max(retention_days), 1)))::timestamptz FROM tenants WHERE state <> 'deleted';
 
 -- name: EndpointsOfHost :many
 -- The endpoints that point to a host, with or without a port, deleted ones too.
@@ -92,8 +92,8 @@ WHERE e.id = ANY(@ids::uuid[]);
 -- name: TenantOfDelivery :one
 -- Whose a delivery is, whoever's.
 SELECT t.id FROM tenants t
-WHERE EXISTS (SELECT FROM deliveries d WHERE d.tenant_id = t.id AND d.created_at = @created_at AND d.id = @id);
+WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM deliveries d WHERE d.tenant_id = t.id AND d.created_at = @created_at AND d.id = @id);
 
 -- name: TenantOfEvent :one
 SELECT t.id FROM tenants t
-WHERE EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = @created_at AND e.id = @id);
+WHERE t.state <> 'deleted' AND EXISTS (SELECT FROM events e WHERE e.tenant_id = t.id AND e.created_at = @created_at AND e.id = @id);

@@ -110,7 +110,7 @@ DELETE FROM cancellations WHERE delivery_id < @before;
 
 -- name: LongestRetention :one
 -- Days that some tenant keeps its history: the platform's horizon.
-SELECT coalesce(max(retention_days), 90)::int FROM tenants;
+SELECT coalesce(max(retention_days), 90)::int FROM tenants WHERE state <> 'deleted';
 
 -- name: PendingVerifications :many
 -- Verifications that are due; the claim holds for a minute, so that a worker that dies gives it up.

@@ -9,11 +9,12 @@ INSERT INTO tenants (id, name, strict_types, retention_days, created_at)
 VALUES (@id, @name, @strict_types, @retention_days, @created_at);
 
 -- name: GetTenant :one
-SELECT * FROM tenants WHERE id = @tenant_id;
+-- A deleted one is as unknown as any.
+SELECT * FROM tenants WHERE id = @tenant_id AND state <> 'deleted';
 
 -- name: LockTenant :one
 -- Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
-SELECT * FROM tenants WHERE id = @tenant_id FOR NO KEY UPDATE;
+SELECT * FROM tenants WHERE id = @tenant_id AND state <> 'deleted' FOR NO KEY UPDATE;
 
 -- name: UpdateTenant :one
 -- Strictness and limits decide what is accepted, so they make a new version of the routes.
@@ -32,10 +33,10 @@ RETURNING *;
 UPDATE tenants SET routing_version = routing_version + 1 WHERE id = @tenant_id RETURNING routing_version;
 
 -- name: ListTenantsDown :many
-SELECT * FROM tenants WHERE id < @after ORDER BY id DESC LIMIT @most;
+SELECT * FROM tenants WHERE id < @after AND state <> 'deleted' ORDER BY id DESC LIMIT @most;
 
 -- name: ListTenantsUp :many
-SELECT * FROM tenants WHERE id > @after ORDER BY id LIMIT @most;
+SELECT * FROM tenants WHERE id > @after AND state <> 'deleted' ORDER BY id LIMIT @most;
 
 -- name: LockPlatform :one
 -- Changes of the platform's settings happen one after the other.

@@ -27,6 +27,9 @@ const (
 	booksEvery      = time.Minute
 	quotasEvery     = 30 * time.Second
 	booksBudget     = 200_000 // deliveries that are counted at a time
+	eraseEvery      = time.Minute
+	eraseAfter      = 5 * time.Minute // what was under way when a tenant was deleted has ended, and is recorded
+	eraseMost       = 500
 	forgetEvery     = 10 * time.Minute
 	forgetMost      = 1000
 	partitionsEvery = 10 * time.Minute
@@ -50,6 +53,7 @@ func (w *Worker) keepOrder(ctx context.Context) {
 			return err
 		}},
 		{"fail deliveries of deleted endpoints", sweepEvery, w.sweepDeleted},
+		{"erase deleted tenants", eraseEvery, w.eraseTenants},
 		{"end abandoned listeners", listenEvery, func(ctx context.Context) error {
 			_, err := w.db.EndAbandoned(ctx, listenFor, sweepMost)
 			return err
@@ -142,6 +146,28 @@ func (w *Worker) failQueued(ctx context.Context, endpoint id.UUID) error {
 			return err
 		}
 	}
+}
+
+// eraseTenants erases what deleted tenants had. It rests as long as each batch took, so that it never has more than half a
+// connection's work.
+func (w *Worker) eraseTenants(ctx context.Context) error {
+	tenants, err := w.db.TenantsToErase(ctx, eraseAfter)
+	if err != nil {
+		return err
+	}
+	for _, u := range tenants {
+		done, err := w.db.EraseTenant(ctx, u, eraseMost, func(took time.Duration) error {
+			sleep(ctx, took)
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		if done.Done {
+			w.log.Info("tenant erased", "tenant", id.Tenant.Format(u), "events", done.Events, "deliveries", done.Deliveries, "attempts", done.Attempts)
+		}
+	}
+	return nil
 }
 
 func (w *Worker) expireKeys(ctx context.Context) error {

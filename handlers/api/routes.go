@@ -246,6 +246,7 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),
 		route("PATCH", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.updateTenant),
+		route("DELETE", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.deleteTenant),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/suspend", access.TenantsWrite, a.suspendTenant),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/resume", access.TenantsWrite, a.resumeTenant),
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"posthorn/db"
+	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -38,7 +39,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
 		ID: v[0].ID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
-		HealthPolicy: v[0].HealthPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
+		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
@@ -128,7 +129,7 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		a.checkRetention(&wrong, *in.RetentionDays)
 	}
 	change := db.TenantChange{
-		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Health: in.HealthPolicy.parts(), Digest: in.Digest,
+		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads, Health: in.HealthPolicy.parts(), Digest: in.Digest,
 	}
 	if in.Contacts != nil {
 		contacts, err := notice.Contacts("contacts", *in.Contacts)
@@ -153,6 +154,20 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		return err
 	}
 	return c.Answer(http.StatusOK, shown[0])
+}
+
+func (a *api) deleteTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	if err != nil {
+		return err
+	}
+	if err := c.NoBody(); err != nil {
+		return err
+	}
+	if err := a.DB.DeleteTenant(c.Ctx(), u, "", c.Author()); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
 }
 
 func (a *api) suspendTenant(c *handlers.Call) error {
@@ -195,6 +210,6 @@ func tenantView(t db.Tenant) Tenant {
 	told := notice.ReadSettings(t.Settings)
 	return Tenant{
 		ID: id.Tenant.Format(t.ID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
-		RetentionDays: int(t.RetentionDays), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: t.CreatedAt,
+		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: t.CreatedAt,
 	}
 }

@@ -3273,6 +3273,9 @@ type Tenant struct {
 
 	// StrictTypes Refuse events whose type is not in the catalogue
 	StrictTypes bool `json:"strict_types"`
+
+	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
 // TenantCreated defines model for TenantCreated.
@@ -3298,6 +3301,9 @@ type TenantCreated struct {
 
 	// StrictTypes Refuse events whose type is not in the catalogue
 	StrictTypes bool `json:"strict_types"`
+
+	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
 // TenantInput defines model for TenantInput.
@@ -3320,10 +3326,11 @@ type TenantPatch struct {
 	Digest   *bool     `json:"digest,omitempty"`
 
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
-	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
-	Name          *string            `json:"name,omitempty"`
-	RetentionDays *int               `json:"retention_days,omitempty"`
-	StrictTypes   *bool              `json:"strict_types,omitempty"`
+	HealthPolicy        *HealthPolicyPatch `json:"health_policy,omitempty"`
+	Name                *string            `json:"name,omitempty"`
+	RetentionDays       *int               `json:"retention_days,omitempty"`
+	StrictTypes         *bool              `json:"strict_types,omitempty"`
+	ViewersReadPayloads *bool              `json:"viewers_read_payloads,omitempty"`
 }
 
 // TenantState defines model for TenantState.

@@ -57,6 +57,7 @@ func TestViewersSeePayloadsBySettingAlone(t *testing.T) {
 	w.attempt(dlv, tried{status: 400, answer: "no such card 4242", terminal: 3, reason: 2})
 	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
 	viewer := tn.of[access.Viewer]
+	w.setting(tn, "viewers_read_payloads", false)
 	viewer.get(path).want(200, "Rejected as malformed", "Your role does not show").lacks("4242", ">Replay<", ">Archive<", "/retry-now")
 	viewer.get(path + "/body").want(http.StatusForbidden)
 	w.setting(tn, "viewers_read_payloads", true)

@@ -55,6 +55,7 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	if part := dev.get(path, "HX-Request", "true").want(200, "unmistakable"); strings.Contains(part.Body, "<html") || !strings.Contains(got.Body, `hx-get="`+path+`"`) {
 		t.Error("the part that is renewed")
 	}
+	w.setting(tn, "viewers_read_payloads", false)
 	viewer.get(path).want(200, "Your role does not show", "Delivery").lacks("unmistakable", "bold", "Empty the inbox")
 	w.setting(tn, "viewers_read_payloads", true)
 	viewer.get(path).want(200, "unmistakable")

@@ -59,6 +59,8 @@ func Routes(d Deps) []handlers.Route {
 		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
 		page("POST", "/settings/notices", access.ChangeSettings, a.changeNoticeSettings),
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
+		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
+		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 	}, a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
 }
 

@@ -47,13 +47,16 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Optional: true, Placeholder: "ops@example.com",
 			Hint: fmt.Sprintf("One a line, at most %d. They get every notice that an owner gets, each with a link that stops its kind.", notice.MaxContacts),
 		},
-		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, MayTransfer: c.Actor.May(access.TransferOwnership),
+		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Hint: "You become an admin."},
 	}
 	for _, m := range members {
 		if m.ID != c.Actor.Member && !m.Disabled {
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
 		}
+	}
+	if c.Actor.May(access.DeleteTenant) {
+		v.DeletePath = path(c, "/settings/delete")
 	}
 	v.Shell = c.Shell("Settings", "settings")
 	return v, nil
@@ -78,7 +81,7 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 	}
 	most, _ := strconv.Atoi(v.Retention.Max)
 	v.Name.Value, v.Retention.Value = form.Get("name"), form.Get("retention_days")
-	strict := form.Get("strict_types") == "true"
+	strict, viewers := form.Get("strict_types") == "true", form.Get("viewers_read_payloads") == "true"
 	name, wrong := account.Name("name", form.Get("name"))
 	if e := fault.As(wrong); e != nil {
 		v.Name.Error = e.Detail
@@ -88,11 +91,11 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 		v.Retention.Error = fmt.Sprintf("Write a number of days from 1 to %d.", most)
 	}
 	if v.Name.Error != "" || v.Retention.Error != "" {
-		v.StrictTypes = strict
+		v.StrictTypes, v.ViewersRead = strict, viewers
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Name: &name, StrictTypes: &strict, RetentionDays: &days}, c.Author())
+		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers}, c.Author())
 		return err
 	})
 	if err != nil {
@@ -135,6 +138,9 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if form.Get("member") == "" {
+		return a.refuseTransfer(c, http.StatusBadRequest, "Choose a member.")
+	}
 	u, err := id.Member.Parse(form.Get("member"))
 	if err != nil || u == c.Actor.Member {
 		return fault.ErrNotFound
@@ -149,9 +155,22 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 		_, err := q.ChangeRole(c.Ctx(), down)
 		return err
 	})
+	if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
+		return a.refuseTransfer(c, http.StatusConflict, e.Detail)
+	}
 	if err != nil {
 		return err
 	}
 	c.Flash("The tenant has a new owner. You are an admin now.")
 	return c.Redirect(path(c, "/members"))
+}
+
+// refuseTransfer shows the settings as they are, with why the ownership stays.
+func (a *dashboard) refuseTransfer(c *handlers.Call, status int, why string) error {
+	v, err := a.settings(c)
+	if err != nil {
+		return err
+	}
+	v.NewOwner.Error = why
+	return c.Render(status, pages.Settings(v))
 }

@@ -54,7 +54,9 @@ type SettingsView struct {
 	StrictTypes     bool
 	Contacts        components.FieldProps
 	Digest          bool
+	ViewersRead     bool // payloads and answers
 	MayTransfer     bool
+	DeletePath      string // empty for who may not
 	NewOwner        components.FieldProps
 	Candidates      []components.Option
 }

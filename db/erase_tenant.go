@@ -1,0 +1,170 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"posthorn/domain/id"
+)
+
+// Erased is how much of a deleted tenant was erased. Done says that nothing is left of it but its row, its audit log and its books.
+type Erased struct {
+	Events, Deliveries, Attempts, Rows int64 // Rows are those of all other tables
+	Done                               bool
+}
+
+// TenantsToErase are the tenants that were deleted at least so long ago and are still to be erased.
+func (d *DB) TenantsToErase(ctx context.Context, after time.Duration) (ids []id.UUID, err error) {
+	err = d.Console(ctx, func(q *Queries) error {
+		ids, err = q.TenantsToErase(ctx, after.Seconds())
+		return err
+	})
+	return ids, err
+}
+
+// EraseTenant erases a tenant that was deleted, in transactions of at most so many rows a table, one day of the bulk tables after the
+// other: partitions are shared with other tenants, and none is dropped or locked for it. After each batch it calls rest with how
+// long that took. It stops where another worker is at the same tenant, where something still waits to be ended, or where rest
+// fails; the next call goes on from there.
+func (d *DB) EraseTenant(ctx context.Context, tenant id.UUID, most int32, rest func(took time.Duration) error) (out Erased, err error) {
+	if err := d.endQueued(ctx, tenant, most); err != nil {
+		return out, err
+	}
+	days, err := d.PartitionDays(ctx)
+	if err != nil {
+		return out, err
+	}
+	e := erasure{db: d, tenant: tenant, most: most, rest: rest, sum: &out}
+	for _, day := range days {
+		for _, step := range []eraseStep{e.deliveries, e.events} {
+			if err := e.day(ctx, day, step); err != nil || e.busy {
+				return out, err
+			}
+		}
+	}
+	for {
+		n, err := e.batch(ctx, func(q *Queries) (int64, error) {
+			keys, err := q.EraseIdempotencyKeys(ctx, EraseIdempotencyKeysParams{TenantID: tenant, Most: most})
+			if err != nil {
+				return 0, err
+			}
+			rows, err := q.EraseRest(ctx, EraseRestParams{TenantID: tenant, Most: most})
+			out.Rows += keys + rows
+			return keys + rows, err
+		})
+		if err != nil || e.busy {
+			return out, err
+		}
+		if n == 0 {
+			return out, e.end(ctx)
+		}
+	}
+}
+
+// endQueued ends what still waits for endpoints of a tenant, as the sweep of deleted endpoints does.
+func (d *DB) endQueued(ctx context.Context, tenant id.UUID, most int32) error {
+	for {
+		var endpoints []id.UUID
+		if err := d.Console(ctx, func(q *Queries) (err error) {
+			endpoints, err = q.QueuedEndpoints(ctx, tenant)
+			return err
+		}); err != nil {
+			return err
+		}
+		ended := 0
+		for _, u := range endpoints {
+			n, err := d.FailDeletedEndpoint(ctx, u, most)
+			if err != nil {
+				return err
+			}
+			ended += n
+		}
+		if ended == 0 {
+			return nil // nothing waits, or somebody else has it in hand
+		}
+	}
+}
+
+// erasure is one call of EraseTenant.
+type erasure struct {
+	db     *DB
+	tenant id.UUID
+	most   int32
+	rest   func(time.Duration) error
+	sum    *Erased
+	busy   bool // another worker is at it, or it is done
+}
+
+// span is what is left of a day.
+type span struct{ low, high time.Time }
+
+// eraseStep erases some rows of a day, and says how many there were and where the next ones begin.
+type eraseStep func(ctx context.Context, q *Queries, of span) (n int64, next time.Time, err error)
+
+// batch does one transaction, under the lock that is the lease, and rests.
+func (e *erasure) batch(ctx context.Context, do func(*Queries) (int64, error)) (n int64, err error) {
+	began := time.Now()
+	err = e.db.Console(ctx, func(q *Queries) error {
+		if _, err := q.HoldErasure(ctx, e.tenant); err != nil {
+			if e.busy = noRows(err); e.busy {
+				return nil
+			}
+			return err
+		}
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		n, err = do(q)
+		return err
+	})
+	if err != nil || e.busy || n == 0 {
+		return n, err
+	}
+	return n, e.rest(time.Since(began))
+}
+
+// day does a step until nothing of the day is left to it.
+func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error {
+	left := span{day, day.AddDate(0, 0, 1)}
+	for {
+		n, err := e.batch(ctx, func(q *Queries) (n int64, err error) {
+			n, left.low, err = step(ctx, q, left)
+			return n, err
+		})
+		if err != nil || e.busy || n == 0 {
+			return err
+		}
+	}
+}
+
+func (e *erasure) deliveries(ctx context.Context, q *Queries, of span) (int64, time.Time, error) {
+	// An attempt's time is that of the machine that made it.
+	row, err := q.EraseDeliveries(ctx, EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.Add(-clockSkew)})
+	e.sum.Deliveries += row.Deliveries
+	e.sum.Attempts += row.Attempts
+	return row.Deliveries, row.Next, err
+}
+
+func (e *erasure) events(ctx context.Context, q *Queries, of span) (int64, time.Time, error) {
+	row, err := q.EraseEvents(ctx, EraseEventsParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most})
+	e.sum.Events += row.Events
+	return row.Events, row.Next, err
+}
+
+// end marks the tenant, unless the worker has still to let go of a lane of it.
+func (e *erasure) end(ctx context.Context) error {
+	_, err := e.batch(ctx, func(q *Queries) (int64, error) {
+		waits, err := q.HasLanes(ctx, e.tenant)
+		if err != nil || waits {
+			return 0, err
+		}
+		e.sum.Done = true
+		if err := q.EndErasure(ctx, e.tenant); err != nil {
+			return 0, err
+		}
+		return 0, q.Audit(ctx, Author{Kind: "system"}, Audited{
+			Tenant: &e.tenant, Action: "tenant.erased", Kind: "tenant", Object: id.Tenant.Format(e.tenant),
+		})
+	})
+	return err
+}

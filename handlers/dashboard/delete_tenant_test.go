@@ -1,0 +1,88 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn, other := w.tenant("Acme & <Sons>"), w.tenant("B")
+	ep := w.endpoint(tn, "https://hooks.example.com/in")
+	w.emit(tn, "order.paid", `{}`)
+	w.endpoint(other, "https://hooks.example.com/in")
+	before := w.counts(other)
+	owner := tn.of[access.Owner]
+	page := tn.path + "/settings/delete"
+	tn.of[access.Admin].get(page).want(http.StatusForbidden)
+	tn.of[access.Admin].get(tn.path + "/settings").want(200).lacks("Delete this tenant")
+	owner.get(tn.path+"/settings").want(200, "Delete this tenant")
+
+	// Who has not just signed in has to, and comes back.
+	w.sql("UPDATE sessions SET fresh_at = now() - interval '1 day'")
+	owner.get(page).to("/account/confirm?next=" + url.QueryEscape(page))
+	w.sql("UPDATE sessions SET fresh_at = now()")
+	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key opens", "1 endpoint is", "1 delivery that waits ends")
+	owner.post(page, url.Values{"name": {"acme"}, "reason": {"we <b>move</b>"}}).want(http.StatusBadRequest, "not the tenant&#39;s name", `value="acme"`, "we &lt;b&gt;move")
+	if n := one[int](w, "SELECT count(*)::int FROM memberships WHERE tenant_id = $1", tn.id.String()); n != 4 {
+		t.Fatalf("%d members after a refusal", n)
+	}
+	owner.post(page, url.Values{"name": {"Acme & <Sons>"}, "reason": {strings.Repeat("x", 501)}}).want(http.StatusBadRequest, "500 characters at most")
+	owner.post(page, url.Values{"name": {"Acme & <Sons>"}, "reason": {"we move"}}).to("/tenants")
+	for role, b := range tn.of {
+		if got := b.get(tn.path + "/"); got.Status != http.StatusNotFound {
+			t.Errorf("%s finds it: %d", role, got.Status)
+		}
+	}
+	left := one[string](w, `SELECT concat_ws(' ', state, deleted_at IS NOT NULL, (SELECT count(*) FROM endpoints WHERE tenant_id = t.id AND deleted_at IS NULL),
+		(SELECT count(*) FROM endpoint_secrets WHERE tenant_id = t.id), (SELECT count(*) FROM api_keys WHERE tenant_id = t.id AND revoked_at IS NULL),
+		(SELECT count(*) FROM memberships WHERE tenant_id = t.id)) FROM tenants t WHERE id = $1`, tn.id.String())
+	if left != "deleted t 0 0 0 0" {
+		t.Errorf("what is left of it: %s", left)
+	}
+	// Its lane goes to the sweep, as that of any deleted endpoint.
+	if n := one[int](w, "SELECT count(*)::int FROM lanes WHERE endpoint_id = $1 AND deleted", ep.String()); n != 1 {
+		t.Error("what waits is not left to the worker's sweep")
+	}
+	if why := one[string](w, "SELECT reason FROM audit_log WHERE action = 'tenant.deleted'"); why != "we move" {
+		t.Errorf("the audit log says %q", why)
+	}
+	if after := w.counts(other); after != before {
+		t.Errorf("the other tenant was %s and is %s", before, after)
+	}
+	if _, err := w.db.TenantState(t.Context(), tn.id); err == nil {
+		t.Error("platform keys find it")
+	}
+}
+
+func TestThePlatformsOwnTenantCantBeDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("Posthorn")
+	w.sql("UPDATE platform SET settings = jsonb_set(settings, '{tenant}', to_jsonb($1::text))", strings.TrimPrefix(tn.path, "/t/"))
+	tn.of[access.Owner].post(tn.path+"/settings/delete", url.Values{"name": {"Posthorn"}}).want(http.StatusConflict, "platform&#39;s own tenant", `value="Posthorn"`)
+	tn.of[access.Owner].get(tn.path + "/").want(200)
+}
+
+func TestTheOwnershipIsHandedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	owner, admin := tn.of[access.Owner], tn.of[access.Admin]
+	heir := id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'admin'", tn.id.String())))
+	owner.post(tn.path+"/settings/transfer", nil).want(http.StatusBadRequest, "Choose a member.")
+	owner.post(tn.path+"/settings/transfer", url.Values{"member": {id.Member.Format(tn.id)}}).want(http.StatusNotFound)
+	admin.post(tn.path+"/settings/transfer", url.Values{"member": {heir}}).want(http.StatusForbidden)
+	owner.post(tn.path+"/settings/transfer", url.Values{"member": {heir}}).to(tn.path + "/members")
+	owner.get(tn.path + "/settings/delete").want(http.StatusForbidden)
+	admin.get(tn.path+"/settings").want(200, "Transfer the ownership", "Delete this tenant")
+	if n := w.audited(tn, "member.role_changed"); n != 2 {
+		t.Errorf("%d changes of roles are audited", n)
+	}
+}

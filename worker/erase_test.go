@@ -1,0 +1,63 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/emit"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	gone, other := h.tenant(), h.tenant()
+	r := newReceiver(t, nil)
+	h.endpoint(gone, r.URL+"/gone", nil)
+	held := h.endpoint(gone, r.URL+"/held", nil)
+	h.endpoint(other, r.URL+"/other", nil)
+	h.pause(gone, held)
+	w, _ := h.worker(true)
+	h.emitN(gone, 20)
+	h.emitN(other, 10)
+	h.settled(10*time.Second, delivery.Delivered, 30)
+	kept := h.rowsOf(other)
+	if err := h.db.DeleteTenant(t.Context(), gone, "they left", db.Author{Kind: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "what waited has failed, and the lanes are gone", func() bool {
+		return h.count("SELECT count(*) FROM dead_letters WHERE tenant_id = $1", gone) == 20 && h.count("SELECT count(*) FROM lanes WHERE tenant_id = $1", gone) == 0
+	})
+	h.balanced()
+	if h.commit.Emit(t.Context(), gone, []emit.Item{item("order.completed", "", 1)})[0].Err == nil {
+		t.Error("a deleted tenant emits")
+	}
+	if err := w.eraseTenants(t.Context()); err != nil || h.rowsOf(gone) == "0 0 0" {
+		t.Errorf("erased at once, when something of it may be under way: %v", err)
+	}
+	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
+	if err := w.eraseTenants(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := h.rowsOf(gone); left != "0 0 0" {
+		t.Errorf("events, deliveries, attempts that are left: %s", left)
+	}
+	if left := h.rowsOf(other); left != kept {
+		t.Errorf("the other tenant had %s and has %s", kept, left)
+	}
+	h.emitN(other, 5)
+	h.settled(10*time.Second, delivery.Delivered, 15)
+	if n, err := h.db.CheckBooks(t.Context(), 0, booksBudget); err != nil || n != 0 {
+		t.Errorf("the books differ: %d, %v", n, err)
+	}
+}
+
+// rowsOf is how much of a tenant the bulk tables hold.
+func (h *house) rowsOf(tenant id.UUID) (text string) {
+	h.t.Helper()
+	h.query(`SELECT concat_ws(' ', (SELECT count(*) FROM events WHERE tenant_id = $1), (SELECT count(*) FROM deliveries WHERE tenant_id = $1),
+		(SELECT count(*) FROM attempts WHERE tenant_id = $1))`, []any{&text}, tenant)
+	return text
+}
