@@ -272,7 +272,12 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 // gauges counts what waits, and the more rarely the longer that takes.
 func (w *Worker) gauges(ctx context.Context) error {
 	began := time.Now()
-	defer func() { sleep(ctx, min(gaugeRests*time.Since(began), time.Minute)-gaugeEvery) }()
+	err := w.measure(ctx)
+	sleep(ctx, min(gaugeRests*time.Since(began), time.Minute)-gaugeEvery)
+	return err
+}
+
+func (w *Worker) measure(ctx context.Context) error {
 	var byAge []db.PendingByAgeRow
 	var dead, rejected, differs int64
 	var outbox db.OutboxSizeRow
