@@ -74,3 +74,15 @@ func (d *DB) OpenPortalLink(ctx context.Context, token, address, agent string) (
 	})
 	return tenant, session, err
 }
+
+// EndPortalLink revokes a link, and with it the session of who came by it. One that is revoked already stays as it is.
+func (q *Queries) EndPortalLink(ctx context.Context, tenant, u id.UUID, by Author) error {
+	if _, err := q.GetPortalLink(ctx, GetPortalLinkParams{TenantID: tenant, ID: u}); err != nil {
+		return err
+	}
+	n, err := q.RevokePortalLink(ctx, RevokePortalLinkParams{TenantID: tenant, ID: u})
+	if err != nil || n == 0 {
+		return err
+	}
+	return q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(u)})
+}

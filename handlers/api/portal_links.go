@@ -1,10 +1,8 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 
 	"posthorn/db"
 	"posthorn/domain/access"
@@ -12,11 +10,6 @@ import (
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
-
-// portalSession is how long a portal session lives unless the request says so.
-const portalSession = 24 * 60 * 60
-
-var colour = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 
 // createPortalLink makes a link that signs a provider's customer into the tenant's dashboard.
 func (a *api) createPortalLink(c *handlers.Call) error {
@@ -47,34 +40,19 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 }
 
 func checkPortalLink(in PortalLinkInput) (db.NewPortalLink, error) {
-	link := db.NewPortalLink{Role: access.Developer, SessionSeconds: portalSession}
-	var wrong wrongFields
+	asked := account.PortalLink{Role: access.Developer, SessionSeconds: int(account.PortalSession.Seconds())}
 	if in.Role != nil {
-		if link.Role = access.Role(*in.Role); !link.Role.MayComeByPortal() {
-			wrong.add("role", "role_unknown", "Give one of admin, developer, viewer. Nobody becomes an owner by a link.")
-		}
+		asked.Role = access.Role(*in.Role)
 	}
+	set(&asked.Accent, in.Accent)
+	set(&asked.ReturnURL, in.ReturnURL)
+	set(&asked.SessionSeconds, in.SessionSeconds)
+	link := db.NewPortalLink{Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds}
+	set(&link.AllowSecrets, in.AllowSecrets)
+	var wrong wrongFields
 	link.Brand = wrong.text("brand_name", in.BrandName, 0, account.MaxName)
-	if in.Accent != nil && *in.Accent != "" {
-		if link.Accent = *in.Accent; !colour.MatchString(link.Accent) {
-			wrong.add("accent", "accent_invalid", "Write a colour as #rrggbb.")
-		}
-	}
-	if in.ReturnURL != nil && *in.ReturnURL != "" {
-		link.ReturnURL = *in.ReturnURL
-		u, err := url.Parse(link.ReturnURL)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || len(link.ReturnURL) > 2000 {
-			wrong.add("return_url", "return_url_invalid", "Write a whole web address, as https://app.example.com/settings.")
-		}
-	}
-	if in.SessionSeconds != nil {
-		link.SessionSeconds = *in.SessionSeconds
-	}
-	if least, most := int(account.PortalMin.Seconds()), int(account.PortalMax.Seconds()); link.SessionSeconds < least || link.SessionSeconds > most {
-		wrong.add("session_seconds", "session_seconds_range", fmt.Sprintf("session_seconds is %d to %d: an hour to seven days.", least, most))
-	}
-	if in.AllowSecrets != nil {
-		link.AllowSecrets = *in.AllowSecrets
+	for _, f := range asked.Wrong() {
+		wrong.add(f.Name, f.Code, f.Detail)
 	}
 	return link, wrong.err()
 }
@@ -115,14 +93,7 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if _, err := q.GetPortalLink(c.Ctx(), db.GetPortalLinkParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
-			return err
-		}
-		n, err := q.RevokePortalLink(c.Ctx(), db.RevokePortalLinkParams{TenantID: c.Actor.Tenant, ID: u})
-		if err != nil || n == 0 {
-			return err
-		}
-		return c.Audit(q, "portal_link.revoked", "portal_link", id.PortalLink.Format(u), "", nil)
+		return q.EndPortalLink(c.Ctx(), c.Actor.Tenant, u, c.Author())
 	})
 	if err != nil {
 		return err

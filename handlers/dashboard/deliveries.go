@@ -189,7 +189,8 @@ func orZero(t *time.Time) time.Time {
 // maxNews is how many new deliveries are counted.
 const maxNews = 20
 
-// refreshDeliveries shows the rows that a page has, as they are now, and how many came since.
+// refreshDeliveries shows the rows that a page has, as they are now, and how many came since. Without a page to refresh it leads
+// to the list.
 func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 	ask := readListQuery(c, id.Delivery, "rows", "top")
 	p, err := c.Page(deliveryFilters)
@@ -204,7 +205,7 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 	}
 	top, err := id.Delivery.Parse(ask.extra.Get("top"))
 	if err != nil {
-		return fault.ErrNotFound
+		return c.Redirect(ask.at(path(c, "/deliveries"), "", ""))
 	}
 	var v pages.DeliveryListView
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {

@@ -122,6 +122,12 @@ func TestAnOpenDeliveryIsRefreshedUntilItIsSettled(t *testing.T) {
 	viewer.get(path+"/live", "HX-Request", "true").want(200, "The server failed", `hx-get="`+path+`/live?attempt=1"`).lacks("<html")
 	w.attempt(dlv, tried{status: 204, terminal: 2})
 	viewer.get(path+"/live", "HX-Request", "true").want(286, "delivered", "It took 2 attempts.").lacks("hx-get", "<html")
+	for _, query := range []string{"", "?rows=&top=nonsense"} {
+		if to := viewer.get(tn.path + "/deliveries/live" + query).to(tn.path + "/deliveries"); strings.HasPrefix(to, tn.path+"/deliveries/") {
+			t.Errorf("a list that is no page's to refresh leads to %s", to)
+		}
+	}
+	viewer.get(tn.path + "/deliveries/live?status=failed").to(tn.path + "/deliveries?status=failed")
 }
 
 var rowLink = regexp.MustCompile(`class="row-link" href="[^"]*/deliveries/(dlv_[a-z0-9]+)"`)

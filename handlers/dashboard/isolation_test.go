@@ -51,7 +51,7 @@ func (w *world) things(tn tenant) map[string]string {
 // kinds are the kinds of ids that paths name.
 var kinds = map[string]id.Kind{
 	"endpoint_id": id.Endpoint, "event_id": id.Event, "delivery_id": id.Delivery, "key_id": id.Key, "job_id": id.Job, "secret_id": id.Secret,
-	"member_id": id.Member, "invitation_id": id.Invitation, "notice_id": id.Notice,
+	"member_id": id.Member, "invitation_id": id.Invitation, "notice_id": id.Notice, "portal_link_id": id.PortalLink,
 }
 
 // queries are what pages ask for beside their path.

@@ -31,7 +31,7 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 		return v, err
 	}
 	manage := c.Actor.May(access.ManageMembers)
-	v = pages.MembersView{Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave")}
+	v = pages.MembersView{Root: path(c, "/members"), InvitationsRoot: path(c, "/invitations"), MayManage: manage, LeavePath: path(c, "/leave"), Links: path(c, "/sign-in-links")}
 	for _, m := range members {
 		line := pages.MemberLine{
 			ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: m.Role, Since: m.CreatedAt, TOTP: m.HasTotp, Disabled: m.Disabled, Own: m.ID == c.Actor.Member,

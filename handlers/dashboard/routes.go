@@ -61,7 +61,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
 		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
-	}, a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
+	}, a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
 }
 
 // maxForm bounds the body of a form.

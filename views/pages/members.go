@@ -13,6 +13,7 @@ type MembersView struct {
 	Root            string // the page's own path
 	InvitationsRoot string
 	LeavePath       string
+	Links           string // where sign-in links are
 	Members         []MemberLine
 	Invitations     []InvitationLine
 	MayManage       bool

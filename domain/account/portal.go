@@ -1,0 +1,52 @@
+package account
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"time"
+
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+)
+
+// PortalSession is how long a portal session lives unless who makes its link says so.
+const PortalSession = 24 * time.Hour
+
+// PortalLink is what a link into a tenant's dashboard gives, as somebody asks for it.
+type PortalLink struct {
+	Role           access.Role
+	Accent         string // a colour as #rrggbb, or empty
+	ReturnURL      string // where "back" leads, or empty
+	SessionSeconds int
+}
+
+var colour = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
+
+// maxReturnURL is in bytes.
+const maxReturnURL = 2000
+
+// Wrong lists what can't be asked for: role_unknown, accent_invalid, return_url_invalid, session_seconds_range.
+func (l PortalLink) Wrong() (wrong []fault.Field) {
+	add := func(field, code, detail string) {
+		wrong = append(wrong, fault.Field{Name: field, Code: code, Detail: detail})
+	}
+	if !l.Role.MayComeByPortal() {
+		add("role", "role_unknown", "Give one of admin, developer, viewer. Nobody becomes an owner by a link.")
+	}
+	if l.Accent != "" && !colour.MatchString(l.Accent) {
+		add("accent", "accent_invalid", "Write a colour as #rrggbb.")
+	}
+	if l.ReturnURL != "" && !isWebAddress(l.ReturnURL) {
+		add("return_url", "return_url_invalid", "Write a whole web address, as https://app.example.com/settings.")
+	}
+	if least, most := int(PortalMin.Seconds()), int(PortalMax.Seconds()); l.SessionSeconds < least || l.SessionSeconds > most {
+		add("session_seconds", "session_seconds_range", fmt.Sprintf("session_seconds is %d to %d: an hour to seven days.", least, most))
+	}
+	return wrong
+}
+
+func isWebAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && len(text) <= maxReturnURL
+}

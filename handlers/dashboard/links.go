@@ -1,0 +1,148 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) linkRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("GET", "/sign-in-links", access.ManageMembers, a.listLinks),
+		page("POST", "/sign-in-links", access.ManageMembers, a.createLink),
+		page("POST", "/sign-in-links/:portal_link_id/revoke", access.ManageMembers, a.revokeLink),
+	}
+}
+
+// linksView is a page of links, and the form as it was filled in.
+func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[string]string) (v pages.LinksView, err error) {
+	v = pages.LinksView{
+		Root: path(c, "/sign-in-links"), Wrong: wrong,
+		Role:    components.FieldProps{Name: "role", Label: "Role", Value: form.Get("role"), Error: wrong["role"]},
+		Session: components.FieldProps{Name: "session_seconds", Label: "Signed in for", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
+		Brand:   components.FieldProps{Name: "brand_name", Label: "Shown name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true, MaxLength: account.MaxName, Hint: "In place of Posthorn's."},
+		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "May see new secrets, rotate them, and make API keys", Checked: form.Get("allow_secrets") == "true"},
+	}
+	ask := readListQuery(c, id.PortalLink)
+	list := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: lastID(), Most: rows + 1}
+	if !ask.after.IsZero() {
+		list.After, v.First = ask.after, v.Root
+	}
+	var found []db.PortalLink
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		found, err = q.ListPortalLinksDown(c.Ctx(), list)
+		return err
+	})
+	if len(found) > rows {
+		found = found[:rows]
+		v.Older = ask.at(v.Root, "after", id.PortalLink.Format(found[rows-1].ID))
+	}
+	for _, l := range found {
+		v.Rows = append(v.Rows, linkRow(l, a.Now()))
+	}
+	v.Shell = c.Shell("Sign-in links", "members")
+	return v, err
+}
+
+func linkRow(l db.PortalLink, now time.Time) pages.LinkRow {
+	r := pages.LinkRow{
+		ID: id.PortalLink.Format(l.ID), Role: l.Role, Brand: l.Brand, Secrets: l.AllowSecrets, Created: l.CreatedAt, Opened: orZero(l.OpenedAt),
+		Session: time.Duration(l.SessionSeconds) * time.Second,
+	}
+	switch {
+	case l.RevokedAt != nil:
+		r.State = "revoked"
+	case l.OpenedAt != nil && l.OpenedAt.Add(r.Session).Before(now):
+		r.State = "over"
+	case l.OpenedAt != nil:
+		r.State, r.Live = "in use", true
+	case l.OpenUntil.Before(now):
+		r.State = "never opened"
+	default:
+		r.State, r.Live = "waiting", true
+	}
+	return r
+}
+
+func (a *dashboard) listLinks(c *handlers.Call) error {
+	v, err := a.linksView(c, url.Values{"role": {string(access.Viewer)}, "session_seconds": {"86400"}}, nil)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.Links(v))
+}
+
+// createLink makes a link. Its address is on the answer's page and on no other.
+func (a *dashboard) createLink(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	asked := account.PortalLink{Role: access.Role(form.Get("role"))}
+	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // what is no number is out of the range
+	link := db.NewPortalLink{
+		Tenant: c.Actor.Tenant, By: c.Author(), Role: asked.Role, Brand: strings.TrimSpace(form.Get("brand_name")), AllowSecrets: form.Get("allow_secrets") == "true",
+		SessionSeconds: asked.SessionSeconds,
+	}
+	faults := asked.Wrong()
+	if link.Brand != "" {
+		if _, err := account.Name("brand_name", link.Brand); err != nil {
+			faults = append(faults, fault.As(err).Fields...)
+		}
+	}
+	if len(faults) > 0 {
+		return a.refuseLink(c, form, fault.InvalidFields(faults))
+	}
+	token := ""
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, token, err = q.MakePortalLink(c.Ctx(), link)
+		return err
+	})
+	if fault.Is(err, db.ErrPortalOff.Code) {
+		return a.refuseLink(c, form, err)
+	}
+	if err != nil {
+		return err
+	}
+	v, err := a.linksView(c, form, nil)
+	if err != nil {
+		return err
+	}
+	v.New = a.BaseURL + "/portal/open?token=" + url.QueryEscape(token)
+	return c.Render(http.StatusCreated, pages.Links(v))
+}
+
+// refuseLink shows the form again, with what is wrong beside each field.
+func (a *dashboard) refuseLink(c *handlers.Call, form url.Values, cause error) error {
+	v, err := a.linksView(c, form, handlers.WrongFields(cause))
+	if err != nil {
+		return err
+	}
+	return c.Render(handlers.Status(cause), pages.Links(v))
+}
+
+func (a *dashboard) revokeLink(c *handlers.Call) error {
+	u, err := c.ID(id.PortalLink, "portal_link_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		return q.EndPortalLink(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("The link is revoked, and who came by it is signed out.")
+	return c.Redirect(path(c, "/sign-in-links"))
+}

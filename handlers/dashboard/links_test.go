@@ -1,0 +1,49 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+)
+
+func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	admin, page := tn.of[access.Admin], tn.path+"/sign-in-links"
+	for _, role := range []access.Role{access.Developer, access.Viewer} {
+		tn.of[role].get(page).want(http.StatusForbidden)
+		tn.of[role].get(tn.path + "/members").want(200).lacks("Sign-in links")
+	}
+	admin.get(tn.path+"/members").want(200, "Sign-in links")
+	admin.get(page).want(200, "No links yet")
+	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}}
+	admin.post(page, form).want(http.StatusBadRequest, "No link was made", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx")
+	form = url.Values{"role": {"viewer"}, "session_seconds": {"3600"}, "brand_name": {"Shop <b>"}, "allow_secrets": {"true"}}
+	made := admin.post(page, form).want(http.StatusCreated, base+"/portal/open?token=", "Shop &lt;b&gt;", "waiting", "secrets")
+	token := regexp.MustCompile(`token=([A-Za-z0-9_%-]+)`).FindStringSubmatch(made.Body)[1]
+	admin.get(page).want(200, "Shop &lt;b&gt;").lacks(token)
+	if n := w.audited(tn, "portal_link.created"); n != 1 {
+		t.Errorf("it is audited %d times", n)
+	}
+	link := regexp.MustCompile(page + "/[a-z]+_[a-z0-9]{26}/revoke").FindString(made.Body)
+	if link == "" {
+		t.Fatal("nothing revokes it")
+	}
+	for range 2 {
+		admin.post(link, nil).to(page)
+	}
+	admin.get(page).want(200, "revoked").lacks("waiting", "/revoke")
+	if n := w.audited(tn, "portal_link.revoked"); n != 1 {
+		t.Errorf("its end is audited %d times", n)
+	}
+	if _, _, err := w.db.OpenPortalLink(t.Context(), token, "192.0.2.1", "test"); err == nil {
+		t.Error("a revoked link opens")
+	}
+	w.sql(`UPDATE platform SET settings = '{"features":{"portal":false}}'`)
+	admin.post(page, form).want(http.StatusForbidden, "switched off on this server", `value="Shop &lt;b&gt;"`)
+}

@@ -1,0 +1,57 @@
+package pages
+
+import (
+	"strings"
+	"time"
+
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// LinksView is the links that sign people into the tenant's dashboard without an account.
+type LinksView struct {
+	Shell                layout.Shell
+	Root                 string
+	Wrong                map[string]string
+	New                  string // the address of a link that was just made, shown this once
+	Rows                 []LinkRow
+	First, Older         string
+	Role, Session, Brand components.FieldProps
+	Secrets              components.ChoiceProps
+}
+
+// LinkRow is one of the links.
+type LinkRow struct {
+	ID, Role, Brand string
+	Secrets         bool
+	Created, Opened time.Time
+	Session         time.Duration
+	State           string
+	Live            bool // can be opened, or is in use
+}
+
+func (r LinkRow) tone() components.Tone {
+	if r.Live {
+		return components.Good
+	}
+	return components.Neutral
+}
+
+// members is the page above.
+func (v LinksView) members() string { return strings.TrimSuffix(v.Root, "/sign-in-links") + "/members" }
+
+func linkRoles() []components.Option {
+	return []components.Option{{Value: "viewer", Label: "Viewer"}, {Value: "developer", Label: "Developer"}, {Value: "admin", Label: "Admin"}}
+}
+
+// revokeText says what revoking does to a link in its state.
+func (r LinkRow) revokeText() string {
+	if r.Opened.IsZero() {
+		return "1 link can't be opened any more."
+	}
+	return "1 person who came by it is signed out at once."
+}
+
+func linkSessions() []components.Option {
+	return []components.Option{{Value: "3600", Label: "1 hour"}, {Value: "86400", Label: "1 day"}, {Value: "604800", Label: "7 days"}}
+}
