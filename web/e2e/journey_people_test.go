@@ -45,29 +45,41 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 	quiet(t, tab)
 	// What no page offers is refused all the same, when the page itself sends it.
 	values := map[string]string{":tenant_id": o.tenant, ":endpoint_id": ep, ":delivery_id": delivery, ":event_id": event}
-	var routes []struct{ Method, Path, Access string }
-	command(t, s.environ, place{}, &routes, "routes", "--json")
-	var paths []string
-	for _, r := range routes {
-		if r.Method != http.MethodPost || !strings.HasPrefix(r.Path, "/t/") || r.Access == "person read" {
-			continue
-		}
-		paths = append(paths, parameter.ReplaceAllStringFunc(r.Path, func(name string) string {
-			if values[name] == "" {
-				return "nothing"
-			}
-			return values[name]
-		}))
-	}
-	refused := look.Run(tab, chromedp.Evaluate[[]string](`Promise.all(`+quoted(paths)+`.map((path) => fetch(path, {method: "POST", body: new URLSearchParams()}).then((answer) => answer.status + " " + path)))`, chromedp.EvalAwaitPromise))
-	for _, answer := range refused {
+	for _, answer := range sendEverything(t, s, tab, values) {
 		if !strings.HasPrefix(answer, "403 ") {
 			t.Errorf("a viewer's POST is answered %s", answer)
 		}
 	}
-	if len(refused) < 20 {
-		t.Errorf("only %d actions were tried", len(refused))
+}
+
+// filled is a path with values in the place of its parameters.
+func filled(path string, values map[string]string) string {
+	return parameter.ReplaceAllStringFunc(path, func(name string) string {
+		if values[name] == "" {
+			return "nothing"
+		}
+		return values[name]
+	})
+}
+
+// sendEverything has a page send a form to every action that the server has in a tenant, but those that are a reader's own, and gives
+// the answers: status, the problem's code, the path.
+func sendEverything(t *testing.T, s *stage, tab *look.Tab, values map[string]string) []string {
+	t.Helper()
+	var routes []struct{ Method, Path, Access string }
+	command(t, s.environ, place{}, &routes, "routes", "--json")
+	var paths []string
+	for _, r := range routes {
+		if r.Method == http.MethodPost && strings.HasPrefix(r.Path, "/t/") && r.Access != "person read" {
+			paths = append(paths, filled(r.Path, values))
+		}
 	}
+	answers := look.Run(tab, chromedp.Evaluate[[]string](`Promise.all(`+quoted(paths)+`.map((path) => fetch(path, {method: "POST", body: new URLSearchParams()}).then((answer) => answer.text().then((text) =>
+		answer.status + " " + (/(?:"code": ?"|<code>)([a-z_]+)/.exec(text) || ["", ""])[1] + " " + path))))`, chromedp.EvalAwaitPromise))
+	if len(answers) < 20 {
+		t.Errorf("only %d actions were tried", len(answers))
+	}
+	return answers
 }
 
 // quoted is a list as JavaScript writes it.

@@ -26,6 +26,7 @@ const password = "correct horse battery 9"
 type stage struct {
 	*world
 	url     string
+	server  *process
 	browser *look.Browser
 	people  atomic.Int64
 
@@ -37,9 +38,9 @@ func newStage(t *testing.T) *stage {
 	browser := look.Open(t)
 	s := &stage{world: newWorld(t, nil), browser: browser}
 	s.environ = append(s.environ, "POSTHORN_EGRESS_ADDRESSES=203.0.113.7")
-	server := s.launch("posthorn", "serve").ready()
-	s.serveAt(server)
-	s.url = server.url
+	s.server = s.launch("posthorn", "serve").ready()
+	s.serveAt(s.server)
+	s.url = s.server.url
 	return s
 }
 
