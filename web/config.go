@@ -330,15 +330,20 @@ func explainParse(err error, given map[string]string) Problem {
 	return Problem{name, "can't be read: " + parse.Err.Error()}
 }
 
+// variables are the names of those that the server reads.
+func variables() (names []string) {
+	for i, t := 0, reflect.TypeFor[Config](); i < t.NumField(); i++ {
+		if name := t.Field(i).Tag.Get("env"); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // suspects finds variables that look like a mistyped one of ours. Other POSTHORN_ names are left alone: Kubernetes makes
 // POSTHORN_SERVICE_HOST and its like from a service of that name.
 func suspects(given map[string]string) map[string]string {
-	known := slices.Clone(otherVariables)
-	for i, t := 0, reflect.TypeFor[Config](); i < t.NumField(); i++ {
-		if name := t.Field(i).Tag.Get("env"); name != "" {
-			known = append(known, name)
-		}
-	}
+	known := slices.Concat(otherVariables, variables())
 	found := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if !strings.HasPrefix(name, "POSTHORN") || slices.Contains(known, name) {

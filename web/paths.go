@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"posthorn/handlers"
-	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
-	"posthorn/handlers/dashboard"
 	"posthorn/handlers/mailbox"
-	"posthorn/handlers/status"
 )
 
 type routesCommand struct {
@@ -30,8 +27,10 @@ func (c routesCommand) Run(a *app) error {
 	}
 	var rows []row
 	// The handlers are not called, so that they need nothing to work with.
-	all := table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now, Local: cfg.showsMails()}, dashboard.Deps{}, mailbox.Deps{Development: cfg.showsMails(), CronSecret: cfg.CronSecret.Reveal()})
-	for _, r := range append(all, status.Routes(status.Deps{Now: time.Now})...) {
+	for _, r := range table(routed{
+		ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: cfg.showsMails()},
+		mailbox: mailbox.Deps{Development: cfg.showsMails(), CronSecret: cfg.CronSecret.Reveal()},
+	}) {
 		rows = append(rows, row{r.Method, r.Path, whoMay(r.Access)})
 	}
 	if c.JSON {

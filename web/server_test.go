@@ -17,7 +17,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/domain/fault"
-	"posthorn/handlers/api"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
@@ -55,6 +54,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
+		"/status", "/.well-known/posthorn/egress.json",
 	} {
 		open[path] = true
 	}
@@ -65,7 +65,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(&readiness{}, api.Deps{}, auth.Deps{Now: time.Now, Local: true}, dashboard.Deps{}, mailbox.Deps{Development: true, CronSecret: "secret"}) {
+	for _, r := range table(routed{ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true}, mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)

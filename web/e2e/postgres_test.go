@@ -104,10 +104,24 @@ func newServer(t *testing.T, host, port string, at place, settings ...string) *s
 		t.Fatal(err)
 	}
 	s.start(settings...)
-	for _, statement := range []string{"CREATE ROLE posthorn LOGIN CREATEROLE", "CREATE DATABASE posthorn OWNER posthorn"} {
-		s.ask(statement)
-	}
+	s.admit()
 	return s
+}
+
+// admit makes Posthorn's role and its database, by the script that the composition of docs/ops gives to PostgreSQL.
+func (s *server) admit() {
+	s.t.Helper()
+	script, err := os.Open(filepath.Join("..", "..", "docs", "ops", "postgres-init.sh"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer script.Close()
+	cmd := s.at.command("/bin/sh", "-s")
+	cmd.Stdin = script
+	cmd.Env = []string{"PATH=" + filepath.Dir(postgresProgram(s.t, "psql")) + ":" + os.Getenv("PATH"), "PGHOST=" + s.host, "PGPORT=" + s.port, "POSTHORN_PASSWORD=it's 1 password"}
+	if text, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("postgres-init.sh: %v\n%s", err, text)
+	}
 }
 
 // newStandby copies a server and follows it. Its name is what synchronous_standby_names calls it.
