@@ -40,7 +40,7 @@ var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
 
 // EstimateBulk counts what a job would do. It changes how its transaction plans.
 func (q *Queries) EstimateBulk(ctx context.Context, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
-	w, err := q.bulkWork(ctx, tenant, n.Kind, n.Filter, lastID.Time())
+	w, err := q.bulkWork(ctx, tenant, n.Kind, n.Filter, id.Last.Time())
 	if err != nil {
 		return e, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // NewestEndpoints is a tenant's endpoints, the newest first, without what their rows don't hold.
 func (q *Queries) NewestEndpoints(ctx context.Context, tenant id.UUID, most int) ([]Endpoint, error) {
-	return q.ListEndpointsNewest(ctx, ListEndpointsNewestParams{TenantID: tenant, Before: lastID, Most: int32(most)})
+	return q.ListEndpointsNewest(ctx, ListEndpointsNewestParams{TenantID: tenant, Before: id.Last, Most: int32(most)})
 }
 
 // Condition is how an endpoint is: its counters and breaker, and what the tenant's policy makes of them.

@@ -129,9 +129,6 @@ type EndpointList struct {
 	Most      int
 }
 
-// lastID is greater than every id.
-var lastID = id.UUID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-
 // ListEndpoints is a page of a tenant's endpoints.
 func (q *Queries) ListEndpoints(ctx context.Context, ring *seal.Ring, tenant id.UUID, l EndpointList) ([]FullEndpoint, error) {
 	var rows []Endpoint
@@ -141,7 +138,7 @@ func (q *Queries) ListEndpoints(ctx context.Context, ring *seal.Ring, tenant id.
 	} else {
 		before := l.After
 		if before.IsZero() {
-			before = lastID
+			before = id.Last
 		}
 		rows, err = q.ListEndpointsNewest(ctx, ListEndpointsNewestParams{TenantID: tenant, Before: before, Status: l.Status, Most: int32(l.Most)})
 	}

@@ -11,7 +11,7 @@ import (
 func (q *Queries) ListRejected(ctx context.Context, tenant, after id.UUID, ascending bool, most int) ([]RejectedDownRow, error) {
 	if !ascending {
 		if after.IsZero() {
-			after = lastID
+			after = id.Last
 		}
 		return q.RejectedDown(ctx, RejectedDownParams{TenantID: tenant, Before: after, Most: int32(most)})
 	}

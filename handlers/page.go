@@ -133,10 +133,7 @@ func (p Page) AfterID() (u id.UUID, err error) {
 // AfterOrEdge is AfterID, and at the list's beginning an id beyond all: the zero id, or in descending order the highest.
 func (p Page) AfterOrEdge() (u id.UUID, err error) {
 	if p.After == nil && !p.Ascending {
-		for i := range u {
-			u[i] = 0xff
-		}
-		return u, nil
+		return id.Last, nil
 	}
 	return p.AfterID()
 }

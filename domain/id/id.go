@@ -75,6 +75,9 @@ func (u UUID) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(u[:8]) >> 16)).UTC()
 }
 
+// Last is greater than every id that is made.
+var Last = UUID{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
 // IsZero reports whether the id is absent.
 func (u UUID) IsZero() bool { return u == UUID{} }
 

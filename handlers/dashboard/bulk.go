@@ -231,7 +231,7 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 		return err
 	}
 	v := pages.BulkJobsView{Root: path(c, "")}
-	l := db.BulkJobList{Most: rows + 1, After: lastID()}
+	l := db.BulkJobList{Most: rows + 1, After: id.Last}
 	if !ask.after.IsZero() {
 		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
 	}

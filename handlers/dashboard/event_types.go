@@ -99,7 +99,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 		if err := a.typeVolume(c, q, t.Name, &v); err != nil {
 			return err
 		}
-		found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: lastID(), Most: choices})
+		found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
 		v.More = len(found) == choices
 		for _, e := range found {
 			if filter.MatchType(e.EventTypes, t.Name) {

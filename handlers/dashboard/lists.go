@@ -94,7 +94,7 @@ const choices = 200
 
 // filterChoices are the endpoints and event types that a filter proposes.
 func (a *dashboard) filterChoices(c *handlers.Call, q *db.Queries) (endpoints []components.Option, types []string, err error) {
-	found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: lastID(), Most: choices})
+	found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,12 +107,4 @@ func (a *dashboard) filterChoices(c *handlers.Call, q *db.Queries) (endpoints []
 		types = append(types, t.Name)
 	}
 	return endpoints, types, err
-}
-
-// lastID is above every id.
-func lastID() (u id.UUID) {
-	for i := range u {
-		u[i] = 0xff
-	}
-	return u
 }

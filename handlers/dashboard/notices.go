@@ -74,7 +74,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 }
 
 func (a *dashboard) fillNotices(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.NoticesView) error {
-	list := db.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: lastID(), Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
+	list := db.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
 	if kind := p.Chosen["kind"]; kind != anyKind {
 		list.Kinds = []string{kind}
 	}
@@ -84,7 +84,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *db.Queries, p handlers.Page
 	if !ask.after.IsZero() {
 		list.High, v.First = ask.after, ask.at(v.Root+"/notices", "", "")
 	}
-	seen := lastID() // who is no member has nothing to read
+	seen := id.Last // who is no member has nothing to read
 	if v.Reads {
 		var err error
 		if seen, err = q.NoticesSeen(c.Ctx(), db.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
