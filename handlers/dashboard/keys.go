@@ -34,8 +34,8 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "keys"}); err != nil {
 		return err
 	}
-	v := pages.KeysView{Root: path(c, ""), Manages: true}
-	list := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: lastID(), Most: rows + 1}
+	v := pages.KeysView{Root: path(c, ""), Manages: c.Actor.May(access.ManageKeys)}
+	list := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: rows + 1}
 	if !ask.after.IsZero() {
 		list.After, v.Newer = ask.after, v.Root+"/keys"
 	}

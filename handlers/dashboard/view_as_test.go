@@ -16,6 +16,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/handlers/pagetest"
 )
 
 // operator is an operator's browser.
@@ -88,6 +89,11 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 		}
 		if strings.Contains(got.Body, "<html") && (!strings.Contains(got.Body, `class="view-as"`) || !strings.Contains(got.Body, "/console/view-as/end")) {
 			t.Errorf("%s has no banner", r.Path)
+		}
+		for _, action := range pagetest.Actions(got.Body) {
+			if strings.HasPrefix(action, "/t/") {
+				t.Errorf("%s has a form to %s, which is refused", r.Path, action)
+			}
 		}
 		for _, secret := range []string{"whsec_A", "phk_"} {
 			if at := strings.Index(got.Body, secret); at >= 0 && len(got.Body) > at+40 && !strings.ContainsAny(got.Body[at:at+40], " <…\"") {

@@ -36,6 +36,23 @@ func FragmentFaults(part string) []string {
 	return Faults(`<!DOCTYPE html><html lang="en"><head><title>x</title><meta name="viewport" content="width=device-width"></head><body><main><h1>x</h1>` + part + `</main></body></html>`)
 }
 
+// Actions are where the forms of a page lead that change something and can be sent: those that have a button.
+func Actions(page string) (paths []string) {
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return []string{"not HTML: " + err.Error()}
+	}
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "form" && first(n, "button") != nil {
+			if method, _ := attr(n, "method"); strings.EqualFold(method, "post") {
+				path, _ := attr(n, "action")
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
 type check struct {
 	ids    map[string]int
 	labels map[string]bool // what a label is for

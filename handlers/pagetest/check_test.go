@@ -7,6 +7,14 @@ import (
 	"posthorn/handlers/pagetest"
 )
 
+func TestActionsAreThoseOfFormsThatCanBeSent(t *testing.T) {
+	t.Parallel()
+	page := `<form action="/find"><button>Find</button></form><form method="post" action="/look"><input></form><form method="POST" action="/do"><p><button>Do</button></p></form>`
+	if got := strings.Join(pagetest.Actions(page), " "); got != "/do" {
+		t.Errorf("the actions are %s", got)
+	}
+}
+
 func TestFaultsAreFound(t *testing.T) {
 	t.Parallel()
 	for part, want := range map[string]string{

@@ -103,6 +103,9 @@ func (s Shell) documentTitle() string {
 	return title
 }
 
+// Looks reports whether the page is shown to an operator who may only look: what changes something is left out, or switched off.
+func (s Shell) Looks() bool { return s.View != nil && !s.View.Acting }
+
 func (s Shell) root() string { return "/t/" + s.Tenant.ID }
 
 func (s Shell) accentSheet() string {
