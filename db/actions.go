@@ -26,7 +26,9 @@ func (q *Queries) ReadDelivery(ctx context.Context, tenant, u id.UUID) (Delivery
 	if err != nil {
 		return DeliveryState{}, err
 	}
-	return stateOf(r.Delivery, r.Queued, r.Held, r.NextAt), nil
+	rows := []DeliveryState{stateOf(r.Delivery, r.Queued, r.Held, r.NextAt)}
+	err = q.findPauses(ctx, tenant, rows)
+	return rows[0], err
 }
 
 // RetryNow makes a waiting delivery ready at once, instead of at its time. changed is false where it was ready already: of
@@ -231,7 +233,7 @@ const afterSettled = 24 * time.Hour
 // ListAttemptsOf is a delivery's newest attempts, oldest first.
 func (q *Queries) ListAttemptsOf(ctx context.Context, d Delivery, most int) ([]Attempt, error) {
 	ask := ListAttemptsParams{
-		TenantID: d.TenantID, DeliveryID: d.ID, Since: d.CreatedAt.Add(-clockSkew), Until: lastID.Time(), Most: int32(most),
+		TenantID: d.TenantID, DeliveryID: d.ID, Since: d.CreatedAt.Add(-clockSkew), Until: id.Last.Time(), Most: int32(most),
 	}
 	if d.SettledAt != nil {
 		ask.Until = d.SettledAt.Add(afterSettled)

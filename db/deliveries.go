@@ -7,6 +7,7 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 // DeliveryState is a delivery as people see it.
@@ -14,6 +15,13 @@ type DeliveryState struct {
 	Delivery
 	Shown  delivery.Status // with Held where its lane is held
 	NextAt *time.Time      // when it is due; nil where nothing is scheduled, or where it goes as soon as its lane lets it
+	Paused *Paused         // why it waits although its endpoint receives; nil: nobody keeps it
+}
+
+// Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
+type Paused struct {
+	By    pause.Scope
+	Since *time.Time // nil: not known
 }
 
 // stateOf derives what is shown of a waiting delivery from its queue row and its lane.
@@ -140,7 +148,7 @@ func (l *DeliveryList) window(floor time.Time) window {
 	if l.Event != nil && since.Before(l.Event.Time()) {
 		since = l.Event.Time().Add(-clockSkew) // no delivery is older than its event
 	}
-	w := window{low: firstID(since), high: lastID}
+	w := window{low: firstID(since), high: id.Last}
 	if !l.Until.IsZero() {
 		w.high = firstID(l.Until)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 // scanned is what one look at a table found: the ids that match, how many rows were asked for and seen, and the last of
@@ -134,7 +135,43 @@ func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.U
 			out = append(out, d)
 		}
 	}
-	return out, nil
+	return out, q.findPauses(ctx, tenant, out)
+}
+
+// findPauses says of each delivery that waits, and is not held, which pause keeps it.
+func (q *Queries) findPauses(ctx context.Context, tenant id.UUID, rows []DeliveryState) error {
+	var endpoints []id.UUID
+	for _, d := range rows {
+		if d.waits() {
+			endpoints = append(endpoints, d.EndpointID)
+		}
+	}
+	if len(endpoints) == 0 {
+		return nil
+	}
+	slices.SortFunc(endpoints, compareIDs)
+	found, err := q.PausesOf(ctx, PausesOfParams{TenantID: tenant, Ids: slices.Compact(endpoints)})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	pauses := map[id.UUID]*Paused{}
+	for _, f := range found {
+		pauses[f.ID] = &Paused{By: pause.Scope(f.Scope)}
+		if f.Since.Unix() != 0 {
+			pauses[f.ID].Since = &f.Since
+		}
+	}
+	for i := range rows {
+		if rows[i].waits() {
+			rows[i].Paused = pauses[rows[i].EndpointID]
+		}
+	}
+	return nil
+}
+
+// waits reports whether the delivery is to be sent, at once or later.
+func (d DeliveryState) waits() bool {
+	return d.Shown == delivery.Pending || d.Shown == delivery.Retrying
 }
 
 // onChannel keeps the deliveries whose event went out on a channel.

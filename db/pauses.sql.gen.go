@@ -213,22 +213,41 @@ func (q *Queries) NotifyPauses(ctx context.Context) error {
 	return err
 }
 
-const pausedBy = `-- name: PausedBy :one
-SELECT coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS scope FROM endpoints e
-WHERE e.tenant_id = $1 AND e.id = $2
+const pausesOf = `-- name: PausesOf :many
+SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
+WHERE e.tenant_id = $1 AND e.id = ANY ($2::uuid[])
 `
 
-type PausedByParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
+type PausesOfParams struct {
+	TenantID id.UUID
+	Ids      []id.UUID
 }
 
-// The widest pause that keeps an endpoint of the tenant from being sent to, in a word; empty: none.
-func (q *Queries) PausedBy(ctx context.Context, arg PausedByParams) (string, error) {
-	row := q.db.QueryRow(ctx, pausedBy, arg.TenantID, arg.EndpointID)
-	var scope string
-	err := row.Scan(&scope)
-	return scope, err
+type PausesOfRow struct {
+	ID    id.UUID
+	Scope string
+	Since time.Time
+}
+
+// The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not known.
+func (q *Queries) PausesOf(ctx context.Context, arg PausesOfParams) ([]PausesOfRow, error) {
+	rows, err := q.db.Query(ctx, pausesOf, arg.TenantID, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PausesOfRow{}
+	for rows.Next() {
+		var i PausesOfRow
+		if err := rows.Scan(&i.ID, &i.Scope, &i.Since); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const tenantOfEndpoint = `-- name: TenantOfEndpoint :one

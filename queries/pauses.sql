@@ -35,7 +35,7 @@ SELECT tenant_id FROM endpoints WHERE id = @id AND deleted_at IS NULL;
 -- name: NotifyPauses :exec
 SELECT pg_notify('posthorn_pauses', '');
 
--- name: PausedBy :one
--- The widest pause that keeps an endpoint of the tenant from being sent to, in a word; empty: none.
-SELECT coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS scope FROM endpoints e
-WHERE e.tenant_id = @tenant_id AND e.id = @endpoint_id;
+-- name: PausesOf :many
+-- The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not known.
+SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
+WHERE e.tenant_id = @tenant_id AND e.id = ANY (@ids::uuid[]);

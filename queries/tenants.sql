@@ -24,7 +24,7 @@ WHERE id = @tenant_id
 RETURNING *;
 
 -- name: SetTenantState :one
-UPDATE tenants SET state = @state, routing_version = routing_version + 1
+UPDATE tenants SET state = @state, state_at = now(), routing_version = routing_version + 1
 WHERE id = @tenant_id
 RETURNING *;
 

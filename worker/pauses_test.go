@@ -164,8 +164,13 @@ func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 		for ep, u := range eps {
 			says := h.count("SELECT count(*) FROM posthorn.paused_endpoints() AS e WHERE e = $1", ep)
 			var scope string
-			h.as(of(ep), func(q *db.Queries) (err error) {
-				scope, err = q.PausedBy(t.Context(), db.PausedByParams{TenantID: of(ep), EndpointID: ep})
+			h.as(of(ep), func(q *db.Queries) error {
+				rows, err := q.PausesOf(t.Context(), db.PausesOfParams{TenantID: of(ep), Ids: []id.UUID{ep}})
+				for _, r := range rows {
+					if scope = r.Scope; !r.Since.Equal(row.CreatedAt) {
+						t.Errorf("%+v began at %v, the database says %v", p, row.CreatedAt, r.Since)
+					}
+				}
 				return err
 			})
 			covered := set.Covers(of(ep), ep, pause.HostOf(u))

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/oapi-codegen/nullable"
 
@@ -130,7 +131,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
 		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt,
 		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf, JobID: v.JobID,
-		Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
+		PausedBy: v.PausedBy, PausedSince: v.PausedSince, Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
 	})
 }
 
@@ -141,6 +142,10 @@ func deliveryView(d db.DeliveryState) Delivery {
 		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus), LastFailure: orNullText(d.LastFailure.String()),
 		NextAttemptAt: orNull(d.NextAt), CreatedAt: d.CreatedAt, SettledAt: orNull(d.SettledAt), ArchivedAt: orNull(d.ArchivedAt),
 		ReplayOf: nullable.NewNullNullable[string](), JobID: nullable.NewNullNullable[string](),
+	}
+	v.PausedBy, v.PausedSince = nullable.NewNullNullable[string](), nullable.NewNullNullable[time.Time]()
+	if d.Paused != nil {
+		v.PausedBy, v.PausedSince = nullable.NewNullableWithValue(string(d.Paused.By)), orNull(d.Paused.Since)
 	}
 	if d.JobID != nil {
 		v.JobID = nullable.NewNullableWithValue(id.Job.Format(*d.JobID))

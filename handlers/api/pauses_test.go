@@ -69,3 +69,39 @@ func TestAPauseThatNamesNothingIsRefused(t *testing.T) {
 	w.do("POST", "/api/v1/platform/pauses/"+id.Pause.Format(db.NewID())+"/resume", w.platform, nil).problem(404, "not_found")
 	w.do("POST", "/api/v1/platform/pauses", acme.key, `{"scope":"platform","reason":"x"}`).problem(403, "platform_key_required")
 }
+
+func TestADeliverySaysWhichPauseKeepsItAndSinceWhen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	ep := w.active(acme, map[string]any{"url": "https://hooks.example.com/a"})
+	event := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1}`).want(202).text("id")
+	delivery := ids(w.do("GET", "/api/v1/events/"+event+"/deliveries", acme.key, nil).want(200))[0]
+	says := func(by, since any) {
+		t.Helper()
+		one := w.do("GET", "/api/v1/deliveries/"+delivery, acme.key, nil).want(200)
+		list := w.do("GET", "/api/v1/deliveries?status=pending", acme.key, nil).want(200)
+		for _, got := range []any{one.get("paused_by"), list.get("data").([]any)[0].(map[string]any)["paused_by"]} {
+			if got != by {
+				t.Errorf("paused by %v, want %v", got, by)
+			}
+		}
+		if got := one.get("paused_since"); since != nil && got != since || (got == nil) != (by == nil) {
+			t.Errorf("paused since %v, want %v", got, since)
+		}
+	}
+	says(nil, nil)
+	for _, body := range []string{`{"scope":"endpoint","endpoint_id":"` + ep + `","reason":"x"}`, `{"scope":"host","host":"hooks.example.com","reason":"x"}`, `{"scope":"tenant","tenant_id":"` + acme.id + `","reason":"x"}`} {
+		made := w.do("POST", "/api/v1/platform/pauses", w.platform, body).want(201)
+		says(made.text("scope"), made.text("created_at"))
+	}
+	w.do("POST", "/api/v1/tenants/"+acme.id+"/suspend", w.platform, nil).want(200)
+	says("suspended", nil)
+	all := w.do("POST", "/api/v1/platform/pauses", w.platform, `{"scope":"platform","reason":"x"}`).want(201)
+	says("platform", all.text("created_at"))
+	w.do("POST", "/api/v1/tenants/"+acme.id+"/resume", w.platform, nil).want(200)
+	for _, u := range ids(w.do("GET", "/api/v1/platform/pauses", w.platform, nil).want(200)) {
+		w.do("POST", "/api/v1/platform/pauses/"+u+"/resume", w.platform, nil).want(200)
+	}
+	says(nil, nil)
+}

@@ -36,7 +36,6 @@ type known struct {
 	others   []db.DeliveryState
 	settings endpoint.Settings
 	payloads bool // the actor may read them
-	paused   pause.Scope
 }
 
 func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) {
@@ -50,11 +49,6 @@ func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) 
 		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
 			return err
 		}
-		scope, err := q.PausedBy(c.Ctx(), db.PausedByParams{TenantID: c.Actor.Tenant, EndpointID: k.EndpointID})
-		if err != nil {
-			return err
-		}
-		k.paused = pause.Scope(scope)
 		if k.event, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
 			return err
 		}
@@ -138,11 +132,15 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	if k.endpoint.DeletedAt == nil {
 		v.Endpoint = k.endpoint.Status
 	}
+	var paused pause.Scope
+	if k.Paused != nil {
+		paused, v.PausedSince = k.Paused.By, orZero(k.Paused.Since)
+	}
 	v.Diagnosis = diagnosis.Of(diagnosis.Facts{
 		Kind: endpoint.Kind(k.endpoint.Kind), Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
 		Endpoint: endpoint.Status(v.Endpoint), AcceptConflict: k.endpoint.AcceptConflict,
 		Timeout:   time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
-		Paused:    k.paused,
+		Paused:    paused,
 		Scheduled: k.Shown == delivery.Pending && k.NextAt != nil && k.NextAt.After(now) && k.event.DeliverAt != nil,
 	})
 	for _, d := range k.others {

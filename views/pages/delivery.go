@@ -24,12 +24,14 @@ type DeliveryView struct {
 	ReplayOf  string
 	Endpoint  string // its state; empty: deleted
 	Diagnosis diagnosis.Diagnosis
-	Attempts  []AttemptRow // newest first
-	Earlier   bool         // there are earlier ones that are not shown
-	Chosen    *AttemptDetail
-	Others    []DeliveryRow // of the same event to the same endpoint: what it replays, and its replays
-	Acts      bool
-	Sendable  bool // the event's data is still there, and so is the endpoint
+	// PausedSince is when the pause began that keeps it; zero: none does, or it is not known.
+	PausedSince time.Time
+	Attempts    []AttemptRow // newest first
+	Earlier     bool         // there are earlier ones that are not shown
+	Chosen      *AttemptDetail
+	Others      []DeliveryRow // of the same event to the same endpoint: what it replays, and its replays
+	Acts        bool
+	Sendable    bool // the event's data is still there, and so is the endpoint
 }
 
 // AttemptRow is one attempt of the timeline.
