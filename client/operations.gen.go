@@ -1701,6 +1701,10 @@ type Delivery struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
+	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
+	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
+
 	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
@@ -1743,6 +1747,10 @@ type DeliveryWithAttempts struct {
 
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
+
+	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
+	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
 
 	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
 	PayloadExpunged bool `json:"payload_expunged"`
@@ -2876,6 +2884,14 @@ type NoticePage struct {
 // Ordering defines model for Ordering.
 type Ordering string
 
+// OwnLimits What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+type OwnLimits struct {
+	Endpoints       nullable.Nullable[int64] `json:"endpoints"`
+	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month"`
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second"`
+	PayloadBytes    nullable.Nullable[int64] `json:"payload_bytes"`
+}
+
 // Pause defines model for Pause.
 type Pause struct {
 	CreatedAt  time.Time                 `json:"created_at"`
@@ -3312,6 +3328,26 @@ type TenantInput struct {
 	Name          string `json:"name"`
 	RetentionDays *int   `json:"retention_days,omitempty"`
 	StrictTypes   *bool  `json:"strict_types,omitempty"`
+}
+
+// TenantLimits defines model for TenantLimits.
+type TenantLimits struct {
+	Limits Limits `json:"limits"`
+
+	// Own What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+	Own OwnLimits `json:"own"`
+}
+
+// TenantLimitsPatch defines model for TenantLimitsPatch.
+type TenantLimitsPatch struct {
+	Endpoints nullable.Nullable[int64] `json:"endpoints,omitempty"`
+
+	// EventsPerMonth Of a calendar month, UTC
+	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month,omitempty"`
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second,omitempty"`
+
+	// PayloadBytes Of an event's data
+	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes,omitempty"`
 }
 
 // TenantPage defines model for TenantPage.
@@ -3846,6 +3882,12 @@ type CreateTenantJSONRequestBody = TenantInput
 
 // UpdateTenantJSONRequestBody defines body for UpdateTenant for application/json ContentType.
 type UpdateTenantJSONRequestBody = TenantPatch
+
+// ExportTenantJSONRequestBody defines body for ExportTenant for application/json ContentType.
+type ExportTenantJSONRequestBody = ReasonInput
+
+// UpdateTenantLimitsJSONRequestBody defines body for UpdateTenantLimits for application/json ContentType.
+type UpdateTenantLimitsJSONRequestBody = TenantLimitsPatch
 
 // ResumeTenantJSONRequestBody defines body for ResumeTenant for application/json ContentType.
 type ResumeTenantJSONRequestBody = ReasonInput
@@ -4849,6 +4891,41 @@ func (c *Client) UpdateTenant(ctx context.Context, tenantID TenantID, body Tenan
 	r := newRequest(http.MethodPatch, "/tenants/%s", tenantID)
 	r.body = body
 	return answer[Tenant](ctx, c, r)
+}
+
+// ExportTenant: take everything of a tenant along.
+//
+// A ZIP archive that is made while it is sent: a file for each kind of thing, in it a line of JSON for each, as this API shows it, the
+// events with their data and the deliveries with their attempts. No secret is in it. The last file, `manifest.json`, counts the lines of
+// the others: an archive that has it is whole. What was created after the export began is not in it. It is entered in the tenant's
+// audit log.
+//
+// POST /tenants/{tenant_id}/export, scope tenants:write
+func (c *Client) ExportTenant(ctx context.Context, tenantID TenantID, body ReasonInput) (*http.Response, error) {
+	r := newRequest(http.MethodPost, "/tenants/%s/export", tenantID)
+	r.body = body
+	return c.stream(ctx, r)
+}
+
+// GetTenantLimits: what a tenant may use.
+//
+// What holds for it, and what of that was set for it alone. What it has used is in its usage.
+//
+// GET /tenants/{tenant_id}/limits, scope tenants:write
+func (c *Client) GetTenantLimits(ctx context.Context, tenantID TenantID) (TenantLimits, error) {
+	r := newRequest(http.MethodGet, "/tenants/%s/limits", tenantID)
+	return answer[TenantLimits](ctx, c, r)
+}
+
+// UpdateTenantLimits: set what a tenant may use.
+//
+// A limit that is left out stays. Null is again what holds on the platform; 0 is no limit, of events alone. Within a second it holds on every node.
+//
+// PATCH /tenants/{tenant_id}/limits, scope tenants:write
+func (c *Client) UpdateTenantLimits(ctx context.Context, tenantID TenantID, body TenantLimitsPatch) (TenantLimits, error) {
+	r := newRequest(http.MethodPatch, "/tenants/%s/limits", tenantID)
+	r.body = body
+	return answer[TenantLimits](ctx, c, r)
 }
 
 // ResumeTenant: resume a suspended tenant.

@@ -18,6 +18,12 @@ type Route struct {
 	Handler Handler
 }
 
+// Endless is the route with an answer that may take any time: a stream.
+func (r Route) Endless() Route {
+	r.Timeout = -1
+	return r
+}
+
 // Handler answers a call. What it returns as an error has not been written yet: the kit turns it into a problem.
 type Handler func(*Call) error
 

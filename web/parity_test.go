@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
 	"posthorn/handlers/dashboard"
 )
@@ -58,6 +60,24 @@ var twins = map[string]string{
 	"/signature":                            "- nothing is changed or kept: the SDK verifies where the program runs",
 }
 
+// consoleTwins are the same for what an operator can do in the console, by which a platform key does it.
+var consoleTwins = map[string]string{
+	"/keys":                    "- a key that made keys for every tenant would be worth as much as an operator",
+	"/keys/:key_id/revoke":     "- as above",
+	"/mail/:mail_id/again":     "- the platform's own mail is looked after by people",
+	"/pauses":                  "POST /platform/pauses",
+	"/pauses/:pause_id/resume": "POST /platform/pauses/:pause_id/resume",
+	"/settings":                "PATCH /platform",
+	"/tenants":                 "POST /tenants",
+	"/tenants/:id/export":      "POST /tenants/:tenant_id/export",
+	"/tenants/:id/limits":      "PATCH /tenants/:tenant_id/limits",
+	"/tenants/:id/resume":      "POST /tenants/:tenant_id/resume",
+	"/tenants/:id/suspend":     "POST /tenants/:tenant_id/suspend",
+	"/tenants/:id/view-as":     "- a program needs no pages: it reads what its key allows",
+	"/view-as/act":             "- as above",
+	"/view-as/end":             "- as above",
+}
+
 // TestWhatAPersonCanDoAProgramCan holds the dashboard to the API: an action without a twin has to say why.
 func TestWhatAPersonCanDoAProgramCan(t *testing.T) {
 	t.Parallel()
@@ -81,5 +101,17 @@ func TestWhatAPersonCanDoAProgramCan(t *testing.T) {
 	}
 	if actions < 30 {
 		t.Errorf("%d actions: were they read?", actions)
+	}
+	for _, r := range admin.Routes(admin.Deps{Now: time.Now}) {
+		if r.Method != http.MethodPost || r.Access.Public {
+			continue
+		}
+		path := strings.TrimPrefix(r.Path, admin.Root)
+		twin, ok := consoleTwins[path]
+		if !ok {
+			t.Errorf("POST %s of the console has no twin in the API, and no reason for that", path)
+		} else if !strings.HasPrefix(twin, "- ") && !served[twin] {
+			t.Errorf("POST %s of the console: the API has no %s", path, twin)
+		}
 	}
 }

@@ -40,29 +40,49 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
-	kit.Mount(engine, table(p.ready, api.Deps{
-		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
-		Closing: p.closing,
-	}, auth.Deps{
-		DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
-	}, dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
-		mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()}))
-	kit.Mount(engine, status.Routes(status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now}))
+	kit.Mount(engine, table(routed{
+		ready: p.ready,
+		api: api.Deps{
+			DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
+			Closing: p.closing,
+		},
+		auth: auth.Deps{
+			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
+		},
+		dashboard: dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
+		mailbox:   mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()},
+		status:    status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
+	}))
 	return engine
 }
 
+// routed is what the routes work with. A table that is only looked at needs little of it.
+type routed struct {
+	ready     *readiness
+	api       api.Deps
+	auth      auth.Deps
+	dashboard dashboard.Deps
+	mailbox   mailbox.Deps
+	status    status.Deps
+}
+
 // table is every route of the public address: what is not in it can't be reached.
-func table(ready *readiness, deps api.Deps, accounts auth.Deps, pages dashboard.Deps, mails mailbox.Deps) []handlers.Route {
-	open := handlers.Access{Public: true}
+func table(d routed) []handlers.Route {
+	ready, accounts, open := d.ready, d.auth, handlers.Access{Public: true}
 	routes := []handlers.Route{
 		{Method: http.MethodGet, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
 		{Method: http.MethodHead, Path: "/healthz", Access: open, Handler: plain(serveHealth)},
 		{Method: http.MethodGet, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 		{Method: http.MethodHead, Path: "/readyz", Access: open, Handler: plain(ready.serveReady)},
 	}
-	console := admin.Deps{DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
+	if d.api.Exporter == nil {
+		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
+	}
+	console := admin.Deps{Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
-	return slices.Concat(routes, inboxes, lookRoutes(), admin.Routes(console), docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)}), auth.Routes(accounts), dashboard.Routes(pages), mailbox.Routes(mails), api.Routes(deps))
+	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
+	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages, auth.Routes(accounts), dashboard.Routes(d.dashboard),
+		mailbox.Routes(d.mailbox), api.Routes(d.api))
 }
 
 // catalogueOf is the public catalogue of a database; a table that is only looked at has none.

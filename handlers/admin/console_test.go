@@ -21,6 +21,7 @@ import (
 	"posthorn/domain/mail"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
+	"posthorn/handlers/api"
 	"posthorn/handlers/pagetest"
 )
 
@@ -67,20 +68,29 @@ func newConsole(t *testing.T) *console {
 		Sessions: sessions, BaseURL: consoleBase,
 	})
 	engine := kit.NewEngine()
-	w.routes = admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+	w.routes = admin.Routes(admin.Deps{
+		DB: w.db, Keys: ring, Development: true, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Export: api.NewExporter(api.Deps{DB: w.db, Keys: ring, Now: time.Now}),
+	})
 	kit.Mount(engine, w.routes)
 	w.engine = engine
 
-	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, 'op@example.com', 'Olga', now())", w.op)
+	w.cookie = w.signedIn(w.op, "op@example.com")
+	return w
+}
+
+// signedIn makes an operator with a session.
+func (w *console) signedIn(op id.UUID, email string) *http.Cookie {
+	w.t.Helper()
+	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", op, email)
 	var token string
-	if err := w.db.Account(t.Context(), func(q *db.Queries) (err error) {
-		token, err = q.StartSession(t.Context(), db.NewSession{Operator: &w.op, Life: time.Hour})
+	if err := w.db.Account(w.t.Context(), func(q *db.Queries) (err error) {
+		token, err = q.StartSession(w.t.Context(), db.NewSession{Operator: &op, Life: time.Hour})
 		return err
 	}); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	w.cookie = &http.Cookie{Name: sessions.Cookie("operator"), Value: token}
-	return w
+	return &http.Cookie{Name: handlers.NewSessions(w.db, consoleBase).Cookie("operator"), Value: token}
 }
 
 func (w *console) exec(sql string, args ...any) {
@@ -410,5 +420,58 @@ func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
 		if res := w.send("POST", "/console/tenants/"+gone+"/view-as", url.Values{"reason": {"x"}, "minutes": {"15"}}, w.cookie); res.Code != http.StatusNotFound {
 			t.Errorf("a tenant that is gone: %d", res.Code)
 		}
+	}
+}
+
+func TestTwoOperatorsWhoLookAtOnceLookEachForThemselves(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	cookies := []*http.Cookie{w.cookie, w.signedIn(db.NewID(), "second@example.com")}
+	var all sync.WaitGroup
+	for i := range 6 { // each of them in three tabs
+		all.Go(func() {
+			if res := w.send("POST", at+"/view-as", url.Values{"reason": {"ticket"}, "minutes": {"30"}}, cookies[i%2]); res.Code != http.StatusSeeOther {
+				t.Errorf("%d %s", res.Code, res.Body)
+			}
+		})
+	}
+	all.Wait()
+	if n := w.ask("SELECT count(*) FROM operator_views WHERE tenant_id = $1", tenant); n != 2 {
+		t.Errorf("two operators have %d looks", n)
+	}
+	if n := w.ask("SELECT count(DISTINCT actor_id) FROM audit_log WHERE action = 'view_as.began' AND tenant_id = $1", tenant); n != 2 {
+		t.Errorf("the tenant sees %d operators", n)
+	}
+	for i, left := range []int{1, 0} {
+		if res := w.send("POST", "/console/view-as/end", url.Values{}, cookies[i]); res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM operator_views") != left {
+			t.Errorf("the end of one look: %d", res.Code)
+		}
+	}
+}
+
+func TestATenantsPageShowsWhatItUsesAndTakesItsDataAlong(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	w.exec(`UPDATE tenants SET settings = '{"limits":{"events_per_month":4000}}' WHERE id = $1`, tenant)
+	w.exec("INSERT INTO books (tenant_id, day, events) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 1234)", tenant)
+	if page := w.page(at); !strings.Contains(page, "1,234 of 4,000") || !strings.Contains(page, "0 of 50") {
+		t.Error("the page does not show what the tenant uses")
+	}
+	if res := w.send("POST", at+"/export", url.Values{"reason": {" "}}, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "Say why") || len(pagetest.Faults(res.Body.String())) > 0 {
+		t.Errorf("without a reason: %d", res.Code)
+	}
+	res := w.send("POST", at+"/export", url.Values{"reason": {"they move out"}}, w.cookie)
+	if res.Code != http.StatusOK || res.Header().Get("Content-Type") != "application/zip" || !strings.HasPrefix(res.Body.String(), "PK") {
+		t.Errorf("%d %v", res.Code, res.Header())
+	}
+	if n := w.ask("SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action = 'tenant.exported' AND actor_kind = 'operator' AND reason = 'they move out'", tenant); n != 1 {
+		t.Errorf("the tenant's audit log tells of it %d times", n)
+	}
+	if res := w.send("POST", "/console/tenants/"+id.Tenant.Format(db.NewID())+"/export", url.Values{"reason": {"x"}}, w.cookie); res.Code != http.StatusNotFound {
+		t.Errorf("a tenant that is gone: %d", res.Code)
 	}
 }

@@ -25,6 +25,8 @@ type Deps struct {
 	Development bool
 	Log         *slog.Logger
 	Now         func() time.Time
+	// Export answers with everything of a tenant as a file, and enters it in the tenant's audit log.
+	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 }
 
 // admin holds the handlers.
@@ -67,6 +69,7 @@ func (a *admin) routes() []handlers.Route {
 		page("POST", "/tenants/:"+tenantParam+"/suspend", a.suspendTenant),
 		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
 		page("POST", "/tenants/:"+tenantParam+"/limits", a.changeLimits),
+		page("POST", "/tenants/:"+tenantParam+"/export", a.exportTenant).Endless(),
 		page("GET", "/tenants/:"+tenantParam+"/deliveries/:delivery_id", a.showDelivery),
 		page("GET", "/tenants/:"+tenantParam+"/events/:event_id", a.showEvent),
 		page("GET", "/deliveries", a.listDeliveries),
@@ -123,21 +126,13 @@ func page(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm, Timeout: lookFor, Handler: h}
 }
 
-// newest is before every id that there can be.
-var newest = func() (u id.UUID) {
-	for i := range u {
-		u[i] = 0xff
-	}
-	return u
-}()
-
 // before is where a page of a list begins: behind the id that the address names, else at the newest. What is no id of the
 // kind is the list's beginning.
 func before(c *handlers.Call, kind id.Kind) id.UUID {
 	if u, err := kind.Parse(c.Query("before")); err == nil {
 		return u
 	}
-	return newest
+	return id.Last
 }
 
 // older is the address of the next page of a list; empty where there is none. n rows were asked for beyond a page's.

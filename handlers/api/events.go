@@ -240,8 +240,7 @@ func eventView(e db.ScanEventsDownRow) Event {
 	}
 }
 
-// getEvent answers with the event's data as it was received, byte for byte: encoding/json would rewrite it, so the data
-// is put in by hand.
+// getEvent answers with the event's data as it was received.
 func (a *api) getEvent(c *handlers.Call) error {
 	u, err := c.ID(id.Event, "event_id")
 	if err != nil {
@@ -262,12 +261,22 @@ func (a *api) getEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	text, err := eventText(e)
+	if err != nil {
+		return err
+	}
+	c.Data(http.StatusOK, "application/json", text)
+	return nil
+}
+
+// eventText is an event with its data as it was received, byte for byte: encoding/json would rewrite it, so the data is put in by hand.
+func eventText(e db.Event) ([]byte, error) {
 	head, err := json.Marshal(eventView(db.ScanEventsDownRow{
 		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
 		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
 	}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := make([]byte, 0, len(head)+len(e.Data)+32)
 	out = append(out, head[:len(head)-1]...)
@@ -278,7 +287,5 @@ func (a *api) getEvent(c *handlers.Call) error {
 		out = append(out, "null"...)
 	}
 	out = append(out, e.Data...)
-	out = append(out, '}', '\n')
-	c.Data(http.StatusOK, "application/json", out)
-	return nil
+	return append(out, '}', '\n'), nil
 }

@@ -32,6 +32,7 @@ type Deps struct {
 	Log      *slog.Logger
 	Now      func() time.Time
 	Closing  <-chan struct{} // closed when the process is about to stop: streams end then; nil: never
+	Exporter Exporter        // nil: one of its own
 }
 
 // Settings are the platform's limits; a zero field means the default.
@@ -80,6 +81,9 @@ const (
 // Routes is the route table of the API.
 func Routes(d Deps) []handlers.Route {
 	d.Settings = d.Settings.withDefaults()
+	if d.Exporter == nil {
+		d.Exporter = NewExporter(d)
+	}
 	a := &api{Deps: d, streams: make(chan struct{}, maxStreams)}
 	var routes []handlers.Route
 	for _, r := range a.tenantRoutes() {
@@ -121,12 +125,6 @@ func largeBody(r handlers.Route, most int64) handlers.Route {
 // slow is a route that does much in one request.
 func slow(r handlers.Route, most time.Duration) handlers.Route {
 	r.Timeout = most
-	return r
-}
-
-// endless is a stream.
-func endless(r handlers.Route) handlers.Route {
-	r.Timeout = -1
 	return r
 }
 
@@ -173,7 +171,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("POST", "/endpoints/:endpoint_id/resume", access.WebhooksWrite, a.resumeEndpoint),
 
 		route("POST", "/listeners", access.WebhooksWrite, a.createListener),
-		endless(route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener)),
+		route("GET", "/listeners/:endpoint_id/stream", access.WebhooksWrite, a.streamListener).Endless(),
 		route("POST", "/listeners/:endpoint_id/answers", access.WebhooksWrite, a.answerDelivery),
 
 		route("POST", "/inboxes", access.WebhooksWrite, a.createInbox),
@@ -247,6 +245,9 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),
 		route("PATCH", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.updateTenant),
 		route("DELETE", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.deleteTenant),
+		route("GET", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.getTenantLimits),
+		route("PATCH", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.updateTenantLimits),
+		route("POST", "/tenants/:"+handlers.TenantParam+"/export", access.TenantsWrite, a.exportTenant).Endless(),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/suspend", access.TenantsWrite, a.suspendTenant),
 		route("POST", "/tenants/:"+handlers.TenantParam+"/resume", access.TenantsWrite, a.resumeTenant),
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
@@ -311,5 +312,44 @@ func TestATenantReadsWhatItMayUseAndHears429Beyond(t *testing.T) {
 	used := w.do("GET", "/api/v1/usage", acme.key, nil).want(200)
 	if used.get("events_this_month") != 2.0 || used.get("limits.events_per_month") != 2.0 || used.get("endpoints") != 1.0 || used.get("limits.endpoints") != 1.0 || used.get("limits.payload_bytes") != 1024.0 {
 		t.Errorf("%s", used.Body)
+	}
+}
+
+func TestAPlatformKeySetsWhatATenantMayUse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	at := "/api/v1/tenants/" + acme.id + "/limits"
+	fresh := w.do("GET", at, w.platform, nil).want(200)
+	if fresh.get("limits.events_per_month") != nil || fresh.get("limits.endpoints") != 50.0 || fresh.get("own.endpoints") != nil || fresh.get("own.payload_bytes") != nil {
+		t.Errorf("%s", fresh.Body)
+	}
+	set := w.do("PATCH", at, w.platform, `{"events_per_month":2,"endpoints":1,"payload_bytes":2048}`).want(200)
+	if set.get("limits.events_per_month") != 2.0 || set.get("own.endpoints") != 1.0 || set.get("limits.payload_bytes") != 2048.0 || set.get("own.events_per_second") != nil {
+		t.Errorf("%s", set.Body)
+	}
+	emit := func() *answer { return w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1}`) }
+	emit().want(202)
+	emit().want(202)
+	emit().problem(429, "events_per_month_limit")
+	// What is left out stays; 0 is no limit, and null what holds on the platform.
+	w.sql(`UPDATE platform SET settings = '{"limits":{"events_per_month":3}}'`)
+	free := w.do("PATCH", at, w.platform, `{"events_per_month":0,"endpoints":null}`).want(200)
+	if free.get("limits.events_per_month") != nil || free.get("own.events_per_month") != 0.0 || free.get("limits.endpoints") != 50.0 || free.get("own.payload_bytes") != 2048.0 {
+		t.Errorf("%s", free.Body)
+	}
+	if back := w.do("PATCH", at, w.platform, `{"events_per_month":null}`).want(200); back.get("limits.events_per_month") != 3.0 || back.get("own.events_per_month") != nil {
+		t.Errorf("%s", back.Body)
+	}
+	for body, field := range map[string]string{
+		`{"events_per_second":-1}`: "events_per_second", `{"endpoints":0}`: "endpoints", `{"payload_bytes":2000000}`: "payload_bytes", `{"events_per_month":-5}`: "events_per_month",
+	} {
+		w.do("PATCH", at, w.platform, body).problem(400, "out_of_range", field)
+	}
+	w.do("PATCH", at, acme.key, `{"endpoints":9}`).want(403)
+	w.do("GET", "/api/v1/tenants/"+id.Tenant.Format(db.NewID())+"/limits", w.platform, nil).problem(404, "not_found")
+	w.do("PATCH", "/api/v1/tenants/ten_x/limits", w.platform, `{"endpoints":9}`).problem(404, "not_found")
+	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = 'tenant.updated'", w.uuid(id.Tenant, acme.id)); n != 3 {
+		t.Errorf("%d changes in the audit log", n)
 	}
 }

@@ -1700,6 +1700,10 @@ type Delivery struct {
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
+	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
+	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
+
 	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
@@ -1742,6 +1746,10 @@ type DeliveryWithAttempts struct {
 
 	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
+
+	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
+	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
 
 	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
 	PayloadExpunged bool `json:"payload_expunged"`
@@ -2875,6 +2883,14 @@ type NoticePage struct {
 // Ordering defines model for Ordering.
 type Ordering string
 
+// OwnLimits What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+type OwnLimits struct {
+	Endpoints       nullable.Nullable[int64] `json:"endpoints"`
+	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month"`
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second"`
+	PayloadBytes    nullable.Nullable[int64] `json:"payload_bytes"`
+}
+
 // Pause defines model for Pause.
 type Pause struct {
 	CreatedAt  time.Time                 `json:"created_at"`
@@ -3311,6 +3327,26 @@ type TenantInput struct {
 	Name          string `json:"name"`
 	RetentionDays *int   `json:"retention_days,omitempty"`
 	StrictTypes   *bool  `json:"strict_types,omitempty"`
+}
+
+// TenantLimits defines model for TenantLimits.
+type TenantLimits struct {
+	Limits Limits `json:"limits"`
+
+	// Own What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+	Own OwnLimits `json:"own"`
+}
+
+// TenantLimitsPatch defines model for TenantLimitsPatch.
+type TenantLimitsPatch struct {
+	Endpoints nullable.Nullable[int64] `json:"endpoints,omitempty"`
+
+	// EventsPerMonth Of a calendar month, UTC
+	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month,omitempty"`
+	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second,omitempty"`
+
+	// PayloadBytes Of an event's data
+	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes,omitempty"`
 }
 
 // TenantPage defines model for TenantPage.
@@ -3845,6 +3881,12 @@ type CreateTenantJSONRequestBody = TenantInput
 
 // UpdateTenantJSONRequestBody defines body for UpdateTenant for application/json ContentType.
 type UpdateTenantJSONRequestBody = TenantPatch
+
+// ExportTenantJSONRequestBody defines body for ExportTenant for application/json ContentType.
+type ExportTenantJSONRequestBody = ReasonInput
+
+// UpdateTenantLimitsJSONRequestBody defines body for UpdateTenantLimits for application/json ContentType.
+type UpdateTenantLimitsJSONRequestBody = TenantLimitsPatch
 
 // ResumeTenantJSONRequestBody defines body for ResumeTenant for application/json ContentType.
 type ResumeTenantJSONRequestBody = ReasonInput

@@ -22,9 +22,13 @@ func (a *api) getUsage(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, Usage{
+	return c.Answer(http.StatusOK, usageView(u))
+}
+
+func usageView(u db.Usage) Usage {
+	return Usage{
 		Month: u.Month.Format("2006-01"), ResetsAt: quota.Resets(u.Month), EventsThisMonth: u.Events, Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
-	})
+	}
 }
 
 func limitsView(l quota.Limits) Limits {

@@ -23,9 +23,13 @@ const maxRetention = 90
 // settings is the settings' page as it stands.
 func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error) {
 	var row db.Tenant
+	var used db.Usage
 	var members []db.ListMembersRow
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		if used, err = q.ReadUsage(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload, a.Now()); err != nil {
 			return err
 		}
 		members, err = q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
@@ -47,6 +51,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			Optional: true, Placeholder: "ops@example.com",
 			Hint: fmt.Sprintf("One a line, at most %d. They get every notice that an owner gets, each with a link that stops its kind.", notice.MaxContacts),
 		},
+		Usage:  handlers.Usage(used, "What the operator of this platform allows, and what is used. Ask them for more."),
 		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Hint: "You become an admin."},
 	}

@@ -84,17 +84,19 @@ func (v TenantsView) narrowed() bool { return v.Part != "" || v.State != "" }
 
 // TenantView is one tenant, for operators.
 type TenantView struct {
-	Shell     layout.Shell
-	ID, Name  string
-	Path      string
-	Suspended bool
-	Created   time.Time
-	Strict    bool
-	Endpoints []EndpointLine
-	Books     []BookLine
-	Reason    components.FieldProps
-	View      ViewForm
-	Limits    LimitsForm
+	Shell        layout.Shell
+	ID, Name     string
+	Path         string
+	Suspended    bool
+	Created      time.Time
+	Strict       bool
+	Endpoints    []EndpointLine
+	Books        []BookLine
+	Reason       components.FieldProps
+	View         ViewForm
+	ExportReason components.FieldProps
+	Usage        components.UsageProps
+	Limits       LimitsForm
 }
 
 // ViewForm asks for a look at a tenant's dashboard.

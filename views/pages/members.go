@@ -53,6 +53,7 @@ type SettingsView struct {
 	Root            string
 	Name, Retention components.FieldProps
 	StrictTypes     bool
+	Usage           components.UsageProps
 	Contacts        components.FieldProps
 	Digest          bool
 	ViewersRead     bool // payloads and answers

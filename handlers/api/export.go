@@ -1,0 +1,253 @@
+package api
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// maxExports bounds the exports of a process: each reads as fast as its reader takes.
+const maxExports = 2
+
+var errExports = &fault.Error{
+	Kind: fault.Unavailable, Code: "exports_limit", RetryAfter: 60, Detail: "As many exports are under way on this server as it makes at once. Try again when one has ended.",
+}
+
+// Exporter answers a call with everything of a tenant, as one file.
+type Exporter func(c *handlers.Call, tenant id.UUID, reason string) error
+
+// NewExporter makes an exporter. Those who share one share its bound.
+func NewExporter(d Deps) Exporter {
+	places := make(chan struct{}, maxExports)
+	return func(c *handlers.Call, tenant id.UUID, reason string) error {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		default:
+			return errExports
+		}
+		e, err := d.DB.BeginExport(c.Ctx(), tenant, reason, c.Author())
+		if err != nil {
+			return err
+		}
+		name := id.Tenant.Format(tenant) + "-" + e.At.UTC().Format("20060102T150405Z") + ".zip"
+		return c.Download(name, "application/zip", func(w io.Writer) error {
+			out := bufio.NewWriterSize(w, 64<<10)
+			x := &export{Export: e, deps: d, call: c, zip: zip.NewWriter(out), lines: map[string]int{}}
+			if err := x.write(); err != nil {
+				return err
+			}
+			return out.Flush()
+		})
+	}
+}
+
+func (a *api) exportTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	if err != nil {
+		return err
+	}
+	var in ReasonInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return err
+	}
+	var wrong wrongFields
+	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	if err := wrong.err(); err != nil {
+		return err
+	}
+	return a.Exporter(c, u, reason)
+}
+
+// export is one that is being written: a file for each kind of thing, in it a line of JSON for each, as the API shows it.
+type export struct {
+	*db.Export
+	deps  Deps
+	call  *handlers.Call
+	zip   *zip.Writer
+	into  *json.Encoder  // of the file at hand
+	raw   io.Writer      // the same
+	lines map[string]int // by file
+	file  string
+}
+
+// exportPage is how many rows of what is small are read at once.
+const exportPage = 200
+
+func (x *export) write() error {
+	x.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) { return flate.NewWriter(w, flate.BestSpeed) })
+	for _, part := range []struct {
+		file string
+		fill func() error
+	}{
+		{"tenant.json", x.tenant},
+		{"members.ndjson", x.members},
+		{"invitations.ndjson", x.invitations},
+		{"keys.ndjson", x.keys},
+		{"event_types.ndjson", x.eventTypes},
+		{"endpoints.ndjson", x.endpoints},
+		{"events.ndjson", x.events},
+		{"deliveries.ndjson", x.deliveries},
+		{"notices.ndjson", x.notices},
+		{"audit_log.ndjson", x.auditLog},
+		// The last one: a file that has it is whole.
+		{"manifest.json", func() error {
+			return x.into.Encode(map[string]any{"tenant_id": id.Tenant.Format(x.Tenant.ID), "at": x.At.UTC(), "lines": x.lines})
+		}},
+	} {
+		w, err := x.zip.CreateHeader(&zip.FileHeader{Name: part.file, Method: zip.Deflate, Modified: x.At.UTC()})
+		if err != nil {
+			return err
+		}
+		x.file, x.raw, x.into = part.file, w, json.NewEncoder(w)
+		x.into.SetEscapeHTML(false)
+		if strings.HasSuffix(x.file, ".ndjson") {
+			x.lines[x.file] = 0
+		}
+		if err := part.fill(); err != nil {
+			return fmt.Errorf("export %s: %w", x.file, err)
+		}
+	}
+	return x.zip.Close()
+}
+
+func (x *export) line(v any) error {
+	x.lines[x.file]++
+	return x.into.Encode(v)
+}
+
+// exportPages writes what a list shows, read page by page beyond the place of the last row.
+func exportPages[R, P, V any](x *export, place P, read func(q *db.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
+	for {
+		var rows []R
+		err := x.Read(x.call.Ctx(), func(q *db.Queries) (err error) {
+			rows, err = read(q, place)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := x.line(view(r)); err != nil {
+				return err
+			}
+		}
+		if len(rows) < exportPage {
+			return nil
+		}
+		place = of(rows[len(rows)-1])
+	}
+}
+
+func (x *export) tenant() error {
+	var shown []Tenant
+	var used db.Usage
+	err := x.Read(x.call.Ctx(), func(q *db.Queries) (err error) {
+		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
+			return err
+		}
+		used, err = q.ReadUsage(x.call.Ctx(), x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return x.into.Encode(struct {
+		Tenant
+		Usage Usage `json:"usage"`
+	}{shown[0], usageView(used)})
+}
+
+func (x *export) members() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ListMembersRow, error) {
+		return q.ListMembers(x.call.Ctx(), db.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(m db.ListMembersRow) id.UUID { return m.ID }, func(m db.ListMembersRow) Member { return memberView(db.GetMemberRow(m)) })
+}
+
+func (x *export) invitations() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ListInvitationsRow, error) {
+		return q.ListInvitations(x.call.Ctx(), db.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(i db.ListInvitationsRow) id.UUID { return i.ID }, func(i db.ListInvitationsRow) Invitation { return invitationView(db.GetInvitationRow(i)) })
+}
+
+func (x *export) keys() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.APIKey, error) {
+		return q.ListKeysUp(x.call.Ctx(), db.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
+	}, func(k db.APIKey) id.UUID { return k.ID }, keyView)
+}
+
+func (x *export) eventTypes() error {
+	return exportPages(x, "", func(q *db.Queries, after string) ([]db.EventType, error) {
+		return q.ListEventTypesUp(x.call.Ctx(), db.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(t db.EventType) string { return t.Name }, eventTypeView)
+}
+
+func (x *export) endpoints() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.FullEndpoint, error) {
+		return q.ListEndpoints(x.call.Ctx(), x.deps.Keys, x.Tenant.ID, db.EndpointList{Ascending: true, After: after, Most: exportPage})
+	}, func(e db.FullEndpoint) id.UUID { return e.ID }, func(e db.FullEndpoint) Endpoint { return endpointView(e, x.deps.Now()) })
+}
+
+func (x *export) events() error {
+	return x.Events(x.call.Ctx(), func(rows []db.ExportEventsRow) error {
+		for _, e := range rows {
+			text, err := eventText(db.Event{
+				ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Data: e.Data, Key: e.Key, Channels: e.Channels, Version: e.Version, OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
+			})
+			if err != nil {
+				return err
+			}
+			if bytes.ContainsAny(text[:len(text)-1], "\r\n") { // a line is one: what lies between its tokens goes
+				var compact bytes.Buffer
+				if err := json.Compact(&compact, text); err != nil {
+					return err
+				}
+				text = append(compact.Bytes(), '\n')
+			}
+			x.lines[x.file]++
+			if _, err := x.raw.Write(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// exportedDelivery is a delivery with its attempts.
+type exportedDelivery struct {
+	Delivery
+	Attempts []Attempt `json:"attempts"`
+}
+
+func (x *export) deliveries() error {
+	return x.Deliveries(x.call.Ctx(), func(rows []db.ExportedDelivery) error {
+		for _, d := range rows {
+			if err := x.line(exportedDelivery{deliveryView(d.DeliveryState), views(d.Tries, attemptView)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (x *export) notices() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.NoticeRow, error) {
+		return q.ListNoticesUp(x.call.Ctx(), db.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
+	}, func(n db.NoticeRow) id.UUID { return n.ID }, noticeView)
+}
+
+func (x *export) auditLog() error {
+	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ScanAuditUpRow, error) {
+		return q.ScanAuditUp(x.call.Ctx(), db.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
+	}, func(r db.ScanAuditUpRow) id.UUID { return r.ID }, func(r db.ScanAuditUpRow) AuditEntry { return auditView(db.ScanAuditDownRow(r)) })
+}

@@ -1,0 +1,40 @@
+package handlers
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Download answers with a file that is made while it is sent, however long that takes: the route has no time-out (Timeout less than 0).
+// An error of write before anything was written is the call's; after that the connection breaks, so that nobody takes a part for the
+// whole.
+func (c *Call) Download(name, contentType string, write func(io.Writer) error) error {
+	d := &download{call: c, name: name, contentType: contentType, connection: http.NewResponseController(c.Writer)}
+	// What can set no deadline is no connection, as in tests.
+	_ = d.connection.SetReadDeadline(time.Time{})
+	err := write(d)
+	if err != nil && d.begun {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+type download struct {
+	call              *Call
+	name, contentType string
+	connection        *http.ResponseController
+	begun             bool
+}
+
+func (d *download) Write(b []byte) (int, error) {
+	if !d.begun {
+		d.begun = true
+		h := d.call.Writer.Header()
+		h.Set("Content-Type", d.contentType)
+		h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
+		d.call.Writer.WriteHeader(http.StatusOK)
+	}
+	_ = d.connection.SetWriteDeadline(time.Now().Add(streamWrite))
+	return d.call.Writer.Write(b)
+}

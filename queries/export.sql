@@ -1,0 +1,28 @@
+-- What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an interval that prunes
+-- partitions; what hides things in lists, as being archived, hides nothing here.
+
+-- name: ExportEvents :many
+-- At most @most of them with at most @bytes of data together, but always one.
+SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at FROM (
+	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
+		SELECT e.* FROM events e
+		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+			AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
+		ORDER BY e.created_at, e.id LIMIT @most::int
+	) x
+	WINDOW w AS (ORDER BY x.created_at, x.id)
+) y
+WHERE y.place = 1 OR y.so_far <= @bytes::bigint
+ORDER BY y.created_at, y.id;
+
+-- name: ExportDeliveries :many
+SELECT d.id FROM deliveries d
+WHERE d.tenant_id = @tenant_id AND d.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+	AND (d.created_at, d.id) > (@low_at, @low::uuid) AND (d.created_at, d.id) < (@high_at, @high::uuid)
+ORDER BY d.created_at, d.id LIMIT @most::int;
+
+-- name: ExportAttempts :many
+-- Of some deliveries; all lie between their creation and a while after they were settled.
+SELECT * FROM attempts
+WHERE tenant_id = @tenant_id AND delivery_id = ANY (@ids::uuid[]) AND created_at BETWEEN @since AND @until
+ORDER BY delivery_id, created_at, id;
