@@ -638,6 +638,7 @@ type Tenant struct {
 	CreatedAt      time.Time
 	DeletedAt      *time.Time
 	ErasedAt       *time.Time
+	StateAt        *time.Time
 }
 
 type Verification struct {

@@ -26,7 +26,7 @@ func (q *Queries) BumpRouting(ctx context.Context, tenantID id.UUID) (int64, err
 }
 
 const getTenant = `-- name: GetTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id = $1 AND state <> 'deleted'
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id = $1 AND state <> 'deleted'
 `
 
 // A deleted one is as unknown as any.
@@ -44,6 +44,7 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.ErasedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -73,7 +74,7 @@ func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) erro
 }
 
 const listTenantsDown = `-- name: ListTenantsDown :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
 `
 
 type ListTenantsDownParams struct {
@@ -101,6 +102,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.ErasedAt,
+			&i.StateAt,
 		); err != nil {
 			return nil, err
 		}
@@ -113,7 +115,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 }
 
 const listTenantsUp = `-- name: ListTenantsUp :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
 `
 
 type ListTenantsUpParams struct {
@@ -141,6 +143,7 @@ func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([
 			&i.CreatedAt,
 			&i.DeletedAt,
 			&i.ErasedAt,
+			&i.StateAt,
 		); err != nil {
 			return nil, err
 		}
@@ -165,7 +168,7 @@ func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
 }
 
 const lockTenant = `-- name: LockTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
 `
 
 // Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
@@ -183,6 +186,7 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.ErasedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -199,9 +203,9 @@ func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMess
 }
 
 const setTenantState = `-- name: SetTenantState :one
-UPDATE tenants SET state = $1, routing_version = routing_version + 1
+UPDATE tenants SET state = $1, state_at = now(), routing_version = routing_version + 1
 WHERE id = $2
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at
 `
 
 type SetTenantStateParams struct {
@@ -223,6 +227,7 @@ func (q *Queries) SetTenantState(ctx context.Context, arg SetTenantStateParams) 
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.ErasedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
@@ -245,7 +250,7 @@ const updateTenant = `-- name: UpdateTenant :one
 UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4,
 	routing_version = routing_version + CASE WHEN strict_types <> $2 OR settings -> 'limits' IS DISTINCT FROM $4::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = $5
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at
 `
 
 type UpdateTenantParams struct {
@@ -277,6 +282,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		&i.CreatedAt,
 		&i.DeletedAt,
 		&i.ErasedAt,
+		&i.StateAt,
 	)
 	return i, err
 }
