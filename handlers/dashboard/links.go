@@ -35,7 +35,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "May see new secrets, rotate them, and make API keys", Checked: form.Get("allow_secrets") == "true"},
 	}
 	ask := readListQuery(c, id.PortalLink)
-	list := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: lastID(), Most: rows + 1}
+	list := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
 	if !ask.after.IsZero() {
 		list.After, v.First = ask.after, v.Root
 	}
