@@ -40,6 +40,15 @@ func (d *DB) BeginExport(ctx context.Context, tenant id.UUID, reason string, by 
 	return e, err
 }
 
+// End enters in the tenant's audit log that everything was sent: lines by file.
+func (e *Export) End(ctx context.Context, lines map[string]int, by Author) error {
+	return e.d.Tenant(ctx, e.Tenant.ID, func(q *Queries) error {
+		return q.Audit(ctx, by, Audited{
+			Tenant: &e.Tenant.ID, Action: "tenant.export_sent", Kind: "tenant", Object: id.Tenant.Format(e.Tenant.ID), Details: map[string]any{"lines": lines},
+		})
+	})
+}
+
 // Read reads a page as the tenant, planned by index.
 func (e *Export) Read(ctx context.Context, read func(q *Queries) error) error {
 	return e.d.Tenant(ReadOnly(ctx), e.Tenant.ID, func(q *Queries) error {

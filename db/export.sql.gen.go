@@ -193,3 +193,16 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 	}
 	return items, nil
 }
+
+const lastExport = `-- name: LastExport :one
+SELECT coalesce(max(a.at), 'epoch')::timestamptz AS at FROM audit_log a
+WHERE a.tenant_id = $1 AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - interval '1 day')
+`
+
+// When an export of a tenant was last sent to its end, within a day; the epoch: never.
+func (q *Queries) LastExport(ctx context.Context, tenantID *id.UUID) (time.Time, error) {
+	row := q.db.QueryRow(ctx, lastExport, tenantID)
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
+}

@@ -26,3 +26,8 @@ ORDER BY d.created_at, d.id LIMIT @most::int;
 SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = ANY (@ids::uuid[]) AND created_at BETWEEN @since AND @until
 ORDER BY delivery_id, created_at, id;
+
+-- name: LastExport :one
+-- When an export of a tenant was last sent to its end, within a day; the epoch: never.
+SELECT coalesce(max(a.at), 'epoch')::timestamptz AS at FROM audit_log a
+WHERE a.tenant_id = @tenant_id AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - interval '1 day');

@@ -69,6 +69,7 @@ var consoleTwins = map[string]string{
 	"/pauses/:pause_id/resume": "POST /platform/pauses/:pause_id/resume",
 	"/settings":                "PATCH /platform",
 	"/tenants":                 "POST /tenants",
+	"/tenants/:id/delete":      "DELETE /tenants/:tenant_id",
 	"/tenants/:id/export":      "POST /tenants/:tenant_id/export",
 	"/tenants/:id/limits":      "PATCH /tenants/:tenant_id/limits",
 	"/tenants/:id/resume":      "POST /tenants/:tenant_id/resume",

@@ -475,3 +475,52 @@ func TestATenantsPageShowsWhatItUsesAndTakesItsDataAlong(t *testing.T) {
 		t.Errorf("a tenant that is gone: %d", res.Code)
 	}
 }
+
+func TestATenantIsDeletedAfterItsDataWasTakenAlong(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme & Co")
+	w.endpoint(tenant, "https://a.example.com/", "active", 0)
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	right := url.Values{"name": {"Acme & Co"}, "reason": {"they have moved out"}}
+	if page := w.page(at); !strings.Contains(page, "Export it first") || strings.Contains(page, "Delete the tenant") {
+		t.Error("a tenant may be deleted whose data nobody has taken along")
+	}
+	refused := func(form url.Values, says string) {
+		t.Helper()
+		res := w.send("POST", at+"/delete", form, w.cookie)
+		if res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), says) || len(pagetest.Faults(res.Body.String())) > 0 {
+			t.Errorf("%v: %d", form, res.Code)
+		}
+		if w.ask("SELECT count(*) FROM tenants WHERE state = 'active'") != 1 {
+			t.Fatalf("%v deletes it", form)
+		}
+	}
+	refused(right, "Export it first")
+	if res := w.send("POST", at+"/export", url.Values{"reason": {"they move out"}}, w.cookie); res.Code != http.StatusOK {
+		t.Fatalf("%d", res.Code)
+	}
+	if page := w.page(at); !strings.Contains(page, "Delete the tenant") {
+		t.Error("after an export there is no form")
+	}
+	refused(url.Values{"name": {"Acme"}, "reason": {"x"}}, "This is not its name")
+	refused(url.Values{"name": {"Acme & Co"}, "reason": {" "}}, "Say why")
+	var both sync.WaitGroup
+	codes := make([]int, 2)
+	for i := range codes {
+		both.Go(func() { codes[i] = w.send("POST", at+"/delete", right, w.cookie).Code })
+	}
+	both.Wait()
+	if codes[0]+codes[1] != http.StatusSeeOther+http.StatusNotFound {
+		t.Errorf("two operators at once are answered %v", codes)
+	}
+	if page := w.page("/console/tenants"); !strings.Contains(page, "is deleted. What it had is erased") {
+		t.Error("nobody says so")
+	}
+	if n := w.ask("SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action = 'tenant.deleted' AND actor_kind = 'operator' AND reason = 'they have moved out'", tenant); n != 1 {
+		t.Errorf("the audit log tells of it %d times", n)
+	}
+	if res := w.send("GET", at, nil, w.cookie); res.Code != http.StatusNotFound {
+		t.Errorf("its page: %d", res.Code)
+	}
+}

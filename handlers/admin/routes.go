@@ -70,6 +70,7 @@ func (a *admin) routes() []handlers.Route {
 		page("POST", "/tenants/:"+tenantParam+"/resume", a.resumeTenant),
 		page("POST", "/tenants/:"+tenantParam+"/limits", a.changeLimits),
 		page("POST", "/tenants/:"+tenantParam+"/export", a.exportTenant).Endless(),
+		page("POST", "/tenants/:"+tenantParam+"/delete", a.deleteTenant),
 		page("GET", "/tenants/:"+tenantParam+"/deliveries/:delivery_id", a.showDelivery),
 		page("GET", "/tenants/:"+tenantParam+"/events/:event_id", a.showEvent),
 		page("GET", "/deliveries", a.listDeliveries),

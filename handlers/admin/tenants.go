@@ -96,6 +96,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var pages []db.ConsoleBooksRow
 	var platform []byte
 	var used db.Usage
+	var exported time.Time
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
 			return err
@@ -104,6 +105,9 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 			return err
 		}
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
+			return err
+		}
+		if exported, err = q.LastExport(c.Ctx(), &u); err != nil {
 			return err
 		}
 		if used, err = q.ReadUsage(c.Ctx(), u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
@@ -118,9 +122,8 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	v = console.TenantView{
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
 		Strict: row.StrictTypes, Books: bookLines(pages),
-		Reason:       components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
-		ExportReason: components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
-		View:         viewForm(), Limits: tenantLimits(row, platform), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
 	}
 	for _, e := range endpoints {
 		v.Endpoints = append(v.Endpoints, console.EndpointLine{
@@ -188,25 +191,6 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 	}
 	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
 	return c.Redirect(tenantPath(u))
-}
-
-// exportTenant answers with everything of a tenant as a file.
-func (a *admin) exportTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, tenantParam)
-	if err != nil {
-		return err
-	}
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	why, wrong := reason(form.Get("reason"))
-	if wrong != nil {
-		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
-			v.ExportReason.Value, v.ExportReason.Error = form.Get("reason"), fields["reason"]
-		})
-	}
-	return gone(a.Export(c, u, why))
 }
 
 const platformBookDays = 30

@@ -47,7 +47,10 @@ func NewExporter(d Deps) Exporter {
 			if err := x.write(); err != nil {
 				return err
 			}
-			return out.Flush()
+			if err := out.Flush(); err != nil {
+				return err
+			}
+			return e.End(c.Ctx(), x.lines, c.Author())
 		})
 	}
 }

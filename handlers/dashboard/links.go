@@ -28,7 +28,7 @@ func (a *dashboard) linkRoutes() []handlers.Route {
 // linksView is a page of links, and the form as it was filled in.
 func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[string]string) (v pages.LinksView, err error) {
 	v = pages.LinksView{
-		Root: path(c, "/sign-in-links"), Wrong: wrong,
+		Root: path(c, "/sign-in-links"), Manages: c.Actor.May(access.ManageMembers), Wrong: wrong,
 		Role:    components.FieldProps{Name: "role", Label: "Role", Value: form.Get("role"), Error: wrong["role"]},
 		Session: components.FieldProps{Name: "session_seconds", Label: "Signed in for", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
 		Brand:   components.FieldProps{Name: "brand_name", Label: "Shown name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true, MaxLength: account.MaxName, Hint: "In place of Posthorn's."},

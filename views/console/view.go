@@ -84,19 +84,26 @@ func (v TenantsView) narrowed() bool { return v.Part != "" || v.State != "" }
 
 // TenantView is one tenant, for operators.
 type TenantView struct {
-	Shell        layout.Shell
-	ID, Name     string
-	Path         string
-	Suspended    bool
-	Created      time.Time
-	Strict       bool
-	Endpoints    []EndpointLine
-	Books        []BookLine
-	Reason       components.FieldProps
-	View         ViewForm
-	ExportReason components.FieldProps
-	Usage        components.UsageProps
-	Limits       LimitsForm
+	Shell     layout.Shell
+	ID, Name  string
+	Path      string
+	Suspended bool
+	Created   time.Time
+	Strict    bool
+	Endpoints []EndpointLine
+	Books     []BookLine
+	Reason    components.FieldProps
+	View      ViewForm
+	End       EndForms
+	Usage     components.UsageProps
+	Limits    LimitsForm
+}
+
+// EndForms take a tenant's data along and delete it.
+type EndForms struct {
+	Export       components.FieldProps // why it is taken along
+	Exported     time.Time             // when it was last sent whole; zero: not within a day
+	Name, Reason components.FieldProps // of the deletion
 }
 
 // ViewForm asks for a look at a tenant's dashboard.

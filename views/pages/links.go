@@ -12,6 +12,7 @@ import (
 type LinksView struct {
 	Shell                layout.Shell
 	Root                 string
+	Manages              bool // may make and revoke links
 	Wrong                map[string]string
 	New                  string // the address of a link that was just made, shown this once
 	Rows                 []LinkRow

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/console"
+)
+
+// exportTenant answers with everything of a tenant as a file.
+func (a *admin) exportTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	why, wrong := reason(form.Get("reason"))
+	if wrong != nil {
+		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
+			v.End.Export.Value, v.End.Export.Error = form.Get("reason"), fields["reason"]
+		})
+	}
+	return gone(a.Export(c, u, why))
+}
+
+// endForms are the forms that take a tenant's data along and delete it. exported is when it was last sent whole; the epoch: not lately.
+func endForms(exported time.Time) console.EndForms {
+	f := console.EndForms{
+		Export: components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+		Name:   components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Type it, so that it is the right one."},
+		Reason: components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log of the platform."},
+	}
+	if exported.Unix() != 0 {
+		f.Exported = exported
+	}
+	return f
+}
+
+// deleteTenant ends a tenant for good, once its data was taken along. Of two operators who do it at once one does; the other hears that
+// it is gone.
+func (a *admin) deleteTenant(c *handlers.Call) error {
+	u, err := c.ID(id.Tenant, tenantParam)
+	if err != nil {
+		return err
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	var row db.Tenant
+	var exported time.Time
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
+			return err
+		}
+		exported, err = q.LastExport(c.Ctx(), &u)
+		return err
+	})
+	if err != nil {
+		return gone(err)
+	}
+	why, wrong := reason(form.Get("reason"))
+	if strings.TrimSpace(form.Get("name")) != row.Name {
+		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
+	}
+	if exported.Unix() == 0 {
+		wrong = fault.InvalidField("name", "out_of_range", "Export it first: nothing brings back what is deleted.")
+	}
+	if wrong != nil {
+		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
+			v.End.Name.Value, v.End.Name.Error = form.Get("name"), fields["name"]
+			v.End.Reason.Value, v.End.Reason.Error = form.Get("reason"), fields["reason"]
+		})
+	}
+	if err := a.DB.DeleteTenant(c.Ctx(), u, why, c.Author()); err != nil {
+		return gone(err)
+	}
+	c.Flash(row.Name + " is deleted. What it had is erased within minutes.")
+	return c.Redirect(Root + "/tenants")
+}
