@@ -112,8 +112,8 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 		}
 		workers[victim] = w.launch(workers[victim].name, "worker").ready()
 	}
-	// The lease is 30 s; 30 s more for what the lanes still hold.
-	took := w.settled(emitted, time.Minute)
+	// The lease is 30 s; then what the lanes hold, which with quick kills is nearly everything, and as much again.
+	took := w.settled(emitted, time.Minute+time.Duration(emitted/(lanes*inFlight))*hold)
 	t.Logf("settled %v after the last kill; %d kills hit %d deliveries", took.Round(100*time.Millisecond), n, h.total())
 	w.balanced(1)
 	w.receiver.expect(w.acknowledgements(), func(key string) []string { return []string{where[key]} }, func(what string) int { return 1 + h[what] })
