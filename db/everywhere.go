@@ -34,7 +34,7 @@ const (
 	everywhereScan  = 500
 	everywhereHosts = 200
 	everywhereTime  = 24 * time.Hour
-	everywhereParts = 3
+	everywhereParts = 4
 )
 
 // ListEverywhere is a page of deliveries, whosever they are. It changes how its transaction plans: it comes last.

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
+	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -72,8 +75,18 @@ func describe(v *pages.EndpointView, e db.Endpoint, is db.Condition) {
 		v.DisableAt, v.DisableWhy = is.DisableAt, "Nothing but failures since "+components.Stamp(is.Warn[0].Since)+"."
 	}
 	if counters.ConsecutiveFailures > 0 {
-		v.LastError = strings.TrimSpace(components.AnswerText(int(is.LastStatus), is.LastFailure) + ". " + is.EndpointHealth.LastError)
+		v.LastError = lastError(is)
 	}
+}
+
+// lastError is what went wrong last, as a sentence: what answered says so itself.
+func lastError(is db.Condition) string {
+	text := is.EndpointHealth.LastError
+	if text == "" || is.LastFailure != delivery.FailNone {
+		text = strings.TrimSuffix(components.AnswerText(int(is.LastStatus), is.LastFailure)+": "+text, ": ")
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:] + "."
 }
 
 func disabledWhy(e db.Endpoint, is db.Condition) string {

@@ -103,14 +103,12 @@ func runs(values []float64) [][2]int {
 	return out
 }
 
-// linePath draws the values as a line that breaks where one is missing. A lone value becomes a short dash, or it would not show.
+// linePath draws the values as a line that breaks where one is missing. A lone value is a dot: see dotPath.
 func linePath(values []float64, s scale) string {
 	var b strings.Builder
 	n := len(values)
 	for _, run := range runs(values) {
 		if run[1]-run[0] == 1 {
-			at, y := x(run[0], n), s.y(values[run[0]])
-			b.WriteString("M" + num(at-2) + " " + num(y) + "H" + num(at+2))
 			continue
 		}
 		for i := run[0]; i < run[1]; i++ {
@@ -119,6 +117,17 @@ func linePath(values []float64, s scale) string {
 				command = "M"
 			}
 			b.WriteString(command + num(x(i, n)) + " " + num(s.y(values[i])))
+		}
+	}
+	return b.String()
+}
+
+// dotPath marks the values that have no neighbour to be joined with: lines of no length, which round ends make dots.
+func dotPath(values []float64, s scale) string {
+	var b strings.Builder
+	for _, run := range runs(values) {
+		if run[1]-run[0] == 1 {
+			b.WriteString("M" + num(x(run[0], len(values))) + " " + num(s.y(values[run[0]])) + "h0")
 		}
 	}
 	return b.String()

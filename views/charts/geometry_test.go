@@ -63,18 +63,21 @@ func TestLinesBreakWhereNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	s := scale{high: 10, steps: 1}
 	for _, c := range []struct {
-		values     []float64
-		line, area string
+		values           []float64
+		line, dots, area string
 	}{
-		{nil, "", ""},
-		{[]float64{none, none}, "", ""},
-		{[]float64{0, 10}, "M250 200L750 0", "M250 200L250 200L750 0L750 200Z"},
-		{[]float64{5}, "M498 100H502", ""},
-		{[]float64{5, none, 5, 10}, "M123 100H127M625 100L875 0", "M625 200L625 100L875 0L875 200Z"},
-		{[]float64{20, -5}, "M250 0L750 200", "M250 200L250 0L750 200L750 200Z"},
+		{nil, "", "", ""},
+		{[]float64{none, none}, "", "", ""},
+		{[]float64{0, 10}, "M250 200L750 0", "", "M250 200L250 200L750 0L750 200Z"},
+		{[]float64{5}, "", "M500 100h0", ""},
+		{[]float64{5, none, 5, 10}, "M625 100L875 0", "M125 100h0", "M625 200L625 100L875 0L875 200Z"},
+		{[]float64{20, -5}, "M250 0L750 200", "", "M250 200L250 0L750 200L750 200Z"},
 	} {
 		if got := linePath(c.values, s); got != c.line {
 			t.Errorf("%v: line %s, want %s", c.values, got, c.line)
+		}
+		if got := dotPath(c.values, s); got != c.dots {
+			t.Errorf("%v: dots %s, want %s", c.values, got, c.dots)
 		}
 		if got := areaPath(c.values, s); got != c.area {
 			t.Errorf("%v: area %s, want %s", c.values, got, c.area)
