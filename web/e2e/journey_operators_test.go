@@ -155,12 +155,13 @@ func (c *customer) each(t *testing.T, n int) {
 var oneASecond = settings{"rate_limit": 1, "burst": 1}
 
 func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
-	const backlog = 25
+	const backlog = 150 // which the endpoint would take minutes for
 	noisy, beside := s.office(t, "Noisy Ltd"), s.office(t, "Quiet Ltd")
 	ep, _ := noisy.endpoint("/hooks", oneASecond)
 	beside.endpoint("/hooks", oneASecond)
-	for i := range backlog {
-		noisy.emitted("order.paid", fmt.Sprintf(`{"n":%d}`, i))
+	batch := fmt.Sprintf(`{"events":[%s]}`, strings.TrimSuffix(strings.Repeat(`{"type":"order.paid","data":{}},`, backlog), ","))
+	if status, answer, err := noisy.call(http.MethodPost, noisy.web()+"/api/v1/events/batch", batch, ""); err != nil || status != http.StatusAccepted {
+		t.Fatalf("the backlog: %d %s %v", status, answer, err)
 	}
 	late := alertOf(t, "PosthornDeliveriesLate")
 	noisy.backdate(time.Duration(late.bound+60) * time.Second)
