@@ -10,7 +10,7 @@
 // copy in about 30 ms.
 //
 //	POSTHORN_TEST_DATABASE_URL  a server to use instead; its role needs CREATEDB and CREATEROLE
-//	POSTHORN_TEST_FSYNC         "off" for a server that does not wait for the disk
+//	POSTHORN_TEST_FSYNC         "on" for a server that waits for the disk; the tests' own need not outlive a power cut
 //	POSTHORN_TEST_LINGER        how long the server outlives the last test process, default 2m
 package dbtest
 
@@ -64,7 +64,12 @@ func Main(m *testing.M) int {
 		return 0
 	}
 	mainCalled.Store(true)
-	return m.Run()
+	code := m.Run()
+	if err := doomed.drop(0); err != nil {
+		fmt.Fprintln(os.Stderr, "dbtest: ", err)
+		return max(code, 1)
+	}
+	return code
 }
 
 // server is where databases are made: the connection to make them with, and whom they belong to.
@@ -119,7 +124,7 @@ func Fingerprint(migrations fs.FS) string {
 // Clone makes a database for one test and returns its URL, for a role that is no superuser and owns it. It is a copy of
 // the template of this fingerprint, which migrate fills once per server; migrate must close its connections. Without
 // migrate the database is empty. Roles belong to the server, not to a database: migrations must bear with roles that
-// exist. What is set on the database itself (ALTER DATABASE) is not copied. The database goes with the test.
+// exist. What is set on the database itself (ALTER DATABASE) is not copied. The database goes soon after the test.
 func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) string {
 	t.Helper()
 	s, err := theServer()
@@ -136,7 +141,7 @@ func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, u
 	}
 	name := fmt.Sprintf("%s%d_%d", clonePrefix, os.Getpid(), clones.Add(1))
 	t.Cleanup(func() {
-		if err := s.execute(fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
+		if err := doomed.add(s, name, dropAt-1); err != nil {
 			t.Error("dbtest: ", err)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,19 +110,35 @@ func TestEveryTestGetsItsOwnMigratedDatabase(t *testing.T) {
 	}
 }
 
-func TestDatabaseGoesWithItsTest(t *testing.T) {
+func TestDatabasesOfEndedTestsGoTogether(t *testing.T) {
 	t.Parallel()
-	var name string
-	t.Run("inner", func(t *testing.T) {
-		u := Clone(t, "", nil)
-		name = ask(t, u, "SELECT current_database()")
-		// Even when the test forgets a connection.
-		if _, err := pgx.Connect(t.Context(), u); err != nil {
+	s, err := theServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ended doomedDatabases
+	for i, want := range []string{"1", "2", "0"} {
+		name := fmt.Sprintf("%sended_%d_%d", clonePrefix, os.Getpid(), i)
+		if err := s.execute(s.create(name, "template0")); err != nil {
 			t.Fatal(err)
 		}
-	})
-	if got := ask(t, Server(t), "SELECT count(*)::text FROM pg_database WHERE datname = '"+name+"'"); got != "0" {
-		t.Errorf("%s is still there", name)
+		// Even when the test forgets a connection.
+		if _, err := pgx.Connect(t.Context(), s.database(name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := ended.add(s, name, 2); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(t, s.Admin, fmt.Sprintf("SELECT count(*)::text FROM pg_database WHERE starts_with(datname, '%sended_%d_')", clonePrefix, os.Getpid())); got != want {
+			t.Errorf("after %d tests %s databases are there, want %s", i+1, got, want)
+		}
+	}
+	u := ""
+	t.Run("inner", func(t *testing.T) { u = Clone(t, "", nil) })
+	doomed.mu.Lock()
+	defer doomed.mu.Unlock()
+	if !slices.ContainsFunc(doomed.names, func(name string) bool { return s.database(name) == u }) {
+		t.Error("the database of an ended test does not wait to be dropped")
 	}
 }
 
@@ -134,8 +151,8 @@ func TestTestsWorkAsAnOwnerWithoutSuperpowers(t *testing.T) {
 	if err := migration("CREATE TABLE public.t (n int)", "CREATE SCHEMA s")(t.Context(), u); err != nil {
 		t.Error(err)
 	}
-	if os.Getenv(fsyncVariable) == "" && ask(t, u, "SHOW fsync") != "on" {
-		t.Error("fsync is off")
+	if os.Getenv(urlVariable) == "" && (ask(t, u, "SHOW fsync") == "on") != waitsForDisk() {
+		t.Error("fsync is not as it was asked for")
 	}
 }
 

@@ -1,0 +1,45 @@
+package dbtest
+
+import (
+	"fmt"
+	"sync"
+)
+
+// dropAt is how many databases of ended tests wait before they are dropped together. Each DROP DATABASE makes a checkpoint, which
+// writes what all databases of the server have changed since the last one: dropped one by one they had every test wait for the
+// pages of the others. Many more would fill the disk: each has about 12 MB.
+const dropAt = 16
+
+// doomed are this process's databases whose tests have ended.
+var doomed doomedDatabases
+
+type doomedDatabases struct {
+	mu    sync.Mutex
+	names []string
+	on    server
+}
+
+// add has a database dropped sooner or later, and drops those that wait where there are more than so many.
+func (d *doomedDatabases) add(on server, name string, most int) error {
+	d.mu.Lock()
+	d.names, d.on = append(d.names, name), on
+	d.mu.Unlock()
+	return d.drop(most)
+}
+
+// drop drops all where more than so many wait.
+func (d *doomedDatabases) drop(most int) error {
+	d.mu.Lock()
+	names, on := d.names, d.on
+	if len(names) <= most {
+		d.mu.Unlock()
+		return nil
+	}
+	d.names = nil
+	d.mu.Unlock()
+	statements := make([]string, len(names))
+	for i, name := range names {
+		statements[i] = fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)
+	}
+	return on.execute(statements...)
+}
