@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -94,19 +94,13 @@ func orNil(t time.Time) *time.Time {
 }
 
 // options reads what a job may be told beside what it does.
-func (b *bulkForm) options(form url.Values) (wrong []fault.Field) {
+func (b *bulkForm) options(form url.Values) []fault.Field {
 	b.Reason = strings.TrimSpace(form.Get("reason"))
-	if len([]rune(b.Reason)) > maxReason {
-		wrong = append(wrong, fault.Field{Name: "reason", Code: "reason_long", Detail: fmt.Sprintf("A reason has %d characters at most.", maxReason)})
+	pace := orNoNumber(form.Get("pace"))
+	if pace != nil {
+		b.Pace = *pace
 	}
-	if text := strings.TrimSpace(form.Get("pace")); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > bulk.MaxPace {
-			wrong = append(wrong, fault.Field{Name: "pace", Code: "pace_range", Detail: fmt.Sprintf("pace is 1 to %d a second.", bulk.MaxPace)})
-		}
-		b.Pace = n
-	}
-	return wrong
+	return bulk.OptionFaults(b.Reason, pace)
 }
 
 // confirmBulk says to how many the job would do what, and changes nothing.
@@ -144,7 +138,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	v := pages.BulkConfirmView{
 		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Skipped: pages.Skips(e.Skipped), Filter: filter,
 		Fields: b.fields, Wrong: wrong,
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: maxReason},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: reason.Max},
 		Pace: components.FieldProps{
 			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "a second", Width: "short",
 			Hint: "Leave it empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
@@ -261,9 +255,7 @@ func bulkJob(j db.BulkJob) pages.BulkJob {
 	if j.Pace != nil {
 		v.Pace = int(*j.Pace)
 	}
-	skipped := map[bulk.Skip]int64{}
-	_ = json.Unmarshal(j.Skipped, &skipped) // as it was stored
-	v.Skipped = pages.Skips(skipped)
+	v.Skipped = pages.Skips(bulk.ReadSkipped(j.Skipped))
 	return v
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/fault"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -31,7 +32,7 @@ func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err 
 		Shell: c.Shell("Delete the tenant", "settings"), Root: path(c, "/settings"),
 		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting,
 		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Type it as it stands here: " + c.Actor.TenantName},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: maxReason, Hint: "Kept in the audit log."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Kept in the audit log."},
 	}, err
 }
 

@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -224,19 +224,17 @@ func (a *dashboard) act(name string, act db.DeliveryAct, done string) handlers.H
 	}
 }
 
-// maxReason is in characters, as in the API.
-const maxReason = 500
-
 // reasonOf is the reason that a form gives, and what is wrong with it.
-func reasonOf(form url.Values, must bool) (reason, wrong string) {
-	reason = strings.TrimSpace(form.Get("reason"))
-	switch n := len([]rune(reason)); {
-	case n > maxReason:
-		wrong = fmt.Sprintf("A reason has %d characters at most.", maxReason)
-	case must && n == 0:
-		wrong = fmt.Sprintf("Give a reason of 1 to %d characters.", maxReason)
+func reasonOf(form url.Values, must bool) (text, wrong string) {
+	text = strings.TrimSpace(form.Get("reason"))
+	least := 0
+	if must {
+		least = 1
 	}
-	return reason, wrong
+	if found := reason.Faults(text, least); len(found) > 0 {
+		wrong = found[0].Detail
+	}
+	return text, wrong
 }
 
 // refuseAct shows a delivery as it is, with what is wrong with what was asked for.

@@ -1,0 +1,30 @@
+// Package reason holds the rule of why somebody does something: a text of their own, which the audit log keeps.
+package reason
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"posthorn/domain/fault"
+)
+
+// Max is how many characters a reason has at most.
+const Max = 500
+
+// Faults says what is wrong with a reason of at least so many characters.
+func Faults(text string, least int) []fault.Field {
+	refuse := func(code, detail string) []fault.Field {
+		return []fault.Field{{Name: "reason", Code: code, Detail: detail}}
+	}
+	switch n := utf8.RuneCountInString(text); {
+	case n > Max:
+		return refuse("text_length", fmt.Sprintf("A reason has %d characters at most; this one has %d.", Max, n))
+	case n < least:
+		return refuse("text_length", fmt.Sprintf("Give a reason of %d to %d characters.", least, Max))
+	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
+		return refuse("text_characters", "A reason must not hold control characters.")
+	}
+	return nil
+}
