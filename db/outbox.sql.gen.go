@@ -114,6 +114,49 @@ func (q *Queries) RejectOutbox(ctx context.Context, arg RejectOutboxParams) erro
 	return err
 }
 
+const rejectedByReason = `-- name: RejectedByReason :many
+SELECT x.tenant_id, coalesce(t.name, '') AS tenant, x.code, count(*) AS n, min(x.rejected_at)::timestamptz AS oldest, max(x.rejected_at)::timestamptz AS newest
+FROM (SELECT tenant_id, code, rejected_at FROM outbox_rejected ORDER BY id DESC LIMIT 100000) x LEFT JOIN tenants t ON t.id = x.tenant_id
+GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT $1
+`
+
+type RejectedByReasonRow struct {
+	TenantID id.UUID
+	Tenant   string
+	Code     string
+	N        int64
+	Oldest   time.Time
+	Newest   time.Time
+}
+
+// How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever happened.
+func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedByReasonRow, error) {
+	rows, err := q.db.Query(ctx, rejectedByReason, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedByReasonRow{}
+	for rows.Next() {
+		var i RejectedByReasonRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Tenant,
+			&i.Code,
+			&i.N,
+			&i.Oldest,
+			&i.Newest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const rejectedDown = `-- name: RejectedDown :many
 SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
 WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3
@@ -167,24 +210,38 @@ func (q *Queries) RejectedDown(ctx context.Context, arg RejectedDownParams) ([]R
 }
 
 const rejectedEverywhere = `-- name: RejectedEverywhere :many
-SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, r.code, r.detail, r.rejected_at FROM outbox_rejected r
-LEFT JOIN tenants t ON t.id = r.tenant_id
-ORDER BY r.id DESC LIMIT $1
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
+FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
+WHERE r.id < $1 AND ($2::uuid IS NULL OR r.tenant_id = $2) AND ($3::text = '' OR r.code = $3)
+ORDER BY r.id DESC LIMIT $4
 `
+
+type RejectedEverywhereParams struct {
+	Before id.UUID
+	Tenant *id.UUID
+	Code   string
+	Most   int32
+}
 
 type RejectedEverywhereRow struct {
 	ID         id.UUID
 	TenantID   id.UUID
 	Tenant     string
 	Type       string
+	Size       int32
 	Code       string
 	Detail     string
 	RejectedAt time.Time
 }
 
-// For the console: the newest of all tenants.
-func (q *Queries) RejectedEverywhere(ctx context.Context, most int32) ([]RejectedEverywhereRow, error) {
-	rows, err := q.db.Query(ctx, rejectedEverywhere, most)
+// For the console: of all tenants, or one, newest first, without their data. A tenant that is none has no name.
+func (q *Queries) RejectedEverywhere(ctx context.Context, arg RejectedEverywhereParams) ([]RejectedEverywhereRow, error) {
+	rows, err := q.db.Query(ctx, rejectedEverywhere,
+		arg.Before,
+		arg.Tenant,
+		arg.Code,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +254,7 @@ func (q *Queries) RejectedEverywhere(ctx context.Context, most int32) ([]Rejecte
 			&i.TenantID,
 			&i.Tenant,
 			&i.Type,
+			&i.Size,
 			&i.Code,
 			&i.Detail,
 			&i.RejectedAt,

@@ -37,10 +37,17 @@ SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, de
 WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
 
 -- name: RejectedEverywhere :many
--- For the console: the newest of all tenants.
-SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, r.code, r.detail, r.rejected_at FROM outbox_rejected r
-LEFT JOIN tenants t ON t.id = r.tenant_id
+-- For the console: of all tenants, or one, newest first, without their data. A tenant that is none has no name.
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
+FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
+WHERE r.id < @before AND (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) AND (@code::text = '' OR r.code = @code)
 ORDER BY r.id DESC LIMIT @most;
+
+-- name: RejectedByReason :many
+-- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever happened.
+SELECT x.tenant_id, coalesce(t.name, '') AS tenant, x.code, count(*) AS n, min(x.rejected_at)::timestamptz AS oldest, max(x.rejected_at)::timestamptz AS newest
+FROM (SELECT tenant_id, code, rejected_at FROM outbox_rejected ORDER BY id DESC LIMIT 100000) x LEFT JOIN tenants t ON t.id = x.tenant_id
+GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT @most;
 
 -- name: RetryRejected :one
 -- Back to where the relay finds it, under its own id.

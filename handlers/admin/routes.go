@@ -91,6 +91,7 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/pauses", a.listPauses),
 		page("POST", "/pauses", a.pauseDispatch),
 		page("POST", "/pauses/:pause_id/resume", a.resumeDispatch),
+		page("GET", "/outbox", a.listRejected),
 		page("GET", "/jobs", a.listJobs),
 		page("GET", "/mail", a.listMails),
 		page("POST", "/mail/:mail_id/again", a.sendMailAgain),

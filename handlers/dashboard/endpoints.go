@@ -52,7 +52,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 			continue
 		}
 		v.Rows = append(v.Rows, pages.EndpointRow{
-			Href: endpointPath(c, e.ID), URL: egress.Mask(e.URL), Description: e.Description, Status: endpoint.Status(e.Status),
+			Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Status: endpoint.Status(e.Status),
 			Reason: stateReason(e), EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
 		})
 	}

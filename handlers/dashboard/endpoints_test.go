@@ -82,6 +82,18 @@ func TestANewTenantIsToldWhatToDoFirst(t *testing.T) {
 	w.as(access.Viewer).get(w.root + "/endpoints").want(200).lacks("Add endpoint").keep("endpoints-viewer")
 }
 
+func TestAListSaysWhichEndpointsNothingOfTheOutsideReceivesFor(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner, words := w.as(access.Owner), map[string]string{"listen": "listener", "inbox": "test inbox"}
+	ep := w.endpoint(w.tn, "http://localhost:3000/hook")
+	owner.get(w.root+"/endpoints").want(200, "localhost:3000").lacks(words["listen"], words["inbox"])
+	for kind, word := range words {
+		w.sql("UPDATE endpoints SET kind = $2 WHERE id = $1", ep.String(), kind)
+		owner.get(w.root+"/endpoints").want(200, ">"+word+"<").keep("endpoints-" + kind)
+	}
+}
+
 func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)

@@ -167,6 +167,7 @@ func consoleNavigation() []group {
 		{label: "Machinery", entries: []entry{
 			{key: "queue", label: "Queue and workers", path: "/console/queue", icon: icons.Layers},
 			{key: "pauses", label: "Pauses", path: "/console/pauses", icon: icons.Pause},
+			{key: "outbox", label: "Outbox", path: "/console/outbox", icon: icons.Inbox},
 			{key: "jobs", label: "Jobs", path: "/console/jobs", icon: icons.Clock},
 			{key: "mail", label: "Mail", path: "/console/mail", icon: icons.Mail},
 			{key: "books", label: "Books", path: "/console/books", icon: icons.Book},

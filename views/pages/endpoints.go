@@ -24,6 +24,7 @@ type EndpointsView struct {
 // EndpointRow is one of them.
 type EndpointRow struct {
 	Href        string
+	Kind        endpoint.Kind
 	URL         string // masked
 	Description string
 	Status      endpoint.Status
@@ -31,6 +32,17 @@ type EndpointRow struct {
 	EventTypes  []string
 	Rate        health.Rate
 	LastAnswer  time.Time
+}
+
+// badge is a word for what a URL does not tell: that nothing of the outside receives there.
+func (r EndpointRow) badge() string {
+	switch r.Kind {
+	case endpoint.Listen:
+		return "listener"
+	case endpoint.Inbox:
+		return "test inbox"
+	}
+	return ""
 }
 
 func (v EndpointsView) clear() string {

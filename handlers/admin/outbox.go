@@ -1,0 +1,57 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/console"
+)
+
+// listRejected shows what was emitted in SQL and could not become an event: how many of whom and why, and each. What it carries is
+// the tenant's, who lists, retries and discards it over the API.
+func (a *admin) listRejected(c *handlers.Call) error {
+	e := readEverywhere(c, id.Event)
+	v := console.RejectedView{Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")), Wrong: e.wrong["tenant"]}
+	status := http.StatusOK
+	if v.Wrong != "" {
+		status = http.StatusBadRequest
+	}
+	var rows []db.RejectedEverywhereRow
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
+		if err != nil {
+			return err
+		}
+		for _, r := range reasons {
+			v.Reasons = append(v.Reasons, console.RejectedReason{RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), Code: r.Code, Count: r.N, Oldest: r.Oldest, Newest: r.Newest})
+		}
+		if v.Wrong != "" {
+			return nil
+		}
+		rows, err = q.RejectedEverywhere(c.Ctx(), db.RejectedEverywhereParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rows, v.Next = older(c, id.Event, rows, func(r db.RejectedEverywhereRow) id.UUID { return r.ID })
+	for _, r := range rows {
+		v.Lines = append(v.Lines, console.RejectedLine{
+			RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, Rejected: r.RejectedAt,
+		})
+	}
+	v.Shell = c.Shell("Outbox", "outbox")
+	return c.Render(status, console.Rejected(v))
+}
+
+// rejectedTenant is the tenant that an event was emitted for, which need not be there.
+func rejectedTenant(u id.UUID, name string) console.RejectedTenant {
+	t := console.RejectedTenant{TenantID: id.Tenant.Format(u), Name: name}
+	if name != "" {
+		t.Path = tenantPath(u)
+	}
+	return t
+}
