@@ -15,7 +15,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./web/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test generate verify format lint vuln bench e2e soak clean FORCE
+.PHONY: help run demo build test generate verify format lint vuln bench e2e fuzz soak clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \
 	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 20m -tags e2e $(TESTFLAGS) $(E2E); fi
+
+fuzz: ## requests made out of the API's contract, most of them wrong, for longer than the tests send them; FUZZ=10m
+	POSTHORN_FUZZ=$(or $(FUZZ),10m) $(GO) test $(RACE) -count=1 -timeout 0 -v -run '^TestNoRequestMakesTheServerFail$$' $(TESTFLAGS) ./handlers/api
 
 soak: build ## the same under faults for hours; SOAK=2h
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -tags soak $(TESTFLAGS) ./web/e2e/...

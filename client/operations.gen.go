@@ -2672,16 +2672,22 @@ type JSONSchema = json.RawMessage
 
 // Kafka To which topic an endpoint writes. The password is shown to nobody.
 type Kafka struct {
-	BootstrapServers []string                     `json:"bootstrap_servers"`
-	SASL             nullable.Nullable[KafkaSASL] `json:"sasl"`
-	TLS              bool                         `json:"tls"`
-	Topic            string                       `json:"topic"`
+	BootstrapServers []string `json:"bootstrap_servers"`
+
+	// CACertificate Certificates in PEM by which alone the brokers' are judged
+	CACertificate nullable.Nullable[string]    `json:"ca_certificate"`
+	SASL          nullable.Nullable[KafkaSASL] `json:"sasl"`
+	TLS           bool                         `json:"tls"`
+	Topic         string                       `json:"topic"`
 }
 
 // KafkaInput To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
 type KafkaInput struct {
 	// BootstrapServers `host:port`, public ones
 	BootstrapServers []string `json:"bootstrap_servers"`
+
+	// CACertificate Certificates in PEM of the authorities by which alone the brokers' are judged; left out or null: by those that Posthorn's machine trusts
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
 	// SASL Left out or null where the brokers ask for none
 	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
@@ -2695,6 +2701,9 @@ type KafkaMechanism string
 // KafkaPatch defines model for KafkaPatch.
 type KafkaPatch struct {
 	BootstrapServers *[]string `json:"bootstrap_servers,omitempty"`
+
+	// CACertificate Null takes it away
+	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
 	// SASL Null takes it away
 	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
@@ -2712,7 +2721,7 @@ type KafkaSASL struct {
 type KafkaSASLInput struct {
 	Mechanism KafkaMechanism `json:"mechanism"`
 
-	// Password Write-only. In a change, left out or `***` keeps the stored one, where servers, TLS, mechanism and user name stay.
+	// Password Write-only. In a change, left out or `***` keeps the stored one, where servers, TLS and its certificate, mechanism and user name stay.
 	Password *string `json:"password,omitempty"`
 	Username string  `json:"username"`
 }

@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,6 +78,22 @@ func literal(e ast.Expr) string {
 		return lit.Value
 	}
 	return ""
+}
+
+func TestTheExampleOfARefusalIsOne(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "\n```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	var p problem
+	dec := json.NewDecoder(strings.NewReader(example))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&p); err != nil || p.Type != problemPage+p.Code || p.Title != http.StatusText(p.Status) || len(p.Errors) != 1 || p.Errors[0].Code != p.Code {
+		t.Errorf("%v: %+v", err, p)
+	}
 }
 
 func TestEveryCodeIsExplained(t *testing.T) {

@@ -349,6 +349,17 @@ func TestATopicIsMadeAndChangedByFlags(t *testing.T) {
 	if made.URL != "kafka://b1.example.com:9092/refunds" || made.Kafka.SASL.Username != "anna" {
 		t.Errorf("changed to %+v", made)
 	}
+	for given, want := range map[string]string{"@../domain/endpoint/testdata/authority.pem": "-----BEGIN CERTIFICATE-----", "none": ""} {
+		var now struct {
+			Kafka struct {
+				CA string `json:"ca_certificate"`
+			}
+		}
+		d.stdin = "right\n"
+		if d.ok(&now, "endpoints update --json "+made.ID+" --ca-certificate "+given+" --sasl scram-sha-512 --user anna --password -"); !strings.HasPrefix(now.Kafka.CA, want) || want == "" && now.Kafka.CA != "" {
+			t.Errorf("%s: %+v", given, now)
+		}
+	}
 	if r := d.run("endpoints update " + made.ID + " --sasl PLAIN"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--user") {
 		t.Errorf("%+v", r)
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"sync"
@@ -35,6 +36,7 @@ type producer struct {
 	endpoint string
 	to       *endpoint.KafkaConnection
 	carrier  *kafkaCarrier
+	roots    *x509.CertPool // nil: the system's
 	many     *kgo.Client
 	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which tells at
 	// once and exactly what is wrong.
@@ -69,7 +71,17 @@ type trouble struct {
 const kafkaRemembered = 16
 
 func (k *kafkaCarrier) newProducer(name string, to *endpoint.KafkaConnection) (*producer, error) {
-	p := &producer{endpoint: name, to: to, carrier: k}
+	p := &producer{endpoint: name, to: to, carrier: k, roots: k.roots}
+	if to.CA != "" {
+		certificates, _, refusal := endpoint.Certificates(to.CA)
+		if refusal != "" {
+			return nil, errors.New(refusal)
+		}
+		p.roots = x509.NewCertPool()
+		for _, c := range certificates {
+			p.roots.AddCert(c)
+		}
+	}
 	var err error
 	p.many, err = p.newClient(kafkaMaxBuffered)
 	return p, err
@@ -134,9 +146,11 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 	}
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
-	secured := tls.Client(conn, &tls.Config{
-		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.carrier.roots, ClientSessionCache: p.carrier.sessions,
-	})
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.carrier.sessions}
+	if p.to.CA != "" {
+		config.ClientSessionCache = nil // a session says nothing of who vouched for it, and others go by other authorities
+	}
+	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, &dialError{delivery.FailTLS, tlsText(err, errors.Is(err, context.DeadlineExceeded)), err}

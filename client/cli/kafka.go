@@ -6,6 +6,7 @@ import "strings"
 type topic struct {
 	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers, with commas between: the endpoint is a topic of this Kafka cluster and no URL."`
 	Topic    string   `help:"The topic of --kafka."`
+	CA       string   `name:"ca-certificate" placeholder:"@FILE" help:"Certificates in PEM of the authorities by which alone the brokers are judged: @FILE or - for stdin; none takes them away."`
 	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to tell the brokers who writes: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none takes it away."`
 	User     string   `help:"The user name for --sasl."`
 	Password string   `help:"The password for --sasl: @FILE or - for stdin."`
@@ -13,7 +14,7 @@ type topic struct {
 
 // lay writes the flags over a body's connection, and reports whether any was given.
 func (t topic) lay(e *Env, fields map[string]any) (bool, error) {
-	if len(t.Kafka) == 0 && t.Topic == "" && t.SASL == "" && t.User == "" && t.Password == "" {
+	if len(t.Kafka) == 0 && t.Topic == "" && t.CA == "" && t.SASL == "" && t.User == "" && t.Password == "" {
 		return false, nil
 	}
 	connection, ok := fields["kafka"].(map[string]any)
@@ -26,6 +27,15 @@ func (t topic) lay(e *Env, fields map[string]any) (bool, error) {
 	}
 	if t.Topic != "" {
 		connection["topic"] = t.Topic
+	}
+	if t.CA == "none" {
+		connection["ca_certificate"] = nil
+	} else if t.CA != "" {
+		text, err := input(e, t.CA, "")
+		if err != nil {
+			return true, err
+		}
+		connection["ca_certificate"] = string(text)
 	}
 	if t.SASL == "none" {
 		connection["sasl"] = nil

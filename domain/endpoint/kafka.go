@@ -33,6 +33,7 @@ type KafkaConnection struct {
 	Servers []string `json:"servers"` // host:port, where the cluster is asked for its brokers
 	Topic   string   `json:"topic"`
 	TLS     bool     `json:"tls"`
+	CA      string   `json:"ca,omitempty"`   // certificates in PEM, by which alone its brokers' are judged; empty: by those that the machine trusts
 	SASL    *SASL    `json:"sasl,omitempty"` // nil: the brokers ask for no proof
 }
 
@@ -73,7 +74,7 @@ func (k *KafkaConnection) Clone() Connection {
 // errPasswordNeeded says that a stored password is not sent to whom it was not given for.
 var errPasswordNeeded = fault.Field{
 	Name: "kafka.sasl.password", Code: "kafka_password_needed",
-	Detail: "Give the password again: the stored one is kept only where servers, TLS, mechanism and user name stay as they are.",
+	Detail: "Give the password again: the stored one is kept only where servers, TLS and its certificate, mechanism and user name stay as they are.",
 }
 
 // Keep takes over the stored password where none is given, as long as it goes to whom it was given for, under the same name and
@@ -86,7 +87,7 @@ func (k *KafkaConnection) Keep(given *KafkaConnection) error {
 		return nil // Check asks for one
 	}
 	if k.SASL == nil || given.SASL.Mechanism != k.SASL.Mechanism || given.SASL.Username != k.SASL.Username ||
-		given.TLS != k.TLS || !slices.Equal(given.Servers, k.Servers) {
+		given.TLS != k.TLS || tidyCA(given.CA) != tidyCA(k.CA) || !slices.Equal(given.Servers, k.Servers) {
 		return fault.InvalidFields([]fault.Field{errPasswordNeeded})
 	}
 	given.SASL.Password = k.SASL.Password
@@ -118,6 +119,7 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	case strings.HasPrefix(k.Topic, "__"):
 		c.refuse("kafka.topic", "kafka_topic_malformed", "Topics that begin with two underscores are Kafka's own. Give one of yours.")
 	}
+	c.kafkaCA(k)
 	if k.SASL != nil {
 		c.sasl(*k.SASL)
 	}

@@ -84,6 +84,8 @@ func TestAStoredPasswordGoesNowhereElse(t *testing.T) {
 		"another server":       {func(k *endpoint.KafkaConnection) { k.Servers[1] = "evil.example.com:9092" }, false},
 		"one server more":      {func(k *endpoint.KafkaConnection) { k.Servers = append(k.Servers, "evil.example.com:9092") }, false},
 		"no TLS":               {func(k *endpoint.KafkaConnection) { k.TLS = false }, false},
+		"the same authority":   {func(k *endpoint.KafkaConnection) { k.CA = " \r\n" }, true},
+		"another authority":    {func(k *endpoint.KafkaConnection) { k.CA = authority }, false},
 		"PLAIN":                {func(k *endpoint.KafkaConnection) { k.SASL.Mechanism = endpoint.SASLPlain }, false},
 		"another user":         {func(k *endpoint.KafkaConnection) { k.SASL.Username = "other" }, false},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 )
 
@@ -100,6 +101,16 @@ func (w *wrongFields) text(field string, given *string, least, most int) string 
 		w.add(field, "text_characters", "The field "+field+" must not hold control characters.")
 	}
 	return *given
+}
+
+// reason checks why something is done; nil is empty.
+func (w *wrongFields) reason(given *string, least int) string {
+	text := ""
+	if given != nil {
+		text = *given
+	}
+	*w = append(*w, reason.Faults(text, least)...)
+	return text
 }
 
 // name checks a name: one line of 1 to 100 characters, not all blank.

@@ -47,12 +47,10 @@ type bulkOptions struct {
 }
 
 func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n db.NewBulkJob, dryRun bool) {
-	n = db.NewBulkJob{Kind: kind, Reason: wrong.text("reason", o.reason, 0, maxReason)}
-	if o.pace != nil {
-		if n.Pace = *o.pace; n.Pace < 1 || n.Pace > bulk.MaxPace {
-			wrong.add("pace", "pace_range", fmt.Sprintf("pace is 1 to %d a second.", bulk.MaxPace))
-		}
-	}
+	n = db.NewBulkJob{Kind: kind}
+	set(&n.Reason, o.reason)
+	set(&n.Pace, o.pace)
+	*wrong = append(*wrong, bulk.OptionFaults(n.Reason, o.pace)...)
 	return n, o.dryRun != nil && *o.dryRun
 }
 
@@ -182,7 +180,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	reason := wrong.reason(in.Reason, 0)
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -200,7 +198,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 func bulkJobView(j db.BulkJob) BulkJob {
 	v := BulkJob{
 		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected), ExpectedExact: j.Exact,
-		Done: int(j.Done), Skipped: map[string]int{}, Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
+		Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)), Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
 		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
 		CreatedAt: j.CreatedAt, StartedAt: orNull(j.StartedAt), EndedAt: orNull(j.EndedAt),
 	}
@@ -208,7 +206,6 @@ func bulkJobView(j db.BulkJob) BulkJob {
 	_ = json.Unmarshal(j.Filter, &filter) // as it was stored
 	filter.Below = 0
 	v.Filter, _ = json.Marshal(filter)
-	_ = json.Unmarshal(j.Skipped, &v.Skipped)
 	if j.Pace != nil {
 		v.Pace = nullable.NewNullableWithValue(int(*j.Pace))
 	}

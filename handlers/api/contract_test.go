@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -174,6 +175,56 @@ func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder)
 	if err := openapi3filter.ValidateResponse(context.Background(), input); err != nil {
 		t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
 	}
+	holdToProblems(t, route.Operation, w)
+}
+
+// refusal is what an answer says that is wrong: all of it, one field, or one item of several.
+type refusal struct {
+	Code     string
+	Errors   []refusal
+	Warnings []refusal
+	Problem  *refusal
+	Results  []refusal
+}
+
+// codes are those of a refusal and of all that it holds.
+func (r *refusal) codes() []string {
+	var codes []string
+	if r.Code != "" {
+		codes = append(codes, r.Code)
+	}
+	parts := slices.Concat(r.Errors, r.Warnings, r.Results)
+	if r.Problem != nil {
+		parts = append(parts, *r.Problem)
+	}
+	for i := range parts {
+		codes = append(codes, parts[i].codes()...)
+	}
+	return codes
+}
+
+// holdToProblems fails the test where an answer refuses with a code that neither its operation nor the whole contract names.
+func holdToProblems(t *testing.T, op *openapi3.Operation, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if kind := w.Header().Get("Content-Type"); kind != "application/json" && kind != "application/problem+json" {
+		return
+	}
+	var said refusal
+	if json.Unmarshal(w.Body.Bytes(), &said) != nil {
+		return // its results or errors are of another kind
+	}
+	switch {
+	case w.Code < 400:
+		said = refusal{Warnings: said.Warnings, Results: said.Results}
+	case w.Code == http.StatusConflict:
+		said.Errors = nil // a field's code is the state that it is in
+	}
+	named := append(problemsOf(t, op.Extensions), problemsOf(t, theContract(t).Extensions)...)
+	for _, code := range said.codes() {
+		if !slices.Contains(named, code) {
+			t.Errorf("%s answered %d with %s, which its x-problems do not name", op.OperationID, w.Code, code)
+		}
+	}
 }
 
 // problemsOf are the codes that a part of the contract names.
@@ -222,6 +273,51 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 	for code, by := range named {
 		if !strings.Contains(string(text), "### `"+code+"`") {
 			t.Errorf("%s, named by %s, is not in docs/errors.md", code, by)
+		}
+	}
+}
+
+// parameterProblems are what each query parameter may be refused with, by its name; one that is none of these takes a few words.
+var parameterProblems = map[string]string{
+	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
+	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "",
+}
+
+// bodyProblems may refuse whatever reads a body, also where there should be none.
+var bodyProblems = []string{
+	"body_incomplete", "body_too_large", "content_encoding_unsupported", "duplicate_field", "not_json", "not_object", "not_utf8", "too_deep", "unknown_field",
+}
+
+func TestEveryOperationNamesTheProblemsOfItsParametersAndItsBody(t *testing.T) {
+	t.Parallel()
+	for _, item := range theContract(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			var wanted []string
+			for _, p := range slices.Concat(item.Parameters, op.Parameters) {
+				if p.Value.In != openapi3.ParameterInQuery {
+					continue
+				}
+				wanted = append(wanted, "duplicate_parameter", "query_malformed", "unknown_parameter")
+				code, ok := parameterProblems[p.Value.Name]
+				if !ok {
+					code = "choice_unknown"
+				}
+				if code != "" {
+					wanted = append(wanted, code)
+				}
+			}
+			if method != http.MethodGet {
+				wanted = append(wanted, bodyProblems...)
+			}
+			if op.RequestBody != nil {
+				wanted = append(wanted, "field_type")
+			}
+			named := problemsOf(t, op.Extensions)
+			for _, code := range wanted {
+				if !slices.Contains(named, code) {
+					t.Errorf("%s does not name %s", op.OperationID, code)
+				}
+			}
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, 500)
+	reason := wrong.reason(in.Reason, 0)
 	if err := wrong.err(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	reason := wrong.reason(in.Reason, 0)
 	drop := in.Held != nil && *in.Held == ResumeInputHeldDrop
 	if in.Held != nil && !in.Held.Valid() {
 		wrong.add("held", "held_unknown", "held is deliver or drop: what is to become of the deliveries that were held.")

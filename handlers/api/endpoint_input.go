@@ -28,7 +28,7 @@ func (in EndpointInput) patch() EndpointPatch {
 		p.URL = &in.URL
 	}
 	if k := in.Kafka; k != nil {
-		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, SASL: k.SASL}
+		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, CACertificate: k.CACertificate, SASL: k.SASL}
 	}
 	if in.CustomHeaders != nil {
 		headers := make(map[string]*string, len(*in.CustomHeaders))
@@ -125,6 +125,9 @@ func (p KafkaPatch) apply(s *endpoint.Settings) error {
 	set(&after.Servers, p.BootstrapServers)
 	set(&after.Topic, p.Topic)
 	set(&after.TLS, p.TLS)
+	if p.CACertificate.IsSpecified() {
+		after.CA, _ = p.CACertificate.Get() // null: none
+	}
 	if p.SASL.IsSpecified() {
 		after.SASL = nil
 		if in, err := p.SASL.Get(); err == nil {

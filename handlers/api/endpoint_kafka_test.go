@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,53 @@ func TestATopicIsAnEndpointWhosePasswordNobodySees(t *testing.T) {
 	w.do("DELETE", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusNoContent)
 	if n := one[int](w, "SELECT count(*)::int FROM endpoints WHERE id = $1 AND connection IS NULL", w.uuid(id.Endpoint, ep)); n != 1 {
 		t.Error("a deleted endpoint keeps its password")
+	}
+}
+
+func TestTheExampleOfTheKafkaPageMakesAnEndpoint(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/kafka.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "\n```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	w := newWorld(t)
+	if a := w.do("POST", "/api/v1/endpoints", w.tenant("a").key, example).want(http.StatusCreated); a.text("url") != "kafka://broker.example.com:9092/orders" {
+		t.Errorf("got %s", a.Body)
+	}
+}
+
+func TestATopicNamesTheAuthorityOfItsBrokers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../domain/endpoint/testdata/authority.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	tn, authority := w.tenant("a"), string(text)
+	topic := func(more map[string]any) map[string]any {
+		return map[string]any{"kind": "kafka", "kafka": someTopic(more)}
+	}
+	ep := w.do("POST", "/api/v1/endpoints", tn.key, topic(map[string]any{"ca_certificate": "my own:\r\n" + authority})).want(http.StatusCreated).text("id")
+	path := "/api/v1/endpoints/" + ep
+	if a := w.do("GET", path, tn.key, nil).want(http.StatusOK); a.text("kafka.ca_certificate") != authority {
+		t.Errorf("got %s", a.Body)
+	}
+	change := func(kafka map[string]any) *answer {
+		return w.do("PATCH", path, tn.key, map[string]any{"kafka": kafka})
+	}
+	if a := change(map[string]any{"topic": "refunds"}).want(http.StatusOK); a.text("kafka.ca_certificate") != authority {
+		t.Errorf("another topic: %s", a.Body)
+	}
+	// Who else could read the stored password is whom it was not given for.
+	change(map[string]any{"ca_certificate": nil}).problem(http.StatusBadRequest, "kafka_password_needed", "kafka.sasl.password")
+	password := map[string]any{"mechanism": "PLAIN", "username": "a", "password": "b"}
+	if a := change(map[string]any{"ca_certificate": nil, "sasl": password}).want(http.StatusOK); a.get("kafka.ca_certificate") != nil {
+		t.Errorf("without: %s", a.Body)
+	}
+	for _, wrong := range []map[string]any{{"ca_certificate": "x"}, {"ca_certificate": authority[:100]}, {"ca_certificate": strings.Repeat("a", 16385)}} {
+		w.do("POST", "/api/v1/endpoints", tn.key, topic(wrong)).problem(http.StatusBadRequest, "ca_certificate_refused", "kafka.ca_certificate")
 	}
 }
 

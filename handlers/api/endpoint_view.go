@@ -71,7 +71,7 @@ func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 	if !ok {
 		return nullable.NewNullNullable[Kafka]()
 	}
-	v := Kafka{BootstrapServers: k.Servers, Topic: k.Topic, TLS: k.TLS, SASL: nullable.NewNullNullable[KafkaSASL]()}
+	v := Kafka{BootstrapServers: k.Servers, Topic: k.Topic, TLS: k.TLS, CACertificate: orNullText(k.CA), SASL: nullable.NewNullNullable[KafkaSASL]()}
 	if k.SASL != nil {
 		v.SASL = nullable.NewNullableWithValue(KafkaSASL{Mechanism: KafkaMechanism(k.SASL.Mechanism), Username: k.SASL.Username})
 	}

@@ -22,7 +22,7 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", &in.Reason, 1, maxReason)
+	reason := wrong.reason(&in.Reason, 1)
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *api) createExpunge(c *handlers.Call) error {
 	}
 	var wrong wrongFields
 	n, dryRun := bulkOptions{&in.Reason, in.Pace, in.DryRun}.read(&wrong, bulk.Expunge)
-	wrong.text("reason", &in.Reason, 1, maxReason)
+	wrong.reason(&in.Reason, 1)
 	n.Filter = bulk.Filter{Since: in.Since, Until: in.Until, Match: in.Match}
 	readEventFilter(&wrong, "", in.Type, in.Channel, &n.Filter)
 	if in.Since != nil && in.Until != nil && !in.Since.Before(*in.Until) {

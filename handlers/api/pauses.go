@@ -33,7 +33,7 @@ func (a *api) pauseDispatch(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := strings.TrimSpace(wrong.text("reason", &in.Reason, 1, maxReason))
+	reason := strings.TrimSpace(wrong.reason(&in.Reason, 1))
 	what := wrong.pause(in)
 	if err := wrong.err(); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *api) resumeDispatch(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	reason := wrong.reason(in.Reason, 0)
 	if err := wrong.err(); err != nil {
 		return err
 	}

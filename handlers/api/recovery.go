@@ -65,7 +65,7 @@ func (a *api) replayEvent(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	reason := wrong.reason(in.Reason, 0)
 	if err := wrong.err(); err != nil {
 		return err
 	}

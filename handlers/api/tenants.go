@@ -188,7 +188,7 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 		return err
 	}
 	var wrong wrongFields
-	reason := wrong.text("reason", in.Reason, 0, maxReason)
+	reason := wrong.reason(in.Reason, 0)
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -202,9 +202,6 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	}
 	return c.Answer(http.StatusOK, shown[0])
 }
-
-// maxReason is in characters.
-const maxReason = 500
 
 func tenantView(t db.Tenant) Tenant {
 	told := notice.ReadSettings(t.Settings)

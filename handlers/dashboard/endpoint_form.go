@@ -70,7 +70,7 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 	return pages.EndpointForm{
 		Kind: in.Get("kind"), URL: in.Get("url"),
 		Kafka: pages.KafkaForm{
-			Servers: in.Get("kafka_servers"), Topic: in.Get("kafka_topic"), TLS: in.Has("kafka_tls"), Mechanism: in.Get("kafka_mechanism"),
+			Servers: in.Get("kafka_servers"), Topic: in.Get("kafka_topic"), TLS: in.Has("kafka_tls"), CA: in.Get("kafka_ca"), Mechanism: in.Get("kafka_mechanism"),
 			Username: in.Get("kafka_username"),
 		},
 		Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
@@ -133,7 +133,7 @@ func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 	if !ok {
 		return pages.KafkaForm{TLS: true}
 	}
-	f := pages.KafkaForm{Servers: strings.Join(k.Servers, "\n"), Topic: k.Topic, TLS: k.TLS}
+	f := pages.KafkaForm{Servers: strings.Join(k.Servers, "\n"), Topic: k.Topic, TLS: k.TLS, CA: k.CA}
 	if k.SASL != nil {
 		f.Mechanism, f.Username, f.PasswordIsOnRecord = k.SASL.Mechanism, k.SASL.Username, true
 	}
@@ -143,7 +143,7 @@ func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 // kafkaOf reads the fields of a topic.
 func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	before, _ := s.Connection.(*endpoint.KafkaConnection)
-	k := &endpoint.KafkaConnection{Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls")}
+	k := &endpoint.KafkaConnection{Servers: split(in.Get("kafka_servers")), Topic: strings.TrimSpace(in.Get("kafka_topic")), TLS: in.Has("kafka_tls"), CA: in.Get("kafka_ca")}
 	if mechanism := in.Get("kafka_mechanism"); mechanism != "" {
 		k.SASL = &endpoint.SASL{Mechanism: mechanism, Username: in.Get("kafka_username"), Password: in.Get("kafka_password")}
 	}

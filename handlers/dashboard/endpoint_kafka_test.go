@@ -2,6 +2,7 @@ package dashboard_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -31,6 +32,23 @@ func TestATopicIsAddedChangedAndExplained(t *testing.T) {
 	owner.get(path).want(http.StatusOK, "9094/refunds", "unverified")
 	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds", "kafka_servers", "evil.acme-logistics.com:9094")...)).
 		want(http.StatusBadRequest, "Give the password again").lacks("canary").keep("kafka-password-needed")
+}
+
+func TestATopicsFormTakesAnAuthorityOfItsOwn(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../domain/endpoint/testdata/authority.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := string(text)
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	sent := strings.ReplaceAll(authority, "\n", "\r\n") // as browsers do
+	path := w.add(topicForm("kafka_ca", sent)...)
+	owner.get(path+"/settings").want(http.StatusOK, strings.Split(authority, "\n")[1], "CA certificate").keep("kafka-ca")
+	// Sent back as it was shown it is no other one, so that the stored password stays.
+	owner.post(path+"/settings", newForm(topicForm("kafka_ca", sent, "kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
+	owner.post(path+"/settings", newForm(topicForm("kafka_ca", "nonsense")...)).want(http.StatusBadRequest, "no certificate in PEM", `href="#f-kafka_ca"`, "nonsense").keep("kafka-ca-wrong")
 }
 
 func TestWhatIsWrongWithATopicIsSaidBesideItsField(t *testing.T) {

@@ -46,6 +46,7 @@ type KafkaForm struct {
 	Servers            string // one a line
 	Topic              string
 	TLS                bool
+	CA                 string // in PEM; empty: what the machine trusts
 	Mechanism          string // empty: none
 	Username           string
 	PasswordIsOnRecord bool
@@ -91,7 +92,7 @@ func (f EndpointForm) summary() []components.Wrong {
 
 // fieldIDs are those of fields that the form calls otherwise than the API.
 var fieldIDs = map[string]string{
-	"retry_policy.delays": "f-retry_delays", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic",
+	"retry_policy.delays": "f-retry_delays", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic", "kafka.ca_certificate": "f-kafka_ca",
 	"kafka.sasl.mechanism": "f-kafka_mechanism", "kafka.sasl.username": "f-kafka_username", "kafka.sasl.password": "f-kafka_password",
 }
 
