@@ -15,11 +15,11 @@ var proofs = map[string]struct {
 }{
 	"README.md sh":           {7, "web/e2e/readme_test.go TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook"},
 	"docs/cli.md sh":         {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
-	"docs/cli.md go":         {1, "docs/verify_test.go"},
-	"docs/errors.md json":    {1, "handlers/errors_test.go"},
-	"docs/kafka.md sh":       {1, "- it needs a broker"},
-	"docs/kafka.md json":     {1, "- it needs a broker"},
-	"docs/kafka.md go":       {1, "- it needs a broker"},
+	"docs/cli.md go":         {1, "docs/verify_test.go TestTheExampleOfTheSDKCompiles"},
+	"docs/errors.md json":    {1, "handlers/errors_test.go TestTheExampleOfARefusalIsOne"},
+	"docs/kafka.md sh":       {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/kafka.md json":     {1, "handlers/api/endpoint_kafka_test.go TestTheExampleOfTheKafkaPageMakesAnEndpoint"},
+	"docs/kafka.md go":       {1, "docs/snippets_test.go TestTheConsumerOfTheKafkaPageIsTheExamples"},
 	"docs/migrate.md json":   {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},
 	"docs/migrate.md sh":     {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
 	"docs/outbox.md sh":      {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
@@ -28,20 +28,36 @@ var proofs = map[string]struct {
 	"docs/program.md python": {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/program.md js":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/replay.md sh":      {8, "handlers/api/replay_guide_test.go TestTheRecoveryGuideCanBeTyped"},
-	"docs/verify.md go":      {6, "docs/verify_test.go"},
-	"docs/verify.md js":      {6, "docs/verify_test.go"},
-	"docs/verify.md python":  {6, "docs/verify_test.go"},
+	"docs/verify.md go":      {6, "docs/verify_test.go TestTheGoExamplesVerify"},
+	"docs/verify.md js":      {6, "docs/verify_test.go TestTheNodeExamplesVerify"},
+	"docs/verify.md python":  {6, "docs/verify_test.go TestThePythonExamplesVerify"},
 	"docs/performance.md sh": {1, "- it measures for an hour"},
-	"docs/status.md json":    {1, "- the shape of an answer"},
+	"docs/status.md json":    {1, "- the shape of an answer, whose fields are words about this platform"},
 	"docs/scale.md sh":       {1, "- it measures for an hour"},
+
+	"docs/ops/backup.md sh":                  {2, "web/ops_page_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
+	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/deploy.md sh":                  {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/deploy.md ini":                 {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
+	"docs/ops/deploy.md nginx":               {1, "web/ops_page_test.go TestTheProxyOfThePagePassesOnWhatPosthornNeeds"},
+	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/upgrade.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/alerts.yml whole":              {1, "web/ops_test.go TestEveryAlertSaysWhatToDo"},
+	"docs/ops/grafana.json whole":            {1, "web/ops_test.go TestOperationsNameMetricsThatExist"},
+	"docs/ops/posthorn-web.service whole":    {1, "web/ops_page_test.go TestTheUnitsAreOnesThatSystemdTakes"},
+	"docs/ops/posthorn-worker.service whole": {1, "web/ops_page_test.go TestTheUnitsAreOnesThatSystemdTakes"},
+	"docs/ops/compose.yaml whole":            {1, "web/ops_files_test.go TestTheComposeFileNamesWhatThereIs"},
+	"docs/ops/Dockerfile whole":              {1, "web/ops_files_test.go TestUnitsRunCommandsThatExist"},
+	"docs/ops/postgres-init.sh whole":        {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"}, // its server is made by it
 }
 
-// TestEveryExampleIsRunByATest counts the examples of the pages; those of ops/ are for a machine of one's own. Who adds one says here which test runs it.
+// TestEveryExampleIsRunByATest counts the examples of the pages, and the files of ops/ that are no pages. Who adds one says here
+// which test runs it, or why none does.
 func TestEveryExampleIsRunByATest(t *testing.T) {
 	t.Parallel()
-	fence := regexp.MustCompile("(?m)^```([a-z]+)")
+	fence := regexp.MustCompile("(?m)^ *```([a-z]+)")
 	counts := map[string]int{}
-	for _, pattern := range []string{"../README.md", "*.md", "adr/*.md"} {
+	for _, pattern := range []string{"../README.md", "*.md", "adr/*.md", "ops/*"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -52,6 +68,10 @@ func TestEveryExampleIsRunByATest(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := strings.TrimPrefix(filepath.ToSlash(filepath.Join("docs", file)), "/")
+			if !strings.HasSuffix(name, ".md") {
+				counts[name+" whole"]++
+				continue
+			}
 			for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
 				counts[name+" "+m[1]]++
 			}
@@ -63,13 +83,27 @@ func TestEveryExampleIsRunByATest(t *testing.T) {
 		}
 	}
 	for what, p := range proofs {
+		if counts[what] == 0 {
+			t.Errorf("%s: there is no such example any more", what)
+		}
 		if strings.HasPrefix(p.test, "- ") {
 			continue
 		}
 		file, name, _ := strings.Cut(p.test, " ")
 		text, err := os.ReadFile(filepath.Join("..", file))
-		if err != nil || !strings.Contains(string(text), "func "+name) {
+		if err != nil || !strings.Contains(string(text), "func "+name+"(t *testing.T)") {
 			t.Errorf("%s: there is no %s: %v", what, p.test, err)
 		}
+	}
+}
+
+func TestTheConsumerOfTheKafkaPageIsTheExamples(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("examples/kafka/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := snippetsOf(t, "kafka.md", "go", false); !strings.Contains(string(program), strings.TrimSpace(shown)) {
+		t.Errorf("the example holds no\n%s", shown)
 	}
 }

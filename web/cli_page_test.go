@@ -11,16 +11,20 @@ import (
 	"posthorn/client/cli"
 )
 
-// TestTheCommandsOfThePageAreOnesThatThereAre parses what docs/cli.md has one type.
+// TestTheCommandsOfThePageAreOnesThatThereAre parses what docs/cli.md and docs/kafka.md have one type.
 func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
+	var page string
+	for _, name := range []string{"cli.md", "kafka.md"} {
+		text, err := os.ReadFile("../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page += strings.ReplaceAll(string(text), "\\\n", "")
 	}
 	word := regexp.MustCompile(`'[^']*'|\S+`)
 	parsed := 0
-	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(block[1]) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
 			words := word.FindAllString(line, -1)
@@ -41,7 +45,7 @@ func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 			parsed++
 		}
 	}
-	if parsed < 4 {
+	if parsed < 5 {
 		t.Errorf("%d commands: were they read?", parsed)
 	}
 }

@@ -38,7 +38,7 @@ func newPooler(t *testing.T, s *server) *pooler {
 		"[pgbouncer]",
 		"listen_addr = 127.0.0.1", "listen_port = " + p.port, "unix_socket_dir =",
 		"auth_type = trust", "auth_file = " + filepath.Join(p.dir, "users"),
-		"pool_mode = transaction", "max_client_conn = 200", "default_pool_size = " + strconv.Itoa(pooledConnections),
+		"pool_mode = transaction", "max_client_conn = 200", "default_pool_size = " + strconv.Itoa(pooledConnections), pageSettings(t),
 	}, "\n") + "\n"
 	for name, content := range map[string]string{"pgbouncer.ini": text, "users": `"posthorn" ""` + "\n"} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o644); err != nil {
@@ -47,6 +47,20 @@ func newPooler(t *testing.T, s *server) *pooler {
 	}
 	p.start()
 	return p
+}
+
+// pageSettings are those that docs/ops/deploy.md has one give a pooler.
+func pageSettings(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root(t), "docs", "ops", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, settings, found := strings.Cut(string(page), "\n```ini\n")
+	if settings, _, _ = strings.Cut(settings, "```"); !found || !strings.Contains(settings, "tcp_user_timeout") {
+		t.Fatalf("the page has no settings: %q", settings)
+	}
+	return settings
 }
 
 func (p *pooler) start() {

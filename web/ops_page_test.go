@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db/dbtest"
+	"posthorn/db/embedded"
+)
+
+// examples are the examples of a page of docs/ops in a language.
+func examples(t *testing.T, page, language string, want int) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "ops", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range regexp.MustCompile("(?s)\n```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		all = append(all, m[1])
+	}
+	if len(all) != want {
+		t.Fatalf("%s has %d examples in %s, this test knows %d", page, len(all), language, want)
+	}
+	return all
+}
+
+// typed runs commands as they stand on a page, in a folder; the first that fails ends them. posthorn is this test's program.
+func typed(t *testing.T, dir string, environ []string, commands string) (said string, err error) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	script := "#!/bin/sh\n" + processVariable + "=1 exec " + self + ` "$@"` + "\n"
+	if err := os.WriteFile(filepath.Join(bin, "posthorn"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", commands)
+	cmd.Dir, cmd.Env = dir, append([]string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + dir}, environ...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// tool skips the test where a program is missing.
+func tool(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+}
+
+func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
+	t.Parallel()
+	tool(t, "openssl", "curl")
+	environ := newDatabase(t)
+	var m made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	p := program(t, environ, Parts{Web: true})
+	createEndpoint(t, p.URL(), m.APIKey)
+	keys := examples(t, "keys.md", "sh", 2)
+	for page, c := range map[string]struct {
+		environ  []string
+		commands string
+		says     string
+	}{
+		"console.md": {environ, examples(t, "console.md", "sh", 1)[0], "/console/setup"},
+		"keys.md, the master key": {
+			append([]string{"POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}, environ[:1]...), keys[0], "secrets were encrypted anew",
+		},
+		"keys.md, API keys": {environ, keys[1], `"api_key":"php_`},
+		"upgrade.md":        {emptyDatabase(t), examples(t, "upgrade.md", "sh", 1)[0], "applied"},
+		"deploy.md":         {environ, strings.ReplaceAll(examples(t, "deploy.md", "sh", 2)[1], "https://posthorn.example.com", p.URL()), `"api_key"`},
+	} {
+		if said, err := typed(t, t.TempDir(), c.environ, c.commands); err != nil || !strings.Contains(said, c.says) || strings.Contains(said, "missing") {
+			t.Errorf("%s: %v\n%s", page, err, said)
+		}
+	}
+}
+
+func TestTheSettingsOfTheDeploymentPageAreTaken(t *testing.T) {
+	t.Parallel()
+	var environ []string
+	for line := range strings.Lines(examples(t, "deploy.md", "sh", 2)[0]) {
+		setting, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		environ = append(environ, strings.Replace(setting, "MASTER_KEY=...", "MASTER_KEY="+testMasterKey, 1))
+	}
+	cfg, err := loadConfig(environ)
+	if err != nil || len(environ) != 3 || cfg.BaseURL != "https://posthorn.example.com" {
+		t.Errorf("%q: %v", environ, err)
+	}
+}
+
+// A copy that can't be brought back is none: one is taken, brought to another server, and worked with.
+func TestABackupIsRestoredOnAnotherServerAsThePageSays(t *testing.T) {
+	t.Parallel()
+	tool(t, "pg_dump", "pg_dumpall", "pg_restore", "psql")
+	if os.Getenv("POSTHORN_TEST_DATABASE_URL") != "" {
+		t.Skip("the given server's role may not be its superuser")
+	}
+	environ := newDatabase(t)
+	var m made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	createEndpoint(t, program(t, environ, Parts{Web: true}).URL(), m.APIKey)
+	commands := examples(t, "backup.md", "sh", 2)
+	admin, err := url.Parse(dbtest.Server(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := url.Parse(databaseURL(t, environ))
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin.Path = own.Path
+	dir := t.TempDir()
+	if said, err := typed(t, dir, nil, `pg_dump --format=custom --file=own.dump "`+own.String()+`"`); err == nil || !strings.Contains(said, "row-level security") {
+		t.Errorf("a dump by Posthorn's own role: %v %s", err, said)
+	}
+	if said, err := typed(t, dir, []string{"ADMIN_DATABASE_URL=" + admin.String()}, commands[0]); err != nil {
+		t.Fatalf("%v %s", err, said)
+	}
+	other, err := embedded.Start(t.Context(), embedded.Config{DataDir: dataDir(t), Log: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close(t.Context()) })
+	there := databaseEnvironment(other.URL())
+	said, err := typed(t, dir, append([]string{"NEW_ADMIN_DATABASE_URL=" + other.AdminURL(embedded.Database)}, there...), commands[1])
+	if err != nil || !strings.Contains(said, "applied") || strings.Contains(said, "missing") {
+		t.Fatalf("%v %s", err, said)
+	}
+	// Its key opens it, and its secrets open: a program that could not read them would not start.
+	if status, body := fetch(t, program(t, there, Parts{Web: true}).URL()+"/api/v1/endpoints", m.APIKey); status != http.StatusOK || !strings.Contains(body, "https://example.com/hooks") {
+		t.Errorf("the restored server answers %d %s", status, body)
+	}
+}
+
+func TestTheUnitsAreOnesThatSystemdTakes(t *testing.T) {
+	t.Parallel()
+	tool(t, "systemd-analyze")
+	dir := t.TempDir()
+	for _, name := range []string{"posthorn-web.service", "posthorn-worker.service"} {
+		text, err := os.ReadFile(filepath.Join("..", "docs", "ops", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unit := strings.Replace(string(text), "/usr/local/bin/posthorn", "/bin/true", 1) // one that is there
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(unit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(dir, name)).CombinedOutput()
+		if err != nil || strings.Contains(string(said), dir) {
+			t.Errorf("%s: %v\n%s", name, err, said)
+		}
+	}
+}
+
+// selfSigned writes a certificate for the page's host, and its key.
+func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalECPrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key, pool = filepath.Join(dir, "host.pem"), filepath.Join(dir, "host.key"), x509.NewCertPool()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool.AppendCertsFromPEM(text)
+	for file, content := range map[string][]byte{certificate: text, key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certificate, key, pool
+}
+
+// behindNginx starts an nginx with the page's configuration before a server, and gives a client that speaks to it alone.
+func behindNginx(t *testing.T, backend string) *http.Client {
+	t.Helper()
+	tool(t, "nginx")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := listener.Addr().String()
+	_ = listener.Close()
+	dir := t.TempDir()
+	certificate, key, pool := selfSigned(t, dir, "posthorn.example.com")
+	page := strings.NewReplacer(
+		"listen 443 ", "listen "+front+" ", "/etc/ssl/posthorn.example.com.pem", certificate, "/etc/ssl/posthorn.example.com.key", key,
+		"10.0.0.11:8080", backend, "10.0.0.12:8080", backend,
+	).Replace(examples(t, "deploy.md", "nginx", 1)[0])
+	var whole bytes.Buffer
+	if os.Getuid() == 0 {
+		whole.WriteString("user root;\n") // who may write into the test's folder
+	}
+	fmt.Fprintf(&whole, "daemon off;\nerror_log stderr;\npid %s/pid;\nworker_processes 1;\nevents {}\nhttp {\naccess_log off;\n", dir)
+	for _, part := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		fmt.Fprintf(&whole, "%s_temp_path %s/%s;\n", part, dir, part)
+	}
+	whole.WriteString(page + "}\n")
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, whole.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.CommandContext(t.Context(), "nginx", "-t", "-q", "-p", dir, "-c", file).CombinedOutput(); err != nil {
+		t.Fatalf("nginx: %v\n%s", err, said)
+	}
+	cmd := exec.CommandContext(t.Context(), "nginx", "-p", dir, "-c", file)
+	said := newOutput()
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // at once, and its worker with it
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("nginx said:\n%s", said)
+		}
+	})
+	dialer := &net.Dialer{}
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := dialer.DialContext(t.Context(), "tcp", front)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, front)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func TestTheProxyOfThePagePassesOnWhatPosthornNeeds(t *testing.T) {
+	t.Parallel()
+	seen, more := make(chan http.Header, 1), make(chan struct{})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stream" {
+			_, _ = io.WriteString(w, "first\n")
+			_ = http.NewResponseController(w).Flush()
+			<-more
+			_, _ = io.WriteString(w, "second\n")
+			return
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		h := r.Header.Clone()
+		h.Set("Host", r.Host)
+		h.Set("Length", fmt.Sprint(n))
+		seen <- h
+	}))
+	t.Cleanup(backend.Close)
+	client := behindNginx(t, backend.Listener.Addr().String())
+	ask := func(method, path string, body io.Reader) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://posthorn.example.com"+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-For", "203.0.113.9") // what a client says of itself comes before what the proxy knows
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = res.Body.Close() })
+		return res
+	}
+	// A batch of 10 MiB, the largest body that there is.
+	if res := ask("POST", "/api/v1/events/batch", bytes.NewReader(make([]byte, 10<<20))); res.StatusCode != http.StatusOK || res.ProtoMajor != 2 {
+		t.Fatalf("%s %s", res.Status, res.Proto)
+	}
+	if h := <-seen; h.Get("Host") != "posthorn.example.com" || h.Get("X-Forwarded-For") != "203.0.113.9, 127.0.0.1" || h.Get("Length") != fmt.Sprint(10<<20) {
+		t.Errorf("Posthorn gets %v", h)
+	}
+	lines := bufio.NewReader(ask("GET", "/stream", nil).Body)
+	if line, err := lines.ReadString('\n'); err != nil || line != "first\n" {
+		t.Errorf("a stream is held back: %q %v", line, err)
+	}
+	close(more)
+	if line, err := lines.ReadString('\n'); err != nil || line != "second\n" {
+		t.Errorf("%q %v", line, err)
+	}
+}
