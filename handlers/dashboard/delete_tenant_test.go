@@ -22,14 +22,14 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	page := tn.path + "/settings/delete"
 	tn.of[access.Admin].get(page).want(http.StatusForbidden)
 	tn.of[access.Admin].get(tn.path + "/settings").want(200).lacks("Delete this tenant")
-	owner.get(tn.path+"/settings").want(200, "Delete this tenant")
+	owner.get(tn.path+"/settings").want(200, "Delete this tenant").keep("settings")
 
 	// Who has not just signed in has to, and comes back.
 	w.sql("UPDATE sessions SET fresh_at = now() - interval '1 day'")
 	owner.get(page).to("/account/confirm?next=" + url.QueryEscape(page))
 	w.sql("UPDATE sessions SET fresh_at = now()")
-	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key opens", "1 endpoint is", "1 delivery that waits ends")
-	owner.post(page, url.Values{"name": {"acme"}, "reason": {"we <b>move</b>"}}).want(http.StatusBadRequest, "not the tenant&#39;s name", `value="acme"`, "we &lt;b&gt;move")
+	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key opens", "1 endpoint is", "1 delivery that waits ends").keep("tenant-delete")
+	owner.post(page, url.Values{"name": {"acme"}, "reason": {"we <b>move</b>"}}).want(http.StatusBadRequest, "not the tenant&#39;s name", `value="acme"`, "we &lt;b&gt;move").keep("tenant-delete-refused")
 	if n := one[int](w, "SELECT count(*)::int FROM memberships WHERE tenant_id = $1", tn.id.String()); n != 4 {
 		t.Fatalf("%d members after a refusal", n)
 	}

@@ -57,11 +57,11 @@ func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
 	admin := tn.of[access.Admin]
 	tn.of[access.Developer].get(path).want(200).lacks("Destroy the data")
 	tn.of[access.Developer].post(path+"/expunge", url.Values{"reason": {"x"}}).want(http.StatusForbidden)
-	admin.get(path).want(200, "Destroy the data", "2 deliveries that still wait are canceled", "can&#39;t be undone")
-	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card")
+	admin.get(path).want(200, "Destroy the data", "2 deliveries that still wait are canceled", "can&#39;t be undone").keep("event")
+	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card").keep("event-refused")
 	admin.post(path+"/expunge", url.Values{"reason": {strings.Repeat("é", 501)}}).want(http.StatusBadRequest, "500 characters at most", "éé", `id="expunge-event-reason-error"`, "canary-card")
 	admin.post(path+"/expunge", url.Values{"reason": {"asked by <i>42</i>"}}).to(path)
-	admin.get(path).want(200, "data is destroyed", "not kept any more", "Destroyed on", "asked by &lt;i&gt;42", "canceled").lacks("canary-card", ">Replay<", "Destroy the data")
+	admin.get(path).want(200, "data is destroyed", "not kept any more", "Destroyed on", "asked by &lt;i&gt;42", "canceled").keep("event-destroyed").lacks("canary-card", ">Replay<", "Destroy the data")
 	admin.get(box).want(200).lacks("canary-card")
 	admin.post(path+"/expunge", url.Values{"reason": {"again"}}).to(path)
 	if n := w.audited(tn, "event.expunge"); n != 1 {

@@ -20,11 +20,11 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 		tn.of[role].get(tn.path + "/members").want(200).lacks("Sign-in links")
 	}
 	admin.get(tn.path+"/members").want(200, "Sign-in links")
-	admin.get(page).want(200, "No links yet")
+	admin.get(page).want(200, "No links yet").keep("links-empty")
 	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}}
-	admin.post(page, form).want(http.StatusBadRequest, "No link was made", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx")
+	admin.post(page, form).want(http.StatusBadRequest, "No link was made", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx").keep("links-refused")
 	form = url.Values{"role": {"viewer"}, "session_seconds": {"3600"}, "brand_name": {"Shop <b>"}, "allow_secrets": {"true"}}
-	made := admin.post(page, form).want(http.StatusCreated, base+"/portal/open?token=", "Shop &lt;b&gt;", "waiting", "secrets")
+	made := admin.post(page, form).want(http.StatusCreated, base+"/portal/open?token=", "Shop &lt;b&gt;", "waiting", "secrets").keep("links-made")
 	token := regexp.MustCompile(`token=([A-Za-z0-9_%-]+)`).FindStringSubmatch(made.Body)[1]
 	admin.get(page).want(200, "Shop &lt;b&gt;").lacks(token)
 	if n := w.audited(tn, "portal_link.created"); n != 1 {

@@ -35,7 +35,7 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	if count(dev) != "2" || count(viewer) != "1" {
 		t.Errorf("a developer has %q unread, a viewer %q", count(dev), count(viewer))
 	}
-	first := dev.get(tn.path+"/notices").want(200, "Shop", ">unread<", "Mark all as read")
+	first := dev.get(tn.path+"/notices").want(200, "Shop", ">unread<", "Mark all as read").keep("notices")
 	if count(dev) != "2" {
 		t.Error("what was only shown counts as read")
 	}
@@ -52,6 +52,6 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	if count(dev) != "" || count(viewer) != "1" {
 		t.Errorf("after reading a developer has %q, a viewer %q", count(dev), count(viewer))
 	}
-	dev.get(tn.path+"/notices?unread=true").want(200, "No notice matches")
+	dev.get(tn.path+"/notices?unread=true").want(200, "No notice matches").keep("notices-filtered")
 	dev.get(tn.path+"/notices").want(200, "Shop").lacks(">unread<", "Mark all as read")
 }

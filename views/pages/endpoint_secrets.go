@@ -31,6 +31,14 @@ type SecretRow struct {
 	Expires time.Time // zero: no end
 }
 
+// text says what a filter does, and to who can what to do with one.
+func (v FilterView) text() string {
+	if v.MayChange && v.Tries {
+		return "Which events of the chosen types the endpoint takes. Try it on real past events before you save it."
+	}
+	return "Which events of the chosen types the endpoint takes."
+}
+
 // nextTypes are what the next secret may be.
 func (v SecretsView) nextTypes() []components.Option {
 	return append([]components.Option{{Label: "As the newest one is", Value: ""}}, secretTypeOptions()...)

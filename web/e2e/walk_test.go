@@ -24,6 +24,8 @@ type stops struct {
 	operator *visitor
 	values   map[string]string
 	queries  map[string]string // by path: what a page is asked with
+	// destroyed is an event whose data is gone.
+	destroyed string
 }
 
 // elsewhere are pages that lead away unless something is under way; the journeys see them.
@@ -141,7 +143,7 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 			all = append(all, stop{path, who})
 		}
 	}
-	for _, path := range []string{"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense"} {
+	for _, path := range []string{"/nothing", w.office.root + "/deliveries?status=failed", w.office.root + "/deliveries?status=nonsense", w.office.root + "/notices?unread=true", w.office.root + "/notices?kind=nonsense", w.office.root + "/events/" + w.destroyed, w.office.root + "/events?type=order.paid", w.office.root + "/endpoints/ep_nonsense"} {
 		all = append(all, stop{path, w.office.owner})
 	}
 	return all
@@ -152,13 +154,14 @@ func inhabit(t *testing.T, s *stage) *stops {
 	t.Helper()
 	o := s.office(t, "Acme GmbH & Co. KG")
 	w := &stops{s: s, office: o, operator: operator(t, s), values: map[string]string{}, queries: map[string]string{}}
-	o.manage(http.MethodPost, "/event-types", settings{"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200}}, nil)
+	o.manage(http.MethodPost, "/event-types", settings{"name": "order.paid", "description": "A customer has paid.", "schema": settings{"type": "object"}, "example": settings{"total": 4200}, "versions": settings{"2": settings{"example": settings{"total": "42.00"}}}}, nil)
 	// The platform's own catalogue is public, and the firm's is it.
 	if _, err := s.sql.Exec(t.Context(), `UPDATE platform SET settings = settings || jsonb_build_object('tenant', $1::text, 'features', jsonb_build_object('catalogue', 'public'))`, o.tenant); err != nil {
 		t.Fatal(err)
 	}
 	good, _ := o.endpoint("/good", settings{"description": "The shop", "event_types": []string{"order.*"}})
 	bad, _ := o.endpoint("/a/path/that/is/rather/long/and/does/not/break/anywhere-because-it-has-no-spaces", settings{"event_types": []string{"order.refused"}})
+	pair, _ := o.endpoint("/pair", settings{"secret_type": "ed25519", "event_types": []string{"never.sent"}})
 	paid := o.emitted("order.paid", `{"order_id":"ord_1","total":4200,"text":"<b>not bold</b>"}`)
 	o.await("delivered", 1)
 	o.customer.status.Store(http.StatusUnprocessableEntity)
@@ -179,10 +182,14 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.owner.send("/reset", url.Values{"email": {o.owner.email}})
 	o.owner.send("/account/email", url.Values{"email": {"new-address@example.com"}, "password": {password}})
 	o.owner.send("/account/totp/start", nil)
+	w.destroyed = o.emitted("order.paid", `{"order_id":"ord_5"}`)
+	o.manage(http.MethodPost, "/events/"+w.destroyed+"/expunge", settings{"reason": "asked by a customer"}, nil)
+	o.manage(http.MethodPost, "/portal-links", settings{"role": "viewer", "brand_name": "Shop", "allow_secrets": true}, nil)
 	var box struct{ ID, URL string }
 	o.manage(http.MethodPost, "/inboxes", settings{}, &box)
 	for name, value := range map[string]string{
-		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id": box.ID, "/inbox/:token :token": box.URL[strings.LastIndex(box.URL, "/")+1:],
+		"/t/:tenant_id/endpoints/:endpoint_id/secrets :endpoint_id": pair,
+		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id":   box.ID, "/inbox/:token :token": box.URL[strings.LastIndex(box.URL, "/")+1:],
 		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":job_id": job.ID,
 		":id": o.tenant, ":mail_id": s.aMail(t), ":page": "delivery", "/docs/adr/:page :page": "0001-ledger", "/docs/ops/:page :page": "backup",
 		":group": "events", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
