@@ -7,6 +7,9 @@ import (
 	"posthorn/domain/id"
 )
 
+// TenantDeleted is the state of a tenant that is as unknown as any that never was. Who joined in the moment of its end is no member of it.
+const TenantDeleted = "deleted"
+
 var errPlatformTenant = fault.New(fault.Conflict, "tenant_of_platform", "This is the platform's own tenant, where operational webhooks are. It can't be deleted.")
 
 // DeleteTenant ends a tenant for good. Within a second its keys open nothing; its members, links, invitations and jobs are gone at

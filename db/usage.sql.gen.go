@@ -59,7 +59,7 @@ func (q *Queries) EventsSince(ctx context.Context, arg EventsSinceParams) (int64
 const monthsEvents = `-- name: MonthsEvents :many
 SELECT t.id, t.settings, coalesce(sum(b.events), 0)::bigint AS events
 FROM tenants t JOIN books b ON b.tenant_id = t.id AND b.day >= $1::date
-WHERE $2::boolean OR t.settings ? 'limits'
+WHERE t.state <> 'deleted' AND ($2::boolean OR t.settings ? 'limits')
 GROUP BY t.id, t.settings
 HAVING sum(b.events) > 0
 `

@@ -62,7 +62,7 @@ func (k *Kit) findMember(c *Call) error {
 		if c.tenants, err = q.TenantsOf(c.Ctx(), c.Actor.Person.ID); err != nil {
 			return err
 		}
-		at := slices.IndexFunc(c.tenants, func(t db.TenantsOfRow) bool { return t.TenantID == tenant })
+		at := slices.IndexFunc(c.tenants, func(t db.TenantsOfRow) bool { return t.TenantID == tenant && t.TenantState != db.TenantDeleted })
 		if at < 0 {
 			return fault.ErrNotFound
 		}
@@ -88,7 +88,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
 		return err
 	})
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && link.TenantID != tenant {
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == db.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {

@@ -13,6 +13,6 @@ SELECT coalesce(posthorn.events_since(@tenant_id, @since::date), 0)::bigint AS e
 -- own may limit.
 SELECT t.id, t.settings, coalesce(sum(b.events), 0)::bigint AS events
 FROM tenants t JOIN books b ON b.tenant_id = t.id AND b.day >= @since::date
-WHERE @everybody::boolean OR t.settings ? 'limits'
+WHERE t.state <> 'deleted' AND (@everybody::boolean OR t.settings ? 'limits')
 GROUP BY t.id, t.settings
 HAVING sum(b.events) > 0;

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -59,6 +60,23 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	if _, err := w.db.TenantState(t.Context(), tn.id); err == nil {
 		t.Error("platform keys find it")
 	}
+}
+
+// Who accepts an invitation while the tenant is being deleted may be written down as a member after its members were taken away.
+func TestNobodyIsAMemberOfADeletedTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	link := w.portalSession(tn, access.Developer)
+	if err := w.db.DeleteTenant(t.Context(), tn.id, "", db.Author{Kind: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	w.sql("DELETE FROM people")
+	late := w.member(tn, access.Owner)
+	w.sql("UPDATE portal_links SET revoked_at = NULL")
+	late.get(tn.path + "/").want(http.StatusNotFound)
+	late.post(tn.path+"/endpoints", newForm()).want(http.StatusNotFound)
+	link.get(tn.path + "/").to("/sign-in")
 }
 
 func TestThePlatformsOwnTenantCantBeDeleted(t *testing.T) {
