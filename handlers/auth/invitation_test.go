@@ -131,7 +131,7 @@ func TestSettingsAreCheckedAndKept(t *testing.T) {
 	_, path := w.tenant("Acme", w.person("owner@example.com"))
 	b := w.signedIn("owner@example.com")
 	b.post(path+"/settings", url.Values{"name": {""}, "retention_days": {"0"}}).want(400, "Write a name", "from 1 to 90")
-	b.post(path+"/settings", url.Values{"name": {"Acme 2"}, "retention_days": {"30"}, "strict_types": {"true"}}).to(path + "/settings")
+	b.post(path+"/settings", url.Values{"name": {"Acme 2"}, "retention_days": {"30"}, "strict_types": {"true"}, "viewers_read_payloads": {"true"}}).to(path + "/settings")
 	b.get(path+"/settings").want(200, "Acme 2", `value="30"`, "Saved.")
 	if got := one[string](w, "SELECT details::text FROM audit_log WHERE action = 'tenant.updated'"); !strings.Contains(got, "Acme 2") {
 		t.Error(got)
