@@ -175,7 +175,7 @@ func (s *Summary) find() {
 		Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), "",
 	})
 	add(s.BreakersOpen > 0, Finding{
-		Warned, "breaker_open", count(s.BreakersOpen, "endpoint does", "endpoints do") + " nothing but fail and get one delivery at a time as a probe.",
+		Warned, "breaker_open", count(s.BreakersOpen, "endpoint fails", "endpoints fail") + " whatever is sent: one delivery at a time goes there, as a probe.",
 		"Look at the endpoint's last attempts: when one succeeds, the backlog is delivered by itself.",
 	})
 	add(s.Warnings > 0, Finding{

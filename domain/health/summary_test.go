@@ -41,7 +41,7 @@ func TestSeverityChangesBeyondTheThresholdsOfTheDesign(t *testing.T) {
 		{"99 % in 24 h", health.Inputs{Day: attempts(99, 100)}, health.OK, "All is well."},
 		{"just under 99 %", health.Inputs{Day: attempts(9899, 10_000)}, health.Warned, "Only 98.9 % of the attempts of the last 24 hours succeeded (9,899 of 10,000)."},
 		{"a single attempt that failed", health.Inputs{Day: attempts(0, 1)}, health.Warned, "Only 0.0 % of the attempts of the last 24 hours succeeded (0 of 1)."},
-		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint does nothing but fail and get one delivery at a time as a probe."},
+		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint fails whatever is sent: one delivery at a time goes there, as a probe."},
 		{"a warning running", health.Inputs{Warnings: 2}, health.Warned, "2 endpoints are going to be disabled unless a delivery succeeds."},
 
 		{"the worst speaks", health.Inputs{BreakersOpen: 1, Day: attempts(1, 2), OldestDue: time.Hour}, health.Critical, "A delivery has been due for 60 minutes and still waits."},

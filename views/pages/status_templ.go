@@ -354,7 +354,7 @@ func status(v StatusView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.NumberCell("Requests that succeeded").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.NumberCell("Succeeded").Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -365,7 +365,7 @@ func status(v StatusView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "The last hours, the newest first", Columns: []components.Column{{Label: "Hour"}, {Label: "State"}, {Label: "Half within", Number: true}, {Label: "99 of 100 within", Number: true}, {Label: "Requests that succeeded", Number: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "The last hours, the newest first", Columns: []components.Column{{Label: "Hour"}, {Label: "State"}, {Label: "Half within", Number: true}, {Label: "99 of 100 within", Number: true}, {Label: "Succeeded", Number: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
