@@ -59,7 +59,14 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 			ep := h.endpoint(tenant, nil)
 			mu.Lock()
 			known = append(known, ep)
+			have := len(events)
 			mu.Unlock()
+			// Where changes are quick, they wait for the events that are to come between them.
+			eventually(t, 20*time.Second, "events come between the changes", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(events) >= have+2
+			})
 		}
 	})
 	creators.Go(func() {

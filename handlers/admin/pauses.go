@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -62,7 +63,7 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Optional: true,
 			Hint: "The id of the tenant or endpoint, or the host as in its URLs. Nothing for the whole platform.",
 		},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
 	}
 	var rows []db.ListPausesRow
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
@@ -95,7 +96,7 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 		return err
 	}
 	what, wrong := readPause(form.Get("scope"), strings.TrimSpace(form.Get("of")))
-	why, unsaid := reason(form.Get("reason"))
+	why, unsaid := readReason(form.Get("reason"))
 	var row db.DispatchPause
 	made := false
 	if wrong == nil && unsaid == nil {
@@ -159,10 +160,10 @@ func (a *admin) resumeDispatch(c *handlers.Call) error {
 		return err
 	}
 	why := strings.TrimSpace(form.Get("reason"))
-	if len(why) > maxReason {
-		why = why[:maxReason]
+	if wrong := reason.Faults(why, 0); len(wrong) > 0 {
+		return fault.InvalidFields(wrong)
 	}
-	if _, err = a.DB.ResumeDispatch(c.Ctx(), u, strings.ToValidUTF8(why, ""), c.Author()); err != nil {
+	if _, err = a.DB.ResumeDispatch(c.Ctx(), u, why, c.Author()); err != nil {
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			c.Flash("This pause has ended already.")
 			return c.Redirect(pausesPath)

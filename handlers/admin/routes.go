@@ -3,6 +3,7 @@
 package admin
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
 	"posthorn/views/pages"
@@ -158,13 +160,14 @@ func word(c *handlers.Call, name string, words ...string) string {
 	return ""
 }
 
-const maxReason = 500
-
-// reason reads why an operator does something. It is asked for, since the tenant will ask.
-func reason(text string) (string, error) {
+// readReason reads why an operator does something. It is asked for, since the tenant will ask.
+func readReason(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	if text == "" || len(text) > maxReason {
-		return "", fault.InvalidFields([]fault.Field{{Name: "reason", Code: "out_of_range", Detail: "Say why, in 1 to 500 characters. It is kept in the audit log, where the tenant sees it."}})
+	if text == "" {
+		return "", fault.InvalidField("reason", "text_length", fmt.Sprintf("Say why, in 1 to %d characters. It is kept in the audit log, where the tenant sees it.", reason.Max))
+	}
+	if wrong := reason.Faults(text, 1); len(wrong) > 0 {
+		return "", fault.InvalidFields(wrong)
 	}
 	return text, nil
 }

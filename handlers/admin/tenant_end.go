@@ -8,6 +8,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -23,7 +24,7 @@ func (a *admin) exportTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	why, wrong := reason(form.Get("reason"))
+	why, wrong := readReason(form.Get("reason"))
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
 			v.End.Export.Value, v.End.Export.Error = form.Get("reason"), fields["reason"]
@@ -35,9 +36,9 @@ func (a *admin) exportTenant(c *handlers.Call) error {
 // endForms are the forms that take a tenant's data along and delete it. exported is when it was last sent whole; the epoch: not lately.
 func endForms(exported time.Time) console.EndForms {
 	f := console.EndForms{
-		Export: components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+		Export: components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
 		Name:   components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Type it, so that it is the right one."},
-		Reason: components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log of the platform."},
+		Reason: components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log of the platform."},
 	}
 	if exported.Unix() != 0 {
 		f.Exported = exported
@@ -68,7 +69,7 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	if err != nil {
 		return gone(err)
 	}
-	why, wrong := reason(form.Get("reason"))
+	why, wrong := readReason(form.Get("reason"))
 	if strings.TrimSpace(form.Get("name")) != row.Name {
 		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
 	}

@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -122,7 +123,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	v = console.TenantView{
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
 		Strict: row.StrictTypes, Books: bookLines(pages),
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "Kept in the audit log, where the tenant sees it."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
 	}
 	for _, e := range endpoints {
@@ -175,7 +176,7 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 	if err != nil {
 		return err
 	}
-	why, wrong := reason(form.Get("reason"))
+	why, wrong := readReason(form.Get("reason"))
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
 			v.Reason.Value, v.Reason.Error = form.Get("reason"), fields["reason"]

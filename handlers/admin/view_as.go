@@ -9,6 +9,7 @@ import (
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -17,7 +18,7 @@ import (
 // viewForm asks for a look at a tenant's dashboard.
 func viewForm() console.ViewForm {
 	f := console.ViewForm{Reason: components.FieldProps{
-		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: maxReason, Hint: "The tenant sees it, with each page that you open.",
+		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees it, with each page that you open.",
 	}}
 	for _, life := range access.ViewLives() {
 		f.Lives = append(f.Lives, components.Option{Value: strconv.Itoa(int(life.Minutes())), Label: fmt.Sprintf("%d minutes", int(life.Minutes()))})
@@ -45,7 +46,7 @@ func (a *admin) beginView(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	why, wrong := reason(form.Get("reason"))
+	why, wrong := readReason(form.Get("reason"))
 	life, tooLong := viewLife(form.Get("minutes"))
 	if wrong == nil {
 		wrong = tooLong
@@ -74,7 +75,7 @@ func (a *admin) actInView(c *handlers.Call) error {
 	if err != nil {
 		return fault.ErrNotFound
 	}
-	why, err := reason(form.Get("reason"))
+	why, err := readReason(form.Get("reason"))
 	if err != nil {
 		return err
 	}
