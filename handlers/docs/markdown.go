@@ -46,7 +46,8 @@ func render(folder string, source []byte) templ.Component {
 	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return templ.Raw(templ.EscapeString(string(source)))
 	}
-	return templ.Raw(b.String())
+	// What scrolls is reached by keyboard too. No text of a page can be taken for the tag: it is escaped.
+	return templ.Raw(strings.ReplaceAll(b.String(), "<pre>", `<pre tabindex="0">`))
 }
 
 // headings gives a heading the id that its text suggests: `key_missing` that very code, "The words" the-words.

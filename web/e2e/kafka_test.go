@@ -43,7 +43,8 @@ func TestKafkaTopicsReceiveWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t).run()
 	w := newWorld(t, func(*arrival) int { return 200 })
-	w.serveAt(w.launch("serve", "serve").ready())
+	serve := w.launch("serve", "serve").ready()
+	w.serveAt(serve)
 	for _, topic := range []string{"orders", "vanishing", "guarded", "elsewhere"} {
 		b.create(topic, 4)
 	}
@@ -77,6 +78,9 @@ func TestKafkaTopicsReceiveWhatWasAcknowledged(t *testing.T) {
 	t.Logf("settled %v after the last acknowledgement", took.Round(time.Millisecond))
 	w.balanced(1)
 	inOrder(t, w, b.records("orders", keys*perKey+1), secret, keys*perKey)
+	// What a broker advertises is asked when a connection to it is made, and again after minutes: a server that is new asks now.
+	serve.stop()
+	w.serveAt(w.launch("serve", "serve").ready())
 	t.Run("trouble", func(t *testing.T) { eachTroubleIsClear(t, w, b, troubled) })
 }
 
