@@ -277,6 +277,7 @@ func (w *Worker) gauges(ctx context.Context) error {
 	return err
 }
 
+// measure sets the gauges once.
 func (w *Worker) measure(ctx context.Context) error {
 	var byAge []db.PendingByAgeRow
 	var dead, rejected, differs int64

@@ -113,6 +113,17 @@ func (w *wrongFields) reason(given *string, least int) string {
 	return text
 }
 
+// readReason reads the body of a call that may say why, and nothing else; empty where it does not.
+func readReason(c *handlers.Call) (string, error) {
+	var in ReasonInput
+	if err := c.DecodeOptional(&in); err != nil {
+		return "", err
+	}
+	var wrong wrongFields
+	reason := wrong.reason(in.Reason, 0)
+	return reason, wrong.err()
+}
+
 // name checks a name: one line of 1 to 100 characters, not all blank.
 func (w *wrongFields) name(field string, given *string) string {
 	n := len(*w)

@@ -175,13 +175,8 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var in ReasonInput
-	if err := c.DecodeOptional(&in); err != nil {
-		return err
-	}
-	var wrong wrongFields
-	reason := wrong.reason(in.Reason, 0)
-	if err := wrong.err(); err != nil {
+	reason, err := readReason(c)
+	if err != nil {
 		return err
 	}
 	var job db.BulkJob

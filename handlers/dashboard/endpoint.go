@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"posthorn/db"
 	"posthorn/domain/access"
@@ -79,14 +77,13 @@ func describe(v *pages.EndpointView, e db.Endpoint, is db.Condition) {
 	}
 }
 
-// lastError is what went wrong last, as a sentence: what answered says so itself.
+// lastError is what went wrong last: what answered says so itself.
 func lastError(is db.Condition) string {
 	text := is.EndpointHealth.LastError
 	if text == "" || is.LastFailure != delivery.FailNone {
 		text = strings.TrimSuffix(components.AnswerText(int(is.LastStatus), is.LastFailure)+": "+text, ": ")
 	}
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:] + "."
+	return text
 }
 
 func disabledWhy(e db.Endpoint, is db.Condition) string {
