@@ -3,10 +3,8 @@ package dashboard
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"posthorn/db"
@@ -131,11 +129,11 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *db.Queries, of string, v *pa
 	return err
 }
 
-// versionRows are a type's payload versions by name.
+// versionRows are a type's payload versions, the oldest first.
 func versionRows(t db.EventType) ([]pages.VersionRow, error) {
 	versions, err := entries.DecodeVersions(t.Versions)
 	var out []pages.VersionRow
-	for _, name := range slices.Sorted(maps.Keys(versions)) {
+	for _, name := range entries.VersionNames(versions) {
 		one := versions[name]
 		out = append(out, pages.VersionRow{Name: name, Schema: excerpt(one.Schema, prettyShown).Text, Example: excerpt(one.Example, prettyShown).Text})
 	}

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/a-h/templ"
 
@@ -48,7 +46,7 @@ func typeView(t db.EventType) views.EventType {
 		v.About = prose(t.Description)
 	}
 	versions, _ := catalogue.DecodeVersions(t.Versions) // what can't be read is shown without them
-	for _, name := range slices.Sorted(maps.Keys(versions)) {
+	for _, name := range catalogue.VersionNames(versions) {
 		schema, example := string(versions[name].Schema), string(versions[name].Example)
 		v.Versions = append(v.Versions, views.EventVersion{Name: name, Schema: pretty(&schema), Example: pretty(&example)})
 	}
