@@ -58,7 +58,7 @@ func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
 	tn.of[access.Developer].get(path).want(200).lacks("Destroy the data")
 	tn.of[access.Developer].post(path+"/expunge", url.Values{"reason": {"x"}}).want(http.StatusForbidden)
 	admin.get(path).want(200, "Destroy the data", "2 deliveries that still wait are canceled", "can&#39;t be undone").keep("event")
-	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card").keep("event-refused")
+	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card", `id="expunge-event" class="dialog" popover open`, `formmethod="dialog"`).keep("event-refused")
 	admin.post(path+"/expunge", url.Values{"reason": {strings.Repeat("é", 501)}}).want(http.StatusBadRequest, "500 characters at most", "éé", `id="expunge-event-reason-error"`, "canary-card")
 	admin.post(path+"/expunge", url.Values{"reason": {"asked by <i>42</i>"}}).to(path)
 	admin.get(path).want(200, "data is destroyed", "not kept any more", "Destroyed on", "asked by &lt;i&gt;42", "canceled").keep("event-destroyed").lacks("canary-card", ">Replay<", "Destroy the data")

@@ -220,7 +220,10 @@
     freshen();
     dependents(document);
     for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
-    document.querySelector("[data-error-summary]")?.focus();
+    // A dialog whose form was refused comes open; here it becomes modal.
+    const refused = document.querySelector("dialog[open]");
+    if (refused) { refused.close(); refused.showModal(); }
+    else document.querySelector("[data-error-summary]")?.focus();
   };
   if (document.readyState === "loading") on("DOMContentLoaded", start);
   else start();

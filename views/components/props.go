@@ -303,6 +303,16 @@ type DialogProps struct {
 	Title string
 	Text  string
 	Wide  bool
+	Open  bool // as the page comes: its form was refused
+}
+
+// closer is its cross. What a page brought open is closed by sending a form of that method: nothing else does it without a script.
+func (p DialogProps) closer() ButtonProps {
+	b := ButtonProps{Label: "Close", Icon: icons.Close, Kind: Quiet, Small: true, IconOnly: true, Closes: p.ID}
+	if p.Open {
+		b.Closes, b.Attrs = "", templ.Attributes{"data-close": true}
+	}
+	return b
 }
 
 // ConfirmProps are those of a dialog that asks before it does something that can't be undone.
@@ -320,14 +330,23 @@ type ConfirmProps struct {
 	Attrs  templ.Attributes  // of the form
 }
 
-// Said is the reason that was given in a dialog whose form was refused, and what is wrong with it.
+// Said is the reason that was given in a dialog whose form was refused, and what is wrong with it. The dialog comes back open.
 type Said struct{ Reason, Wrong string }
+
+// keeper is the button that leaves everything as it is.
+func (p ConfirmProps) keeper() ButtonProps {
+	b := ButtonProps{Label: "Keep as it is", Closes: p.ID}
+	if p.Said.Wrong != "" {
+		b.Closes, b.Attrs = "", templ.Attributes{"data-close": true, "formmethod": "dialog", "formnovalidate": true}
+	}
+	return b
+}
 
 // reason is the field that asks why. An answer may be as long as in the API.
 func (p ConfirmProps) reason() FieldProps {
 	return FieldProps{
 		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.Said.Reason, Error: p.Said.Wrong, Optional: !p.Must, Required: p.Must,
-		Hint: "Kept in the audit log.", MaxLength: 500,
+		Hint: "Kept in the audit log.", MaxLength: 500, Focus: p.Said.Wrong != "",
 	}
 }
 

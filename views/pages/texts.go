@@ -36,7 +36,7 @@ func (r Refused) said(dialog string) components.Said {
 	return components.Said{}
 }
 
-// summary says at the head of the page what is wrong, since the dialog is closed.
+// summary says at the head of the page what is wrong: the dialog is not there any more where somebody else has done it.
 func (r Refused) summary() []components.Wrong {
 	if r.Wrong == "" {
 		return nil
