@@ -17,15 +17,17 @@ import (
 
 const consoleAudit = `-- name: ConsoleAudit :many
 SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
-WHERE a.id < $1 AND ($2::text = '' OR a.action = $2::text) AND ($3::text = '' OR a.actor_kind = $3::text)
+WHERE a.id < $1 AND ($2::text = '' OR starts_with(a.action, $2::text)) AND ($3::text = '' OR a.actor_kind = $3::text)
+	AND ($4::uuid IS NULL OR a.tenant_id = $4)
 ORDER BY a.id DESC
-LIMIT $4
+LIMIT $5
 `
 
 type ConsoleAuditParams struct {
 	Before id.UUID
 	Action string
 	Actor  string
+	Tenant *id.UUID
 	Most   int32
 }
 
@@ -49,6 +51,7 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 		arg.Before,
 		arg.Action,
 		arg.Actor,
+		arg.Tenant,
 		arg.Most,
 	)
 	if err != nil {
@@ -71,6 +74,59 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 			&i.Reason,
 			&i.Details,
 			&i.TenantName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const consoleBacklogs = `-- name: ConsoleBacklogs :many
+SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
+FROM (
+	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
+	FROM (
+		SELECT w.tenant_id, w.state = 0 AND l.sendable AS sendable
+		FROM queue w JOIN (
+			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
+				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
+			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+	) q GROUP BY q.tenant_id
+) b JOIN tenants t ON t.id = b.tenant_id
+ORDER BY b.ready DESC, b.n DESC
+LIMIT $1
+`
+
+type ConsoleBacklogsRow struct {
+	ID       id.UUID
+	Name     string
+	Waiting  int64
+	Ready    int64
+	AllReady int64
+}
+
+// Whose the first 200,000 waiting deliveries are, and how many of them could be sent now: neither held nor paused, nor behind an open
+// breaker. Who has most of those comes first.
+func (q *Queries) ConsoleBacklogs(ctx context.Context, most int32) ([]ConsoleBacklogsRow, error) {
+	rows, err := q.db.Query(ctx, consoleBacklogs, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsoleBacklogsRow{}
+	for rows.Next() {
+		var i ConsoleBacklogsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Waiting,
+			&i.Ready,
+			&i.AllReady,
 		); err != nil {
 			return nil, err
 		}
@@ -249,15 +305,16 @@ FROM (
 	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 	WHERE e.deleted_at IS NULL
 ) x
-WHERE $1::text = '' OR position(lower($1::text) IN x.host) > 0
+WHERE ($1::text = '' OR position(lower($1::text) IN x.host) > 0) AND (NOT $2::boolean OR x.breaker_state <> 0 OR x.consecutive_failures > 0)
 GROUP BY x.host
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
-LIMIT $2
+LIMIT $3
 `
 
 type ConsoleHostsParams struct {
-	Part string
-	Most int32
+	Part    string
+	Failing bool
+	Most    int32
 }
 
 type ConsoleHostsRow struct {
@@ -271,9 +328,10 @@ type ConsoleHostsRow struct {
 	LastFailureAt time.Time
 }
 
-// Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are.
+// Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
+// of which none fails.
 func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]ConsoleHostsRow, error) {
-	rows, err := q.db.Query(ctx, consoleHosts, arg.Part, arg.Most)
+	rows, err := q.db.Query(ctx, consoleHosts, arg.Part, arg.Failing, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -383,7 +441,7 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 
 const consoleLanes = `-- name: ConsoleLanes :many
 SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner,
+	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner, l.leased_at,
 	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
@@ -411,6 +469,7 @@ type ConsoleLanesRow struct {
 	BreakerState        int16
 	ConsecutiveFailures int32
 	Owner               string
+	LeasedAt            *time.Time
 	PausedBy            string
 }
 
@@ -437,6 +496,7 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 			&i.BreakerState,
 			&i.ConsecutiveFailures,
 			&i.Owner,
+			&i.LeasedAt,
 			&i.PausedBy,
 		); err != nil {
 			return nil, err
@@ -450,7 +510,7 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 }
 
 const consoleMails = `-- name: ConsoleMails :many
-SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, coalesce(t.name, '') AS tenant_name
+SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, m.tenant_id, coalesce(t.name, '') AS tenant_name
 FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
 WHERE m.id < $1 AND ($2::text = '' OR m.state = $2::text)
 ORDER BY m.id DESC
@@ -473,6 +533,7 @@ type ConsoleMailsRow struct {
 	LastError  string
 	CreatedAt  time.Time
 	DoneAt     *time.Time
+	TenantID   *id.UUID
 	TenantName string
 }
 
@@ -495,6 +556,7 @@ func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]C
 			&i.LastError,
 			&i.CreatedAt,
 			&i.DoneAt,
+			&i.TenantID,
 			&i.TenantName,
 		); err != nil {
 			return nil, err
@@ -508,30 +570,34 @@ func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]C
 }
 
 const consoleOldestDue = `-- name: ConsoleOldestDue :many
-SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes
+SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
-	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes
+	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes,
+		(array_agg(l.endpoint_id ORDER BY coalesce(h.due_at, posthorn.created_at(h.delivery_id))))[1]::uuid AS lane
 	FROM lanes l LEFT JOIN endpoint_health s ON s.endpoint_id = l.endpoint_id
 	CROSS JOIN LATERAL (
 		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
 	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
 	GROUP BY l.tenant_id
-) o JOIN tenants t ON t.id = o.tenant_id
+) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at
 LIMIT $1
 `
 
 type ConsoleOldestDueRow struct {
-	ID      id.UUID
-	Name    string
-	ReadyAt time.Time
-	Lanes   int64
+	ID         id.UUID
+	Name       string
+	ReadyAt    time.Time
+	Lanes      int64
+	EndpointID id.UUID
+	URL        string
+	Owner      string
 }
 
 // The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
 // open breaker.
-// Of each lane only its head counts, so a backlog costs one look.
+// Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with who holds it.
 func (q *Queries) ConsoleOldestDue(ctx context.Context, most int32) ([]ConsoleOldestDueRow, error) {
 	rows, err := q.db.Query(ctx, consoleOldestDue, most)
 	if err != nil {
@@ -546,7 +612,40 @@ func (q *Queries) ConsoleOldestDue(ctx context.Context, most int32) ([]ConsoleOl
 			&i.Name,
 			&i.ReadyAt,
 			&i.Lanes,
+			&i.EndpointID,
+			&i.URL,
+			&i.Owner,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const consoleOperators = `-- name: ConsoleOperators :many
+SELECT id, email, name FROM operators
+`
+
+type ConsoleOperatorsRow struct {
+	ID    id.UUID
+	Email string
+	Name  string
+}
+
+func (q *Queries) ConsoleOperators(ctx context.Context) ([]ConsoleOperatorsRow, error) {
+	rows, err := q.db.Query(ctx, consoleOperators)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsoleOperatorsRow{}
+	for rows.Next() {
+		var i ConsoleOperatorsRow
+		if err := rows.Scan(&i.ID, &i.Email, &i.Name); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -611,6 +710,75 @@ func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleShare
 	return items, nil
 }
 
+const consoleSickEndpoints = `-- name: ConsoleSickEndpoints :many
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_at, e.status_reason, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
+	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
+	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+WHERE e.deleted_at IS NULL AND CASE WHEN $1::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = $1
+	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
+ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
+LIMIT $2
+`
+
+type ConsoleSickEndpointsParams struct {
+	Host string
+	Most int32
+}
+
+type ConsoleSickEndpointsRow struct {
+	TenantID      id.UUID
+	TenantName    string
+	ID            id.UUID
+	URL           string
+	Status        string
+	StatusAt      time.Time
+	StatusReason  string
+	BreakerState  int16
+	Failures      int32
+	LastStatus    int16
+	LastFailure   int16
+	LastFailureAt *time.Time
+	NextProbeAt   *time.Time
+	PausedBy      string
+}
+
+// Endpoints of all tenants that fail or are switched off, or all at one host, the worst first.
+func (q *Queries) ConsoleSickEndpoints(ctx context.Context, arg ConsoleSickEndpointsParams) ([]ConsoleSickEndpointsRow, error) {
+	rows, err := q.db.Query(ctx, consoleSickEndpoints, arg.Host, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsoleSickEndpointsRow{}
+	for rows.Next() {
+		var i ConsoleSickEndpointsRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.TenantName,
+			&i.ID,
+			&i.URL,
+			&i.Status,
+			&i.StatusAt,
+			&i.StatusReason,
+			&i.BreakerState,
+			&i.Failures,
+			&i.LastStatus,
+			&i.LastFailure,
+			&i.LastFailureAt,
+			&i.NextProbeAt,
+			&i.PausedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const consoleTenants = `-- name: ConsoleTenants :many
 
 SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
@@ -618,15 +786,22 @@ SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
 	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 FROM tenants t
-WHERE t.id < $1 AND t.state <> 'deleted' AND ($2::text = '' OR position(lower($2::text) IN lower(t.name)) > 0) AND ($3::text = '' OR t.state = $3::text)
-ORDER BY t.id DESC
-LIMIT $4
+WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0) AND ($2::text = '' OR t.state = $2::text)
+	AND CASE $3::text
+		WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = $4::uuid), true)
+		WHEN 'waiting' THEN true
+		ELSE t.id < $4::uuid
+	END
+ORDER BY CASE WHEN $3 = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+	CASE WHEN $3 = 'name' THEN lower(t.name) END, CASE WHEN $3 = 'name' THEN t.id END, t.id DESC
+LIMIT $5
 `
 
 type ConsoleTenantsParams struct {
-	Before id.UUID
 	Part   string
 	State  string
+	Sort   string
+	Before id.UUID
 	Most   int32
 }
 
@@ -643,12 +818,14 @@ type ConsoleTenantsRow struct {
 
 // What operators look at in their console, across tenants. Runs as the console role. Whatever might be large is bounded
 // before it is counted, so that a look never weighs on the engine.
-// Tenants, newest first. Waiting deliveries are counted up to 10,001.
+// Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting), which are
+// counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
 func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) ([]ConsoleTenantsRow, error) {
 	rows, err := q.db.Query(ctx, consoleTenants,
-		arg.Before,
 		arg.Part,
 		arg.State,
+		arg.Sort,
+		arg.Before,
 		arg.Most,
 	)
 	if err != nil {
@@ -684,7 +861,10 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
-	(SELECT count(*) FROM workers WHERE NOT dead) AS workers,
+	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - interval '30 seconds', true)) AS workers,
+	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - interval '30 seconds') AND beat_at > now() - interval '1 hour') AS workers_lost,
+	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE ended_at IS NULL) AS books_differ,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
 	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
 		AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) x) AS dead_letters,
@@ -698,12 +878,15 @@ type ConsoleTotalsRow struct {
 	DisabledToday int64
 	BreakersOpen  int64
 	Workers       int64
+	WorkersLost   int64
+	BooksDiffer   int64
+	Rejected      int64
 	Waiting       int64
 	DeadLetters   int64
 	MailsFailed   int64
 }
 
-// The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters up to 100,000.
+// The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to 100,000.
 func (q *Queries) ConsoleTotals(ctx context.Context) (ConsoleTotalsRow, error) {
 	row := q.db.QueryRow(ctx, consoleTotals)
 	var i ConsoleTotalsRow
@@ -714,6 +897,9 @@ func (q *Queries) ConsoleTotals(ctx context.Context) (ConsoleTotalsRow, error) {
 		&i.DisabledToday,
 		&i.BreakersOpen,
 		&i.Workers,
+		&i.WorkersLost,
+		&i.BooksDiffer,
+		&i.Rejected,
 		&i.Waiting,
 		&i.DeadLetters,
 		&i.MailsFailed,
@@ -722,7 +908,8 @@ func (q *Queries) ConsoleTotals(ctx context.Context) (ConsoleTotalsRow, error) {
 }
 
 const consoleWorkers = `-- name: ConsoleWorkers :many
-SELECT w.id, w.name, w.dead, w.started_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes
+SELECT w.id, w.name, w.dead, w.started_at, w.beat_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes,
+	coalesce(w.beat_at <= now() - interval '30 seconds', false)::boolean AS silent
 FROM workers w
 ORDER BY w.dead, w.started_at
 `
@@ -732,10 +919,13 @@ type ConsoleWorkersRow struct {
 	Name      string
 	Dead      bool
 	StartedAt time.Time
+	BeatAt    *time.Time
 	Lanes     int64
+	Silent    bool
 }
 
-// The workers and how many lanes each holds, the living first.
+// The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
+// where no other is left to declare it dead.
 func (q *Queries) ConsoleWorkers(ctx context.Context) ([]ConsoleWorkersRow, error) {
 	rows, err := q.db.Query(ctx, consoleWorkers)
 	if err != nil {
@@ -750,7 +940,9 @@ func (q *Queries) ConsoleWorkers(ctx context.Context) ([]ConsoleWorkersRow, erro
 			&i.Name,
 			&i.Dead,
 			&i.StartedAt,
+			&i.BeatAt,
 			&i.Lanes,
+			&i.Silent,
 		); err != nil {
 			return nil, err
 		}
@@ -760,6 +952,35 @@ func (q *Queries) ConsoleWorkers(ctx context.Context) ([]ConsoleWorkersRow, erro
 		return nil, err
 	}
 	return items, nil
+}
+
+const lastOfTenant = `-- name: LastOfTenant :one
+SELECT actor_kind, actor_id, reason, at FROM audit_log WHERE tenant_id = $1 AND action = $2 ORDER BY id DESC LIMIT 1
+`
+
+type LastOfTenantParams struct {
+	TenantID *id.UUID
+	Action   string
+}
+
+type LastOfTenantRow struct {
+	ActorKind string
+	ActorID   string
+	Reason    string
+	At        time.Time
+}
+
+// The last entry of an action about a tenant: who did it, and why.
+func (q *Queries) LastOfTenant(ctx context.Context, arg LastOfTenantParams) (LastOfTenantRow, error) {
+	row := q.db.QueryRow(ctx, lastOfTenant, arg.TenantID, arg.Action)
+	var i LastOfTenantRow
+	err := row.Scan(
+		&i.ActorKind,
+		&i.ActorID,
+		&i.Reason,
+		&i.At,
+	)
+	return i, err
 }
 
 const sendMailAgain = `-- name: SendMailAgain :execrows

@@ -398,6 +398,7 @@ type Lane struct {
 	ReleasedAt time.Time
 	NotBefore  *time.Time
 	DropBelow  int64
+	LeasedAt   *time.Time
 }
 
 type Ledger struct {
@@ -661,4 +662,5 @@ type Worker struct {
 	Beat      int64
 	Dead      bool
 	StartedAt time.Time
+	BeatAt    *time.Time
 }

@@ -22,7 +22,7 @@ func (q *Queries) AssertAlive(ctx context.Context, worker id.UUID) error {
 }
 
 const beat = `-- name: Beat :execrows
-UPDATE workers SET beat = beat + 1 WHERE id = $1 AND NOT dead
+UPDATE workers SET beat = beat + 1, beat_at = now() WHERE id = $1 AND NOT dead
 `
 
 // No row: somebody has declared this worker dead.
@@ -206,9 +206,10 @@ func (q *Queries) ExpungedEvents(ctx context.Context, arg ExpungedEventsParams) 
 }
 
 const forgetDeadWorkers = `-- name: ForgetDeadWorkers :exec
-DELETE FROM workers WHERE dead AND started_at < now() - interval '1 day'
+DELETE FROM workers WHERE dead AND coalesce(beat_at, started_at) < now() - interval '1 day'
 `
 
+// Operators see them for a day.
 func (q *Queries) ForgetDeadWorkers(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, forgetDeadWorkers)
 	return err
@@ -700,7 +701,7 @@ WITH free AS (
 	WHERE l.endpoint_id = ANY($2::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
 	FOR UPDATE SKIP LOCKED
 )
-UPDATE lanes l SET owner = $1::uuid
+UPDATE lanes l SET owner = $1::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,
@@ -1257,7 +1258,7 @@ func (q *Queries) RecordLateSuccess(ctx context.Context, arg RecordLateSuccessPa
 
 const registerWorker = `-- name: RegisterWorker :exec
 
-INSERT INTO workers (id, name) VALUES ($1, $2)
+INSERT INTO workers (id, name, beat_at) VALUES ($1, $2, now())
 `
 
 type RegisterWorkerParams struct {

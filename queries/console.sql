@@ -2,24 +2,34 @@
 -- before it is counted, so that a look never weighs on the engine.
 
 -- name: ConsoleTenants :many
--- Tenants, newest first. Waiting deliveries are counted up to 10,001.
+-- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting), which are
+-- counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
 SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
 	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 FROM tenants t
-WHERE t.id < @before AND t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
-ORDER BY t.id DESC
+WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
+	AND CASE @sort::text
+		WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = @before::uuid), true)
+		WHEN 'waiting' THEN true
+		ELSE t.id < @before::uuid
+	END
+ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+	CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
 LIMIT @most;
 
 -- name: ConsoleTotals :one
--- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters up to 100,000.
+-- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to 100,000.
 SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
-	(SELECT count(*) FROM workers WHERE NOT dead) AS workers,
+	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - interval '30 seconds', true)) AS workers,
+	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - interval '30 seconds') AND beat_at > now() - interval '1 hour') AS workers_lost,
+	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE ended_at IS NULL) AS books_differ,
+	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
 	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
 		AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) x) AS dead_letters,
@@ -28,18 +38,37 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 -- name: ConsoleOldestDue :many
 -- The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
 -- open breaker.
--- Of each lane only its head counts, so a backlog costs one look.
-SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes
+-- Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with who holds it.
+SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
-	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes
+	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes,
+		(array_agg(l.endpoint_id ORDER BY coalesce(h.due_at, posthorn.created_at(h.delivery_id))))[1]::uuid AS lane
 	FROM lanes l LEFT JOIN endpoint_health s ON s.endpoint_id = l.endpoint_id
 	CROSS JOIN LATERAL (
 		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
 	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
 	GROUP BY l.tenant_id
-) o JOIN tenants t ON t.id = o.tenant_id
+) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at
+LIMIT @most;
+
+-- name: ConsoleBacklogs :many
+-- Whose the first 200,000 waiting deliveries are, and how many of them could be sent now: neither held nor paused, nor behind an open
+-- breaker. Who has most of those comes first.
+SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
+FROM (
+	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
+	FROM (
+		SELECT w.tenant_id, w.state = 0 AND l.sendable AS sendable
+		FROM queue w JOIN (
+			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
+				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
+			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+	) q GROUP BY q.tenant_id
+) b JOIN tenants t ON t.id = b.tenant_id
+ORDER BY b.ready DESC, b.n DESC
 LIMIT @most;
 
 -- name: ConsoleShares :many
@@ -58,15 +87,17 @@ ORDER BY us DESC
 LIMIT @most;
 
 -- name: ConsoleWorkers :many
--- The workers and how many lanes each holds, the living first.
-SELECT w.id, w.name, w.dead, w.started_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes
+-- The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
+-- where no other is left to declare it dead.
+SELECT w.id, w.name, w.dead, w.started_at, w.beat_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes,
+	coalesce(w.beat_at <= now() - interval '30 seconds', false)::boolean AS silent
 FROM workers w
 ORDER BY w.dead, w.started_at;
 
 -- name: ConsoleLanes :many
 -- The lanes with the longest backlogs among the first 200,000 waiting deliveries.
 SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner,
+	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner, l.leased_at,
 	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
@@ -84,7 +115,8 @@ ORDER BY b.n DESC;
 SELECT id, url, status, status_at, status_reason FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL ORDER BY id DESC LIMIT @most;
 
 -- name: ConsoleHosts :many
--- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are.
+-- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
+-- of which none fails.
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
 	count(*) FILTER (WHERE x.status = 'active') AS active, count(*) FILTER (WHERE x.status = 'disabled') AS disabled,
 	count(*) FILTER (WHERE x.breaker_state <> 0) AS breakers_open, count(*) FILTER (WHERE x.consecutive_failures > 0) AS failing,
@@ -95,13 +127,31 @@ FROM (
 	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 	WHERE e.deleted_at IS NULL
 ) x
-WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
+WHERE (@part::text = '' OR position(lower(@part::text) IN x.host) > 0) AND (NOT @failing::boolean OR x.breaker_state <> 0 OR x.consecutive_failures > 0)
 GROUP BY x.host
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT @most;
 
+-- name: ConsoleSickEndpoints :many
+-- Endpoints of all tenants that fail or are switched off, or all at one host, the worst first.
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_at, e.status_reason, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
+	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
+	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+WHERE e.deleted_at IS NULL AND CASE WHEN @host::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = @host
+	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
+ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
+LIMIT @most;
+
+-- name: ConsoleOperators :many
+SELECT id, email, name FROM operators;
+
+-- name: LastOfTenant :one
+-- The last entry of an action about a tenant: who did it, and why.
+SELECT actor_kind, actor_id, reason, at FROM audit_log WHERE tenant_id = @tenant_id AND action = @action ORDER BY id DESC LIMIT 1;
+
 -- name: ConsoleMails :many
-SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, coalesce(t.name, '') AS tenant_name
+SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, m.tenant_id, coalesce(t.name, '') AS tenant_name
 FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
 WHERE m.id < @before AND (@state::text = '' OR m.state = @state::text)
 ORDER BY m.id DESC
@@ -123,7 +173,8 @@ SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infin
 
 -- name: ConsoleAudit :many
 SELECT a.*, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
-WHERE a.id < @before AND (@action::text = '' OR a.action = @action::text) AND (@actor::text = '' OR a.actor_kind = @actor::text)
+WHERE a.id < @before AND (@action::text = '' OR starts_with(a.action, @action::text)) AND (@actor::text = '' OR a.actor_kind = @actor::text)
+	AND (sqlc.narg('tenant')::uuid IS NULL OR a.tenant_id = sqlc.narg('tenant'))
 ORDER BY a.id DESC
 LIMIT @most;
 

@@ -1,11 +1,11 @@
 -- What a worker does with lanes and the queue. It acts for all tenants, under the worker role.
 
 -- name: RegisterWorker :exec
-INSERT INTO workers (id, name) VALUES (@id, @name);
+INSERT INTO workers (id, name, beat_at) VALUES (@id, @name, now());
 
 -- name: Beat :execrows
 -- No row: somebody has declared this worker dead.
-UPDATE workers SET beat = beat + 1 WHERE id = @id AND NOT dead;
+UPDATE workers SET beat = beat + 1, beat_at = now() WHERE id = @id AND NOT dead;
 
 -- name: LiveWorkers :many
 SELECT id, name, beat FROM workers WHERE NOT dead;
@@ -25,7 +25,8 @@ UPDATE lanes SET owner = NULL, tokens = 0, released_at = now() WHERE owner = @wo
 DELETE FROM workers WHERE id = @id;
 
 -- name: ForgetDeadWorkers :exec
-DELETE FROM workers WHERE dead AND started_at < now() - interval '1 day';
+-- Operators see them for a day.
+DELETE FROM workers WHERE dead AND coalesce(beat_at, started_at) < now() - interval '1 day';
 
 -- name: AssertAlive :exec
 SELECT posthorn.assert_alive(@worker);
@@ -36,7 +37,7 @@ WITH free AS (
 	WHERE l.endpoint_id = ANY(@endpoints::uuid[]) AND l.owner IS NULL AND NOT l.held AND NOT l.deleted
 	FOR UPDATE SKIP LOCKED
 )
-UPDATE lanes l SET owner = @worker::uuid
+UPDATE lanes l SET owner = @worker::uuid, leased_at = now()
 FROM free WHERE l.endpoint_id = free.endpoint_id
 RETURNING l.endpoint_id, l.tenant_id, l.rev, l.tokens, l.drop_below,
 	extract(epoch FROM now() - l.released_at)::double precision AS idle_seconds,

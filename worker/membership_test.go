@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/domain/id"
 )
 
 // TestSilenceCountsOnlyWhileAWorkerListens: the beats of (seconds, beat) that a worker sees of another, and when it takes
@@ -41,5 +42,38 @@ func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What operators see of workers and lanes in the console: who died is there for a day, however long it ran, and a lane tells since
+// when it is held.
+func TestOperatorsSeeWhoDiedAndSinceWhenALaneIsHeld(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	me := db.NewID()
+	h.exec(`INSERT INTO workers (id, name, dead, started_at, beat_at) VALUES ($1, 'died', true, now() - interval '30 days', now() - interval '23 hours'),
+		($2, 'died long ago', true, now() - interval '30 days', now() - interval '25 hours'), ($3, 'of an older version', true, now() - interval '25 hours', NULL)`, db.NewID(), db.NewID(), db.NewID())
+	ep := h.endpoint(h.tenant(), "https://example.com/", nil)
+	err := h.db.Worker(t.Context(), func(q *db.Queries) error {
+		if err := q.ForgetDeadWorkers(t.Context()); err != nil {
+			return err
+		}
+		if err := q.RegisterWorker(t.Context(), db.RegisterWorkerParams{ID: me, Name: "me"}); err != nil {
+			return err
+		}
+		leased, err := q.LeaseLanes(t.Context(), db.LeaseLanesParams{Worker: me, Endpoints: []id.UUID{ep}})
+		if len(leased) != 1 {
+			t.Errorf("%d lanes are leased", len(leased))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := h.count("SELECT count(*) FROM workers WHERE name IN ('died', 'me')"); n != 2 || h.count("SELECT count(*) FROM workers") != 2 {
+		t.Errorf("%d of 2 workers are seen", n)
+	}
+	if n := h.count("SELECT count(*) FROM workers w JOIN lanes l ON l.owner = w.id WHERE w.beat_at = l.leased_at AND now() - w.beat_at < interval '1 minute'"); n != 1 {
+		t.Error("the lane does not tell since when it is held, or the worker when it last beat")
 	}
 }

@@ -1,17 +1,20 @@
 package admin
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/domain/account"
+	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
+	"posthorn/domain/trouble"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -20,18 +23,12 @@ import (
 const hostsMost = 200
 
 func (a *admin) listHosts(c *handlers.Call) error {
-	v := console.HostsView{Part: strings.TrimSpace(c.Query("q"))}
+	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		rows, err := q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Part: v.Part, Most: hostsMost + 1})
+		rows, err := q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
 		v.Most = len(rows) > hostsMost
 		for _, r := range rows[:min(len(rows), hostsMost)] {
-			line := console.HostLine{
-				Host: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
-			}
-			if r.LastFailureAt.Unix() > 0 {
-				line.LastFailure = r.LastFailureAt
-			}
-			v.Hosts = append(v.Hosts, line)
+			v.Hosts = append(v.Hosts, hostLine(r))
 		}
 		return err
 	})
@@ -42,6 +39,46 @@ func (a *admin) listHosts(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Hosts(v))
 }
 
+func hostLine(r db.ConsoleHostsRow) console.HostLine {
+	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: trouble.Host{
+		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
+	}}
+	if r.LastFailureAt.Unix() > 0 {
+		line.LastFailure = r.LastFailureAt
+	}
+	return line
+}
+
+// listSickEndpoints shows the endpoints of all tenants that fail, or all at one host.
+func (a *admin) listSickEndpoints(c *handlers.Call) error {
+	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		rows, err := q.ConsoleSickEndpoints(c.Ctx(), db.ConsoleSickEndpointsParams{Host: v.Host, Most: hostsMost + 1})
+		v.Most = len(rows) > hostsMost
+		for _, r := range rows[:min(len(rows), hostsMost)] {
+			of := id.Endpoint.Format(r.ID)
+			state, tone := laneState(r.Status, r.Status != "active", r.PausedBy, r.BreakerState, r.Failures)
+			line := console.SickLine{
+				ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), State: state, Tone: tone, Failures: r.Failures,
+				LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure), Pause: pauseOfScope(pause.Endpoint, of),
+			}
+			if r.LastFailureAt != nil {
+				line.FailedAt = *r.LastFailureAt
+			}
+			if r.NextProbeAt != nil && r.BreakerState != 0 {
+				line.ProbeAt = *r.NextProbeAt
+			}
+			v.Endpoints = append(v.Endpoints, line)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Shell = c.Shell("Endpoint health", "health")
+	return c.Render(http.StatusOK, console.Sick(v))
+}
+
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
@@ -50,7 +87,18 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			return err
 		}
 		for _, w := range workers {
-			v.Workers = append(v.Workers, console.WorkerLine{ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Started: w.StartedAt, Lanes: w.Lanes})
+			line := console.WorkerLine{ID: id.Worker.Format(w.ID), Name: w.Name, Dead: w.Dead, Silent: w.Silent, Started: w.StartedAt, Lanes: w.Lanes}
+			if w.BeatAt != nil {
+				line.Beat = *w.BeatAt
+			}
+			v.Workers = append(v.Workers, line)
+		}
+		ages, err := q.PendingByAge(c.Ctx())
+		if err != nil {
+			return err
+		}
+		for _, age := range ages {
+			v.Ages[age.Bucket].Waiting, v.Ages[age.Bucket].Ready = age.N, age.Sendable
 		}
 		shares, err := q.ConsoleShares(c.Ctx(), pageRows)
 		if err != nil {
@@ -63,11 +111,16 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		}
 		lanes, err := q.ConsoleLanes(c.Ctx(), pageRows)
 		for _, l := range lanes {
-			state, tone := laneState(l)
-			v.Lanes = append(v.Lanes, console.LaneLine{
+			state, tone := laneState(l.Status, l.Held, l.PausedBy, l.BreakerState, l.ConsecutiveFailures)
+			line := console.LaneLine{
 				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID), URL: egress.Mask(l.URL),
 				State: state, Tone: tone, Waiting: l.Waiting, Ready: l.Ready, Oldest: l.Oldest, Owner: l.Owner,
-			})
+			}
+			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
+			if l.LeasedAt != nil {
+				line.Leased = *l.LeasedAt
+			}
+			v.Lanes = append(v.Lanes, line)
 		}
 		return err
 	})
@@ -77,20 +130,20 @@ func (a *admin) showQueue(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Queue(v))
 }
 
-// laneState says in a word why a lane's deliveries wait.
-func laneState(l db.ConsoleLanesRow) (string, components.Tone) {
+// laneState says in a word why an endpoint's deliveries wait.
+func laneState(status string, held bool, pausedBy string, breaker int16, failures int32) (string, components.Tone) {
 	switch {
-	case l.Status == "disabled":
+	case status == "disabled":
 		return "disabled", components.Bad
-	case l.Held:
-		return "held: " + l.Status, components.Warning
-	case l.PausedBy == string(pause.Suspended):
+	case held:
+		return "held: " + status, components.Warning
+	case pausedBy == string(pause.Suspended):
 		return "waits: the tenant is suspended", components.Warning
-	case l.PausedBy != "":
+	case pausedBy != "":
 		return "waits: dispatch is paused", components.Warning
-	case health.State(l.BreakerState) != health.Closed:
+	case health.State(breaker) != health.Closed:
 		return "breaker open", components.Bad
-	case l.ConsecutiveFailures > 0:
+	case failures > 0:
 		return "failing", components.Warning
 	}
 	return "running", components.Good
@@ -145,6 +198,9 @@ func (a *admin) listMails(c *handlers.Call) error {
 			ID: id.Mail.Format(m.ID), Recipient: account.MaskEmail(m.Recipient), Kind: strings.ReplaceAll(string(m.Kind), "_", " "), State: state,
 			Tone: tones[m.State], Tenant: m.TenantName, Error: m.LastError, Tries: int(m.Tries), Created: m.CreatedAt, Again: m.State == "failed",
 		})
+		if m.TenantID != nil {
+			v.Mails[len(v.Mails)-1].TenantPath = tenantPath(*m.TenantID)
+		}
 	}
 	v.Shell = c.Shell("Mail", "mail")
 	return c.Render(http.StatusOK, console.Mails(v))
@@ -173,11 +229,41 @@ func (a *admin) sendMailAgain(c *handlers.Call) error {
 	return c.Redirect(Root + "/mail")
 }
 
+// operatorNames are the operators by their ids, as people know them.
+func operatorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
+	rows, err := q.ConsoleOperators(c.Ctx())
+	names := make(map[string]string, len(rows))
+	for _, o := range rows {
+		names[id.Operator.Format(o.ID)] = cmp.Or(o.Name, o.Email)
+	}
+	return names, err
+}
+
+// doer is who did something: an operator's name, else what kind of caller it was and its id.
+func doer(kind, of string, names map[string]string) string {
+	return cmp.Or(names[of], strings.TrimSpace(kind+" "+of))
+}
+
 func (a *admin) listAudit(c *handlers.Call) error {
-	v := console.AuditView{Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal")}
+	e := readEverywhere(c, id.Audit)
+	v := console.AuditView{
+		Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal"),
+		Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"],
+	}
+	status := http.StatusOK
+	if v.Wrong != "" {
+		status = http.StatusBadRequest
+	}
 	var rows []db.ConsoleAuditRow
+	var names map[string]string
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		rows, err = q.ConsoleAudit(c.Ctx(), db.ConsoleAuditParams{Before: before(c, id.Audit), Action: v.Action, Actor: v.Actor, Most: pageRows + 1})
+		if v.Wrong != "" {
+			return nil
+		}
+		if names, err = operatorNames(c, q); err != nil {
+			return err
+		}
+		rows, err = q.ConsoleAudit(c.Ctx(), db.ConsoleAuditParams{Before: before(c, id.Audit), Action: v.Action, Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
@@ -186,7 +272,7 @@ func (a *admin) listAudit(c *handlers.Call) error {
 	rows, v.Next = older(c, id.Audit, rows, func(r db.ConsoleAuditRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		line := console.AuditLine{
-			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, Action: r.Action, Object: strings.TrimSpace(r.ObjectKind + " " + r.ObjectID),
+			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, ActorName: names[r.ActorID], Action: r.Action, Object: strings.TrimSpace(r.ObjectKind + " " + r.ObjectID),
 			Tenant: r.TenantName, Address: r.Address, Reason: r.Reason,
 		}
 		if r.TenantID != nil {
@@ -195,5 +281,5 @@ func (a *admin) listAudit(c *handlers.Call) error {
 		v.Lines = append(v.Lines, line)
 	}
 	v.Shell = c.Shell("Audit log", "audit")
-	return c.Render(http.StatusOK, console.Audit(v))
+	return c.Render(status, console.Audit(v))
 }

@@ -1,43 +1,145 @@
 package admin
 
 import (
+	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"posthorn/db"
+	"posthorn/domain/egress"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
+	"posthorn/domain/trouble"
 	"posthorn/handlers"
+	"posthorn/views/components"
 	"posthorn/views/console"
 )
 
-// waitingMost is up to how many waiting deliveries are counted (queries/console.sql).
-const waitingMost = 200_000
+const (
+	// waitingMost is up to how many waiting deliveries are counted (queries/console.sql).
+	waitingMost = 200_000
+	// glance is how many lines of a kind the overview shows.
+	glance = 5
+)
 
-func (a *admin) overviewView(c *handlers.Call) (templ.Component, error) {
-	var totals db.ConsoleTotalsRow
-	var oldest []db.ConsoleOldestDueRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		if totals, err = q.ConsoleTotals(c.Ctx()); err != nil {
+// seen is what the overview is made of.
+type seen struct {
+	totals   db.ConsoleTotalsRow
+	oldest   []db.ConsoleOldestDueRow
+	hosts    []db.ConsoleHostsRow
+	backlogs []db.ConsoleBacklogsRow
+	shares   []db.ConsoleSharesRow
+}
+
+func (a *admin) see(c *handlers.Call) (s seen, err error) {
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		if s.totals, err = q.ConsoleTotals(c.Ctx()); err != nil {
 			return err
 		}
-		oldest, err = q.ConsoleOldestDue(c.Ctx(), 20)
+		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), 20); err != nil {
+			return err
+		}
+		if s.hosts, err = q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Failing: true, Most: glance}); err != nil {
+			return err
+		}
+		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), pageRows); err != nil {
+			return err
+		}
+		s.shares, err = q.ConsoleShares(c.Ctx(), pageRows)
 		return err
 	})
+	return s, err
+}
+
+func (a *admin) overview(c *handlers.Call) error {
+	s, err := a.see(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	t := s.totals
 	v := console.OverviewView{
-		Shell: c.Shell("Overview", "overview"), Tenants: totals.Tenants, Suspended: totals.Suspended, Endpoints: totals.Endpoints,
-		DisabledToday: totals.DisabledToday, BreakersOpen: totals.BreakersOpen, Workers: totals.Workers, Waiting: totals.Waiting,
-		WaitingMost: totals.Waiting >= waitingMost, DeadLetters: totals.DeadLetters, MailsFailed: totals.MailsFailed,
+		Shell: c.Shell("Overview", "overview"), Tenants: t.Tenants, Suspended: t.Suspended, Endpoints: t.Endpoints,
+		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
+		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed, Rejected: t.Rejected,
 	}
-	for _, o := range oldest {
-		v.Oldest = append(v.Oldest, console.OldestLine{
+	facts := trouble.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, BooksDiffer: t.BooksDiffer}
+	for _, o := range s.oldest {
+		line := console.OldestLine{
 			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond), Lanes: o.Lanes,
-		})
+			URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
+		}
+		v.Oldest = append(v.Oldest, line)
+		facts.Late = append(facts.Late, trouble.Waiting{Tenant: o.Name, For: line.ReadyFor})
 	}
-	return console.Overview(v), nil
+	for _, h := range s.hosts {
+		v.Hosts = append(v.Hosts, hostLine(h))
+		facts.Hosts = append(facts.Hosts, v.Hosts[len(v.Hosts)-1].Host)
+	}
+	v.Loads = loads(s)
+	for _, l := range v.Loads {
+		facts.Loads = append(facts.Loads, l.Load)
+	}
+	for _, f := range trouble.Find(facts) {
+		v.Findings = append(v.Findings, console.FindingLine{Finding: f, Links: findingLinks(f, v)})
+	}
+	return c.Render(http.StatusOK, console.Overview(v))
+}
+
+// loads are the tenants that have most of the workers or of what is ready, those with the greater share first.
+func loads(s seen) []console.LoadLine {
+	byTenant := map[id.UUID]*console.LoadLine{}
+	of := func(u id.UUID, name string) *console.LoadLine {
+		if byTenant[u] == nil {
+			byTenant[u] = &console.LoadLine{Load: trouble.Load{Tenant: name}, Path: tenantPath(u), ID: id.Tenant.Format(u)}
+		}
+		return byTenant[u]
+	}
+	for _, b := range s.backlogs {
+		l := of(b.ID, b.Name)
+		l.Waiting, l.Ready, l.Queue = b.Waiting, b.Ready, float64(b.Ready)/float64(max(b.AllReady, 1))
+	}
+	for _, r := range s.shares {
+		of(r.ID, r.Name).Slots = float64(r.Us) / float64(max(r.AllUs, 1))
+	}
+	var all []console.LoadLine
+	for _, l := range byTenant {
+		l.Alone = len(byTenant) == 1
+		all = append(all, *l)
+	}
+	slices.SortFunc(all, func(a, b console.LoadLine) int { return a.Compare(b) })
+	return all[:min(len(all), glance)]
+}
+
+// findingLinks lead to where something is looked at and to where it is stopped.
+func findingLinks(f trouble.Finding, v console.OverviewView) []components.LinkProps {
+	link := func(label, href string) components.LinkProps {
+		return components.LinkProps{Label: label, Href: href, Small: true}
+	}
+	queue := link("Queue and workers", Root+"/queue")
+	switch f.Kind {
+	case trouble.Books:
+		return []components.LinkProps{link("Books", Root+"/books")}
+	case trouble.LateTenant:
+		return []components.LinkProps{link("Open the tenant", v.Oldest[f.At].Path), queue}
+	case trouble.DownHost:
+		return []components.LinkProps{link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)), link("Pause the host", pauseOfScope(pause.Host, v.Hosts[f.At].Name))}
+	case trouble.Noisy:
+		l := v.Loads[f.At]
+		return []components.LinkProps{link("Open the tenant", l.Path), link("Pause the tenant", pauseOfScope(pause.Tenant, l.ID)), queue}
+	default: // workers
+		return []components.LinkProps{queue}
+	}
+}
+
+// endpointsAt is the page of the endpoints at a host.
+func endpointsAt(host string) string {
+	return Root + "/health/endpoints?" + url.Values{"host": {host}}.Encode()
+}
+
+// pauseOfScope is the form of a pause, filled in.
+func pauseOfScope(scope pause.Scope, of string) string {
+	return pausesPath + "?" + url.Values{"scope": {string(scope)}, "of": {of}}.Encode() + "#pause"
 }
 
 func tenantPath(u id.UUID) string { return Root + "/tenants/" + id.Tenant.Format(u) }

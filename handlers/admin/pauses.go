@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"posthorn/db"
@@ -66,12 +67,16 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
 	}
 	var rows []db.ListPausesRow
+	var names map[string]string
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		if names, err = operatorNames(c, q); err != nil {
+			return err
+		}
 		rows, err = q.ListPauses(c.Ctx())
 		return err
 	})
 	for _, r := range rows {
-		line := console.PauseLine{ID: id.Pause.Format(r.ID), Scope: r.Scope, Of: pauseOf(r), Reason: r.Reason, By: strings.TrimSpace(r.ActorKind + " " + r.ActorID), Since: r.CreatedAt}
+		line := console.PauseLine{ID: id.Pause.Format(r.ID), Scope: r.Scope, Of: pauseOf(r), Reason: r.Reason, By: doer(r.ActorKind, r.ActorID, names), Since: r.CreatedAt}
 		if r.TenantID != nil {
 			line.TenantPath, line.Tenant = tenantPath(*r.TenantID), r.TenantName
 		}
@@ -91,16 +96,15 @@ func (a *admin) listPauses(c *handlers.Call) error {
 
 // pauseDispatch pauses what the form names. Of two operators who pause the same one does, and both see the pause.
 func (a *admin) pauseDispatch(c *handlers.Call) error {
-	form, err := c.Form()
+	w, err := readWish(c, 1)
 	if err != nil {
 		return err
 	}
-	what, wrong := readPause(form.Get("scope"), strings.TrimSpace(form.Get("of")))
-	why, unsaid := readReason(form.Get("reason"))
+	what, wrong := readPause(w.Get("scope"), strings.TrimSpace(w.Get("of")))
 	var row db.DispatchPause
 	made := false
-	if wrong == nil && unsaid == nil {
-		row, made, err = a.DB.PauseDispatch(c.Ctx(), what, why, c.Author())
+	if wrong == nil && w.unsaid == nil {
+		row, made, err = a.DB.PauseDispatch(c.Ctx(), what, w.why, c.Author())
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			err, wrong = nil, fault.InvalidField("of", "out_of_range", "There is no such "+string(what.Scope)+" any more.")
 		}
@@ -108,12 +112,12 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 			return err
 		}
 	}
-	if wrong != nil || unsaid != nil {
-		v, err := a.pausesView(c, form.Get("scope"), form.Get("of"))
+	if wrong != nil || w.unsaid != nil {
+		v, err := a.pausesView(c, w.Get("scope"), w.Get("of"))
 		if err != nil {
 			return err
 		}
-		v.Reason.Value, v.Reason.Error, v.Of.Error = form.Get("reason"), handlers.WrongFields(unsaid)["reason"], handlers.WrongFields(wrong)["of"]
+		v.Reason.Value, v.Reason.Error, v.Of.Error = w.Get("reason"), handlers.WrongFields(w.unsaid)["reason"], handlers.WrongFields(wrong)["of"]
 		v.Shell = c.Shell("Pauses", "pauses")
 		return c.Render(http.StatusBadRequest, console.Pauses(v))
 	}
@@ -155,21 +159,39 @@ func (a *admin) resumeDispatch(c *handlers.Call) error {
 	if err != nil {
 		return db.ErrPauseEnded
 	}
-	form, err := c.Form()
+	w, err := readWish(c, 0)
 	if err != nil {
 		return err
 	}
-	why := strings.TrimSpace(form.Get("reason"))
-	if wrong := reason.Faults(why, 0); len(wrong) > 0 {
-		return fault.InvalidFields(wrong)
+	if w.unsaid != nil {
+		return a.refuseResume(c, u, w)
 	}
-	if _, err = a.DB.ResumeDispatch(c.Ctx(), u, why, c.Author()); err != nil {
+	if _, err = a.DB.ResumeDispatch(c.Ctx(), u, w.why, c.Author()); err != nil {
 		if fault.Is(err, fault.ErrNotFound.Code) {
-			c.Flash("This pause has ended already.")
-			return c.Redirect(pausesPath)
+			return pauseEnded(c)
 		}
 		return err
 	}
 	c.Flash("The pause has ended. What waited goes on at the pace of its endpoints.")
 	return c.Redirect(pausesPath)
+}
+
+func pauseEnded(c *handlers.Call) error {
+	c.Flash("This pause has ended already.")
+	return c.Redirect(pausesPath)
+}
+
+// refuseResume shows the pauses with what is wrong with the reason why one was to end.
+func (a *admin) refuseResume(c *handlers.Call, pause id.UUID, w wish) error {
+	v, err := a.pausesView(c, "", "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(v.Pauses, func(l console.PauseLine) bool { return l.ID == id.Pause.Format(pause) })
+	if i < 0 {
+		return pauseEnded(c)
+	}
+	v.Pauses[i].Said = components.Said{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.unsaid)["reason"]}
+	v.Shell = c.Shell("Pauses", "pauses")
+	return c.Render(http.StatusBadRequest, console.Pauses(v))
 }

@@ -3,17 +3,13 @@
 package admin
 
 import (
-	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/seal"
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
 	"posthorn/views/pages"
@@ -89,6 +85,7 @@ func (a *admin) routes() []handlers.Route {
 		page("POST", "/view-as/end", a.endView),
 
 		page("GET", "/health", a.listHosts),
+		page("GET", "/health/endpoints", a.listSickEndpoints),
 		page("GET", "/queue", a.showQueue),
 		page("GET", "/pauses", a.listPauses),
 		page("POST", "/pauses", a.pauseDispatch),
@@ -158,24 +155,4 @@ func word(c *handlers.Call, name string, words ...string) string {
 		}
 	}
 	return ""
-}
-
-// readReason reads why an operator does something. It is asked for, since the tenant will ask.
-func readReason(text string) (string, error) {
-	text = strings.TrimSpace(text)
-	if text == "" {
-		return "", fault.InvalidField("reason", "text_length", fmt.Sprintf("Say why, in 1 to %d characters. It is kept in the audit log, where the tenant sees it.", reason.Max))
-	}
-	if wrong := reason.Faults(text, 1); len(wrong) > 0 {
-		return "", fault.InvalidFields(wrong)
-	}
-	return text, nil
-}
-
-func (a *admin) overview(c *handlers.Call) error {
-	v, err := a.overviewView(c)
-	if err != nil {
-		return err
-	}
-	return c.Render(http.StatusOK, v)
 }

@@ -7,7 +7,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -144,29 +143,25 @@ const maxRetention = 3650
 
 // changeLimits saves what one tenant may use.
 func (a *admin) changeLimits(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, tenantParam)
+	w, err := ofTenant(c)
 	if err != nil {
 		return err
 	}
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	days, notDays := strconv.Atoi(form.Get("retention_days"))
+	days, notDays := strconv.Atoi(w.Get("retention_days"))
 	if notDays != nil || days < 1 || days > maxRetention {
 		err = fault.InvalidField("retention_days", "out_of_range", "Write a number of days from 1 to 3650.")
 	}
 	if err == nil {
 		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-			_, err := q.ChangeTenant(c.Ctx(), u, db.TenantChange{
-				RetentionDays: &days, Limits: settingTexts(form, settings.OfTenant()), Seen: form.Get("seen"),
+			_, err := q.ChangeTenant(c.Ctx(), w.of, db.TenantChange{
+				RetentionDays: &days, Limits: settingTexts(w.Values, settings.OfTenant()), Seen: w.Get("seen"),
 			}, c.Author())
 			return err
 		})
 	}
 	if err == nil {
 		c.Flash("Saved. It holds from now on.")
-		return c.Redirect(tenantPath(u))
+		return c.Redirect(tenantPath(w.of))
 	}
 	if not := handlers.NotInput(err); not != nil {
 		return gone(not)
@@ -177,7 +172,7 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 			v.Limits.Wrong = db.ErrChanged.Detail
 			return
 		}
-		v.Limits.Retention.Value, v.Limits.Retention.Error = form.Get("retention_days"), fields["retention_days"]
-		retype(v.Limits.Groups, form, fields)
+		v.Limits.Retention.Value, v.Limits.Retention.Error = w.Get("retention_days"), fields["retention_days"]
+		retype(v.Limits.Groups, w.Values, fields)
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"posthorn/db"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -16,21 +15,16 @@ import (
 
 // exportTenant answers with everything of a tenant as a file.
 func (a *admin) exportTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, tenantParam)
+	w, err := ofTenant(c)
 	if err != nil {
 		return err
 	}
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	why, wrong := readReason(form.Get("reason"))
-	if wrong != nil {
-		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
-			v.End.Export.Value, v.End.Export.Error = form.Get("reason"), fields["reason"]
+	if w.unsaid != nil {
+		return a.refuseTenant(c, w.unsaid, func(v *console.TenantView, fields map[string]string) {
+			v.End.Export.Value, v.End.Export.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	return gone(a.Export(c, u, why))
+	return gone(a.Export(c, w.of, w.why))
 }
 
 // endForms are the forms that take a tenant's data along and delete it. exported is when it was last sent whole; the epoch: not lately.
@@ -49,28 +43,24 @@ func endForms(exported time.Time) console.EndForms {
 // deleteTenant ends a tenant for good, once its data was taken along. Of two operators who do it at once one does; the other hears that
 // it is gone.
 func (a *admin) deleteTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, tenantParam)
-	if err != nil {
-		return err
-	}
-	form, err := c.Form()
+	w, err := ofTenant(c)
 	if err != nil {
 		return err
 	}
 	var row db.Tenant
 	var exported time.Time
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
+		if row, err = q.GetTenant(c.Ctx(), w.of); err != nil {
 			return err
 		}
-		exported, err = q.LastExport(c.Ctx(), &u)
+		exported, err = q.LastExport(c.Ctx(), &w.of)
 		return err
 	})
 	if err != nil {
 		return gone(err)
 	}
-	why, wrong := readReason(form.Get("reason"))
-	if strings.TrimSpace(form.Get("name")) != row.Name {
+	wrong := w.unsaid
+	if strings.TrimSpace(w.Get("name")) != row.Name {
 		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
 	}
 	if exported.Unix() == 0 {
@@ -78,11 +68,11 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	}
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
-			v.End.Name.Value, v.End.Name.Error = form.Get("name"), fields["name"]
-			v.End.Reason.Value, v.End.Reason.Error = form.Get("reason"), fields["reason"]
+			v.End.Name.Value, v.End.Name.Error = w.Get("name"), fields["name"]
+			v.End.Reason.Value, v.End.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	if err := a.DB.DeleteTenant(c.Ctx(), u, why, c.Author()); err != nil {
+	if err := a.DB.DeleteTenant(c.Ctx(), w.of, w.why, c.Author()); err != nil {
 		return gone(err)
 	}
 	c.Flash(row.Name + " is deleted. What it had is erased within minutes.")

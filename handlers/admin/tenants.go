@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 	"posthorn/domain/reason"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
@@ -23,18 +24,21 @@ import (
 // tenants is the list as the address narrows it down.
 func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	v = console.TenantsView{
-		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"),
+		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"), Sort: word(c, "sort", "name", "waiting"),
 		Name: components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
 	}
 	var rows []db.ConsoleTenantsRow
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		rows, err = q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Most: pageRows + 1})
+		rows, err = q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	rows, v.Next = older(c, id.Tenant, rows, func(r db.ConsoleTenantsRow) id.UUID { return r.ID })
+	if v.Sort == "waiting" {
+		v.Most, v.Next = v.Next != "", ""
+	}
 	for _, r := range rows {
 		waiting := components.Count(r.Waiting)
 		if r.Waiting > 10_000 {
@@ -47,7 +51,17 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	return v, nil
 }
 
+// listTenants shows the tenants, or goes to the thing whose id is searched for.
 func (a *admin) listTenants(c *handlers.Call) error {
+	if text := strings.TrimSpace(c.Query("q")); strings.Contains(text, "_") {
+		to, err := a.search(c, text)
+		switch {
+		case err == nil:
+			return c.Redirect(to)
+		case !db.IsMissing(err):
+			return err
+		}
+	}
 	v, err := a.tenants(c)
 	if err != nil {
 		return err
@@ -98,8 +112,12 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var platform []byte
 	var used db.Usage
 	var exported time.Time
+	var suspended console.Suspension
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
+			return err
+		}
+		if suspended, err = suspension(c, q, row); err != nil {
 			return err
 		}
 		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{TenantID: u, Most: tenantEndpoints}); err != nil {
@@ -122,7 +140,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	}
 	v = console.TenantView{
 		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
-		Strict: row.StrictTypes, Books: bookLines(pages),
+		Strict: row.StrictTypes, Books: bookLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant, id.Tenant.Format(u)),
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
 	}
@@ -132,6 +150,22 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		})
 	}
 	return v, nil
+}
+
+// suspension is who suspended a tenant, why and when, as the audit log has it.
+func suspension(c *handlers.Call, q *db.Queries, t db.Tenant) (s console.Suspension, err error) {
+	if t.State != "suspended" {
+		return s, nil
+	}
+	last, err := q.LastOfTenant(c.Ctx(), db.LastOfTenantParams{TenantID: &t.ID, Action: "tenant.suspended"})
+	if db.IsMissing(err) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	names, err := operatorNames(c, q)
+	return console.Suspension{By: doer(last.ActorKind, last.ActorID, names), Reason: last.Reason, At: last.At}, err
 }
 
 func (a *admin) showTenant(c *handlers.Call) error {
@@ -168,21 +202,16 @@ func (a *admin) resumeTenant(c *handlers.Call) error { return a.setState(c, "act
 
 // setState suspends or resumes a tenant. Of two operators who do it at once one does, and both see the result.
 func (a *admin) setState(c *handlers.Call, state string) error {
-	u, err := c.ID(id.Tenant, tenantParam)
+	w, err := ofTenant(c)
 	if err != nil {
 		return err
 	}
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	why, wrong := readReason(form.Get("reason"))
-	if wrong != nil {
-		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
-			v.Reason.Value, v.Reason.Error = form.Get("reason"), fields["reason"]
+	if w.unsaid != nil {
+		return a.refuseTenant(c, w.unsaid, func(v *console.TenantView, fields map[string]string) {
+			v.Reason.Value, v.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	row, err := a.DB.SetTenantState(c.Ctx(), u, state, why, c.Author())
+	row, err := a.DB.SetTenantState(c.Ctx(), w.of, state, w.why, c.Author())
 	if err != nil {
 		return gone(err)
 	}
@@ -191,7 +220,7 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 		done = "suspended"
 	}
 	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
-	return c.Redirect(tenantPath(u))
+	return c.Redirect(tenantPath(w.of))
 }
 
 const platformBookDays = 30

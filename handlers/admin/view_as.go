@@ -38,48 +38,42 @@ func viewLife(text string) (time.Duration, error) {
 
 // beginView lets the operator's session look at a tenant's dashboard.
 func (a *admin) beginView(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, tenantParam)
+	w, err := ofTenant(c)
 	if err != nil {
 		return err
 	}
-	form, err := c.Form()
-	if err != nil {
-		return err
-	}
-	why, wrong := readReason(form.Get("reason"))
-	life, tooLong := viewLife(form.Get("minutes"))
-	if wrong == nil {
-		wrong = tooLong
+	life, wrong := viewLife(w.Get("minutes"))
+	if w.unsaid != nil {
+		wrong = w.unsaid
 	}
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
-			v.View.Reason.Value, v.View.Reason.Error, v.View.Wrong = form.Get("reason"), fields["reason"], fields["minutes"]
+			v.View.Reason.Value, v.View.Reason.Error, v.View.Wrong = w.Get("reason"), fields["reason"], fields["minutes"]
 		})
 	}
 	_, err = a.DB.BeginView(c.Ctx(), db.NewView{
-		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: u, Reason: why, Life: life,
+		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.of, Reason: w.why, Life: life,
 	}, c.Author())
 	if err != nil {
 		return gone(err)
 	}
-	return c.Redirect("/t/" + id.Tenant.Format(u) + "/")
+	return c.Redirect("/t/" + id.Tenant.Format(w.of) + "/")
 }
 
 // actInView lets the look that goes on change things too.
 func (a *admin) actInView(c *handlers.Call) error {
-	form, err := c.Form()
+	w, err := readWish(c, 1)
 	if err != nil {
 		return err
 	}
-	u, err := id.Tenant.Parse(form.Get("tenant"))
+	u, err := id.Tenant.Parse(w.Get("tenant"))
 	if err != nil {
 		return fault.ErrNotFound
 	}
-	why, err := readReason(form.Get("reason"))
-	if err != nil {
-		return err
+	if w.unsaid != nil {
+		return w.unsaid
 	}
-	err = a.DB.ActInView(c.Ctx(), c.Actor.Session.ID, u, why, c.Author())
+	err = a.DB.ActInView(c.Ctx(), c.Actor.Session.ID, u, w.why, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		c.Flash("You do not look at this tenant any more. Begin again, with a reason.")
 		return c.Redirect(tenantPath(u))

@@ -100,6 +100,17 @@ func wrongFields(wrong map[string]string) []components.Wrong {
 	return out
 }
 
+// wrongIn is what is wrong in some fields, with links to them: what was refused may stand far down the page.
+func wrongIn(fields ...components.FieldProps) []components.Wrong {
+	var out []components.Wrong
+	for _, f := range fields {
+		if f.Error != "" {
+			out = append(out, components.Wrong{ID: f.InputID(), Detail: f.Error})
+		}
+	}
+	return out
+}
+
 func deliveryColumns(tenants bool) []components.Column {
 	columns := []components.Column{{Label: "Delivery"}, {Label: "Status"}}
 	if tenants {

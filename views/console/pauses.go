@@ -21,6 +21,7 @@ type PausesView struct {
 type PauseLine struct {
 	ID, Scope, Of, Reason, By, Tenant, TenantPath string
 	Since                                         time.Time
+	Said                                          components.Said // where ending it was refused
 }
 
 func (v PausesView) scopes() []components.Option {

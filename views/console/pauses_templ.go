@@ -69,6 +69,10 @@ func insidePauses(v PausesView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
+		templ_7745c5c3_Err = components.ErrorSummary("Nothing was paused", wrongIn(v.Of, v.Reason)).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
 		if len(v.Pauses) == 0 {
 			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Send, Title: "Nothing is paused", Text: "Everything that is due is sent. Pause below when a receiver, a tenant or the platform itself needs it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -111,7 +115,7 @@ func insidePauses(v PausesView) templ.Component {
 						var templ_7745c5c3_Var5 string
 						templ_7745c5c3_Var5, templ_7745c5c3_Err = templ.JoinStringErrs(p.Of)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 23, Col: 18}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 24, Col: 18}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var5))
 						if templ_7745c5c3_Err != nil {
@@ -124,7 +128,7 @@ func insidePauses(v PausesView) templ.Component {
 						var templ_7745c5c3_Var6 string
 						templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(p.Scope)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 26, Col: 16}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 27, Col: 16}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 						if templ_7745c5c3_Err != nil {
@@ -142,7 +146,7 @@ func insidePauses(v PausesView) templ.Component {
 							var templ_7745c5c3_Var7 templ.SafeURL
 							templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(p.TenantPath))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 28, Col: 44}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 29, Col: 44}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 							if templ_7745c5c3_Err != nil {
@@ -155,7 +159,7 @@ func insidePauses(v PausesView) templ.Component {
 							var templ_7745c5c3_Var8 string
 							templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(p.Tenant)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 28, Col: 57}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 29, Col: 57}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 							if templ_7745c5c3_Err != nil {
@@ -191,7 +195,7 @@ func insidePauses(v PausesView) templ.Component {
 						var templ_7745c5c3_Var10 string
 						templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(p.Reason)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 33, Col: 16}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 34, Col: 16}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 						if templ_7745c5c3_Err != nil {
@@ -218,7 +222,7 @@ func insidePauses(v PausesView) templ.Component {
 						var templ_7745c5c3_Var12 string
 						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(p.By)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 36, Col: 12}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 37, Col: 12}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 						if templ_7745c5c3_Err != nil {
@@ -272,7 +276,7 @@ func insidePauses(v PausesView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "end-" + p.ID, Title: "Resume " + p.Of + "?", Text: "What waited goes on at the pace of its endpoints.", Action: v.Root + "/" + p.ID + "/resume", Label: "Resume", Reason: true}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "end-" + p.ID, Title: "Resume " + p.Of + "?", Text: "What waited goes on at the pace of its endpoints.", Action: v.Root + "/" + p.ID + "/resume", Label: "Resume", Reason: true, Said: p.Said}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -313,7 +317,7 @@ func insidePauses(v PausesView) templ.Component {
 			var templ_7745c5c3_Var16 templ.SafeURL
 			templ_7745c5c3_Var16, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(v.Root))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 50, Col: 61}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/console/pauses.templ`, Line: 51, Col: 61}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var16))
 			if templ_7745c5c3_Err != nil {

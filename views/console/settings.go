@@ -52,3 +52,13 @@ type KeyLine struct {
 	Tone                     components.Tone
 	Created, Used, Ends      time.Time
 }
+
+// wrongSettings is what is wrong in the fields of some groups.
+func wrongSettings(groups []SettingGroup) (out []components.Wrong) {
+	for _, g := range groups {
+		for _, f := range g.Fields {
+			out = append(out, wrongIn(f.FieldProps)...)
+		}
+	}
+	return out
+}

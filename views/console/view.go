@@ -2,10 +2,13 @@
 package console
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
 	"posthorn/domain/books"
+	"posthorn/domain/delivery"
+	"posthorn/domain/trouble"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -23,21 +26,41 @@ type OverviewView struct {
 	WaitingMost   bool // at least so many
 	DeadLetters   int64
 	MailsFailed   int64
+	Rejected      int64
+	Findings      []FindingLine
 	Oldest        []OldestLine
+	Hosts         []HostLine // that fail
+	Loads         []LoadLine
 }
 
-// OldestLine is a tenant with deliveries that are ready.
+// FindingLine is something to look at, with where to.
+type FindingLine struct {
+	trouble.Finding
+	Links []components.LinkProps
+}
+
+// OldestLine is a tenant with deliveries that are ready, and the lane of the oldest.
 type OldestLine struct {
-	Tenant, Path string
-	ReadyFor     time.Duration
-	Lanes        int64
+	Tenant, Path         string
+	ReadyFor             time.Duration
+	Lanes                int64
+	URL, Endpoint, Owner string
 }
 
-// Late is how long a delivery may be ready before operators should look (DESIGN section 13: outbox_lag_seconds over 300).
-const Late = 5 * time.Minute
+// LoadLine is what a tenant has of the workers and of what waits.
+type LoadLine struct {
+	trouble.Load
+	Path, ID string
+	Waiting  int64
+}
+
+// Compare puts who has more first.
+func (l LoadLine) Compare(o LoadLine) int {
+	return cmp.Or(cmp.Compare(max(o.Slots, o.Queue), max(l.Slots, l.Queue)), cmp.Compare(o.Waiting, l.Waiting), cmp.Compare(l.Tenant, o.Tenant))
+}
 
 func (l OldestLine) tone() components.Tone {
-	if l.ReadyFor > Late {
+	if l.ReadyFor > trouble.Late {
 		return components.Bad
 	}
 	return components.Neutral
@@ -62,7 +85,9 @@ func tone(bad bool, how components.Tone) components.Tone {
 type TenantsView struct {
 	Shell        layout.Shell
 	Part, State  string // as narrowed down
+	Sort         string // name, waiting; else the newest first
 	Tenants      []TenantLine
+	Most         bool // there are more, on no further page
 	Next         string
 	Name         components.FieldProps
 	Wrong        string
@@ -80,14 +105,16 @@ type TenantLine struct {
 	Created             time.Time
 }
 
-func (v TenantsView) narrowed() bool { return v.Part != "" || v.State != "" }
+func (v TenantsView) narrowed() bool { return v.Part != "" || v.State != "" || v.Sort != "" }
 
 // TenantView is one tenant, for operators.
 type TenantView struct {
 	Shell     layout.Shell
 	ID, Name  string
 	Path      string
+	Pause     string // the form that pauses it
 	Suspended bool
+	Suspension
 	Created   time.Time
 	Strict    bool
 	Endpoints []EndpointLine
@@ -97,6 +124,19 @@ type TenantView struct {
 	End       EndForms
 	Usage     components.UsageProps
 	Limits    LimitsForm
+}
+
+// Suspension is who suspended a tenant, why and when; zero where that is not known.
+type Suspension struct {
+	By, Reason string
+	At         time.Time
+}
+
+// wrong is what was refused in one of the forms of the page.
+func (v TenantView) wrong() []components.Wrong {
+	minutes := components.FieldProps{Name: "minutes", Error: v.View.Wrong}
+	fields := []components.FieldProps{v.Reason, v.View.Reason, minutes, v.End.Export, v.End.Name, v.End.Reason, v.Limits.Retention}
+	return append(wrongIn(fields...), wrongSettings(v.Limits.Groups)...)
 }
 
 // EndForms take a tenant's data along and delete it.
@@ -124,38 +164,63 @@ type EndpointLine struct {
 type HostsView struct {
 	Shell layout.Shell
 	Part  string
+	State string // failing, or all
 	Hosts []HostLine
 	Most  bool // there are more
 }
 
 // HostLine is one host that endpoints point to.
 type HostLine struct {
-	Host                                                        string
-	Endpoints, Tenants, Active, Disabled, BreakersOpen, Failing int64
-	LastFailure                                                 time.Time // zero: none
+	trouble.Host
+	Href, Pause string    // its endpoints, and the form that pauses it
+	LastFailure time.Time // zero: none
 }
 
 func (l HostLine) tone() components.Tone {
-	switch {
-	case l.BreakersOpen > 0 || l.Disabled > 0:
+	switch l.State() {
+	case trouble.HostDown:
 		return components.Bad
-	case l.Failing > 0:
+	case trouble.HostPartly, trouble.HostFailing:
 		return components.Warning
+	case trouble.HostOff:
+		return components.Neutral
 	}
 	return components.Good
 }
 
-func (l HostLine) word() string {
-	return map[components.Tone]string{components.Bad: "down", components.Warning: "failing", components.Good: "well"}[l.tone()]
+// SickView is the endpoints of all tenants that fail, or all at one host.
+type SickView struct {
+	Shell     layout.Shell
+	Host      string
+	Endpoints []SickLine
+	Most      bool // there are more
+}
+
+// SickLine is one endpoint, its URL without the values of its query.
+type SickLine struct {
+	ID, URL, Tenant, TenantPath, State, Pause string
+	Tone                                      components.Tone
+	Failures                                  int32 // in a row
+	LastStatus                                int
+	LastFailure                               delivery.Failure
+	FailedAt, ProbeAt                         time.Time // zero: never; no probe is due
 }
 
 // QueueView is what waits and who works on it.
 type QueueView struct {
 	Shell   layout.Shell
+	Ages    [4]AgeLine // up to five minutes, an hour, a day, and older
 	Workers []WorkerLine
 	Shares  []ShareLine
 	Lanes   []LaneLine
 }
+
+// AgeLine is what waits of some age, and what of it could be sent now.
+type AgeLine struct{ Waiting, Ready int64 }
+
+var ageLabels = [4]string{"Up to 5 minutes", "Up to an hour", "Up to a day", "Older than a day"}
+
+func (l AgeLine) note() string { return number(l.Ready) + " ready to be sent" }
 
 // ShareLine is what a tenant had of the workers in the last ten minutes.
 type ShareLine struct {
@@ -186,9 +251,21 @@ func percent(part, whole int64) string {
 // WorkerLine is one worker.
 type WorkerLine struct {
 	ID, Name string
-	Dead     bool
+	Dead     bool // and declared so
+	Silent   bool // for longer than its beat may take
 	Started  time.Time
+	Beat     time.Time // the last; zero: not known
 	Lanes    int64
+}
+
+func (l WorkerLine) state() (components.Tone, string) {
+	switch {
+	case l.Dead:
+		return components.Bad, "dead: its lanes are free"
+	case l.Silent:
+		return components.Bad, "silent"
+	}
+	return components.Good, "alive"
 }
 
 // LaneLine is one lane with a backlog.
@@ -200,6 +277,8 @@ type LaneLine struct {
 	Waiting, Ready     int64
 	Oldest             time.Time
 	Owner              string
+	Leased             time.Time // since when it holds it; zero: not known
+	Pause              string    // the form that pauses the endpoint
 }
 
 // JobsView is what was asked to be done in bulk, and the periodic jobs.
@@ -236,11 +315,11 @@ type MailsView struct {
 
 // MailLine is one mail. Of its recipient's address the console shows enough to recognise it.
 type MailLine struct {
-	ID, Recipient, Kind, State, Tenant, Error string
-	Tone                                      components.Tone
-	Tries                                     int
-	Created                                   time.Time
-	Again                                     bool // may be sent again
+	ID, Recipient, Kind, State, Tenant, TenantPath, Error string
+	Tone                                                  components.Tone
+	Tries                                                 int
+	Created                                               time.Time
+	Again                                                 bool // may be sent again
 }
 
 // BooksView is the books beside what waits.
@@ -296,15 +375,16 @@ type BookLine struct {
 type AuditView struct {
 	Shell         layout.Shell
 	Action, Actor string
+	Tenant, Wrong string // as narrowed down, and what of it can't be read
 	Lines         []AuditLine
 	Next          string
 }
 
 // AuditLine is one entry of an audit log.
 type AuditLine struct {
-	At                                                 time.Time
-	Actor, ActorID, Action, Object, Tenant, TenantPath string
-	Address, Reason                                    string
+	At                                                            time.Time
+	Actor, ActorID, ActorName, Action, Object, Tenant, TenantPath string
+	Address, Reason                                               string
 }
 
 func number(n int64) string { return components.Count(n) }

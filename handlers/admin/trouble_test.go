@@ -1,0 +1,188 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/handlers/pagetest"
+)
+
+// holds checks that a page shows some words, and not others.
+func (w *console) holds(path string, words, not []string) {
+	w.t.Helper()
+	page := w.page(path)
+	for _, word := range words {
+		if !strings.Contains(page, word) {
+			w.t.Errorf("%s does not show %q", path, word)
+		}
+	}
+	for _, word := range not {
+		if strings.Contains(page, word) {
+			w.t.Errorf("%s shows %q", path, word)
+		}
+	}
+}
+
+// worker makes a worker whose last beat was so long ago.
+func (w *console) worker(name string, silent time.Duration, dead bool) id.UUID {
+	w.t.Helper()
+	u := db.NewID()
+	w.exec("INSERT INTO workers (id, name, dead, beat_at) VALUES ($1, $2, $3, now() - make_interval(secs => $4))", u, name, dead, silent.Seconds())
+	return u
+}
+
+func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	w.holds("/console", []string{"No worker runs"}, []string{"Nothing needs you"})
+	alive := w.worker("worker-1", time.Second, false)
+	w.holds("/console", []string{"Nothing needs you", "No host fails"}, nil)
+
+	noisy, quiet := w.tenant("Noisy"), w.tenant("Quiet")
+	loud, soft := w.endpoint(noisy, "https://loud.example.com/in?token=s3cr3t", "active", 0), w.endpoint(quiet, "https://soft.example.com/in", "active", 0)
+	w.queued(quiet, soft, 3, 3)
+	w.exec(`INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, due_at) SELECT $1, u, u, $2, now() - interval '6 minutes'
+		FROM (SELECT (left(posthorn.first_id(now())::text, 24) || lpad(to_hex(i), 12, '0'))::uuid AS u FROM generate_series(1, 1200) i) x`, noisy, loud)
+	w.exec("UPDATE lanes SET owner = $1, leased_at = now() - interval '2 hours' WHERE endpoint_id = $2", alive, loud)
+	for i := range 2 {
+		tenant := w.tenant(fmt.Sprintf("Down %d", i))
+		w.endpoint(tenant, fmt.Sprintf("https://down.example.com/%d", i), "active", 12)
+	}
+	w.worker("worker-2", 10*time.Minute, true)
+	w.holds("/console", []string{
+		"Deliveries of Noisy have been ready for 6 minutes and are not sent.", "https://loud.example.com/in", "worker-1", "1 worker stopped without saying so.",
+		"down.example.com is down for 2 tenants.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
+		"Noisy has 1200 deliveries ready to be sent, 100 % of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
+	}, []string{"Nothing needs you", "s3cr3t", "Quiet has"})
+	w.holds("/console/pauses?of="+id.Tenant.Format(noisy)+"&scope=tenant", []string{`value="` + id.Tenant.Format(noisy) + `"`, `value="tenant" selected`}, nil)
+	w.holds("/console/queue", []string{"Waiting, by age", "1,203 ready to be sent", "since", "its lanes are free", "worker-2"}, nil)
+}
+
+// A worker that was killed is seen to be silent although no other is left to declare it dead.
+func TestAWorkerThatStoppedBeatingIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	w.worker("worker-1", 40*time.Second, false)
+	w.holds("/console/queue", []string{"worker-1", "silent"}, []string{"alive"})
+	w.holds("/console", []string{"No worker runs", "1 worker stopped", "Nobody is left to take its lanes"}, nil)
+	w.exec("UPDATE workers SET dead = true")
+	w.holds("/console/queue", []string{"its lanes are free"}, []string{"silent", "alive"})
+	// An older version keeps no time of its beats: what is not known is not held against it.
+	w.exec("UPDATE workers SET dead = false, beat_at = NULL")
+	w.holds("/console/queue", []string{"alive"}, []string{"silent"})
+}
+
+func TestAHostLeadsToItsEndpointsAcrossTenants(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	acme, umbrella := w.tenant("Acme"), w.tenant("Umbrella")
+	w.endpoint(acme, "https://Hooks.example.com/acme?key=s3cr3t", "active", 12)
+	w.endpoint(umbrella, "https://hooks.example.com/umbrella", "active", 0)
+	w.endpoint(umbrella, "https://off.example.com/x", "disabled", 0)
+	w.endpoint(umbrella, "https://well.example.com/x", "active", 0)
+	w.holds("/console/health", []string{"partly down", "switched off", "well.example.com", "/console/health/endpoints?host=hooks.example.com"}, nil)
+	w.holds("/console/health?state=failing", []string{"hooks.example.com"}, []string{"well.example.com", "off.example.com"})
+	w.holds("/console/health/endpoints?host=hooks.example.com", []string{"/acme", "/umbrella", ">Acme<", ">Umbrella<", "breaker open", "running"}, []string{"off.example.com", "s3cr3t"})
+	w.holds("/console/health/endpoints", []string{"/acme", "off.example.com", "disabled"}, []string{"/umbrella", "well.example.com"})
+	w.holds("/console/health/endpoints?host=nowhere.example.com", []string{"No endpoint"}, nil)
+}
+
+func TestTenantsAreFoundByIdAndInOtherOrders(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	b, a, c := w.tenant("beta"), w.tenant("Alpha"), w.tenant("gamma")
+	ep := w.endpoint(c, "https://a.example.com/", "active", 0)
+	w.queued(c, ep, 2, 2)
+	w.queued(b, w.endpoint(b, "https://b.example.com/", "active", 0), 1, 1)
+	for sort, want := range map[string]string{"": "gamma Alpha beta", "name": "Alpha beta gamma", "waiting": "gamma beta Alpha"} {
+		page, got := w.page("/console/tenants?sort="+sort), []string{}
+		for part := range strings.SplitSeq(page, `class="row-link"`) {
+			_, rest, _ := strings.Cut(part, ">")
+			if name, _, found := strings.Cut(rest, "</a>"); found && (name == "Alpha" || name == "beta" || name == "gamma") {
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("in the order %q: %q, want %s", sort, got, want)
+		}
+	}
+	page := w.page("/console/tenants?sort=name&before=" + id.Tenant.Format(a))
+	if strings.Contains(page, ">Alpha</a>") || !strings.Contains(page, ">beta</a>") || !strings.Contains(page, ">gamma</a>") {
+		t.Error("the page behind Alpha")
+	}
+	for text, to := range map[string]string{id.Tenant.Format(a): "/console/tenants/" + id.Tenant.Format(a), id.Endpoint.Format(ep): "/console/deliveries?endpoint=" + id.Endpoint.Format(ep)} {
+		if res := w.send("GET", "/console/tenants?q="+text, nil, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != to {
+			t.Errorf("%s: %d to %s", text, res.Code, res.Header().Get("Location"))
+		}
+	}
+	w.holds("/console/tenants?q="+id.Tenant.Format(db.NewID()), []string{"None is there that fits"}, nil)
+	w.holds("/console/tenants?q=no_such", []string{"None is there that fits"}, nil)
+}
+
+func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	acme, other := w.tenant("Acme"), w.tenant("Other")
+	at := "/console/tenants/" + id.Tenant.Format(acme)
+	if res := w.send("POST", at+"/suspend", url.Values{"reason": {"invoices are not paid"}}, w.cookie); res.Code != http.StatusSeeOther {
+		t.Fatalf("%d", res.Code)
+	}
+	w.holds("/console/audit?tenant="+id.Tenant.Format(acme), []string{"tenant.suspended", "invoices are not paid", "Olga"}, []string{">Other<"})
+	w.holds("/console/audit?tenant="+id.Tenant.Format(other), []string{"<code>tenant.created"}, []string{"<code>tenant.suspended"})
+	w.holds("/console/audit?action=tenant.susp", []string{"<code>tenant.suspended"}, []string{"<code>tenant.created"})
+	// A second operator sees on the page who did it, and why.
+	w.holds(at, []string{"Suspended: invoices are not paid", "By Olga", "/console/audit?tenant=" + id.Tenant.Format(acme)}, nil)
+	if res := w.send("GET", "/console/audit?tenant=x", nil, w.cookie); res.Code != http.StatusBadRequest || len(pagetest.Faults(res.Body.String())) > 0 {
+		t.Errorf("a tenant that is none: %d %v", res.Code, pagetest.Faults(res.Body.String()))
+	}
+}
+
+// What was refused is in sight, with the field and what was typed, also where the form stands far down the page or in a dialog.
+func TestARefusedFormComesBackInSight(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	at := "/console/tenants/" + id.Tenant.Format(w.tenant("Acme"))
+	if res := w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "reason": {"flood"}}, w.cookie); res.Code != http.StatusSeeOther {
+		t.Fatalf("%d", res.Code)
+	}
+	end := "/console/pauses/" + pauseIn(t, w.page("/console/pauses")) + "/resume"
+	long := strings.Repeat("x", 501)
+	for path, tt := range map[string]struct {
+		form  url.Values
+		field string
+	}{
+		at + "/suspend":     {url.Values{"reason": {" "}}, "f-reason"},
+		at + "/view-as":     {url.Values{"reason": {long}, "minutes": {"15"}}, "view-reason"},
+		at + "/export":      {url.Values{"reason": {long}}, "export-reason"},
+		at + "/limits":      {url.Values{"retention_days": {"0"}}, "f-retention_days"},
+		"/console/pauses":   {url.Values{"scope": {"host"}, "of": {"a b"}, "reason": {"x"}}, "f-of"},
+		"/console/settings": {url.Values{"endpoints.max": {"no number"}}, "set-"},
+		end:                 {url.Values{"reason": {long}}, ""},
+	} {
+		res := w.send("POST", path, tt.form, w.cookie)
+		body := res.Body.String()
+		if res.Code != http.StatusBadRequest || !strings.Contains(body, "aria-invalid") || len(pagetest.Faults(body)) > 0 {
+			t.Errorf("%s: %d %v", path, res.Code, pagetest.Faults(body))
+			continue
+		}
+		if tt.field != "" && !strings.Contains(body, `<a href="#`+tt.field) {
+			t.Errorf("%s: nothing leads to %s", path, tt.field)
+		}
+		if tt.field == "" && (!strings.Contains(body, " popover open") || !strings.Contains(body, long) || strings.Count(body, "popover open") != 1) {
+			t.Errorf("%s: the dialog is closed, or forgot what was typed", path)
+		}
+	}
+	if page := w.page("/console/pauses"); strings.Contains(page, "popover open") {
+		t.Error("a dialog is open that nobody opened")
+	}
+	gone := "/console/pauses/" + id.Pause.Format(db.NewID()) + "/resume"
+	if res := w.send("POST", gone, url.Values{"reason": {long}}, w.cookie); res.Code != http.StatusSeeOther {
+		t.Errorf("a pause that is gone: %d", res.Code)
+	}
+}
