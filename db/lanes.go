@@ -229,9 +229,10 @@ func (d *DB) DeclareDead(ctx context.Context, worker id.UUID, beat int64) (freed
 }
 
 // Vacuum clears the dead rows of the queue and the ledger. They die young: left to the server's own schedule their index
-// entries make every read dearer, and on a server whose settings are not ours nobody else does it in time.
+// entries make every read dearer, and on a server whose settings are not ours nobody else does it in time. One process does it, as the
+// server's own does: helpers for the indexes would take every core at once from what is being delivered.
 func (d *DB) Vacuum(ctx context.Context, table string) error {
-	_, err := d.pool.Exec(ctx, "VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF) "+identifier(schema, table))
+	_, err := d.pool.Exec(ctx, "VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0) "+identifier(schema, table))
 	return translate(err)
 }
 
