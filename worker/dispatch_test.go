@@ -276,3 +276,32 @@ func TestOnlyTheSurplusOfLanesIsGivenBack(t *testing.T) {
 		t.Errorf("%d lanes are given back, want 8", closed)
 	}
 }
+
+// With the memory full a lane that has something ready is not looked at in every pass: its next start asks for it, and its last for
+// the few rows that keep it going.
+func TestAFullMemoryDoesNotHaveEveryLaneLookedAt(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	tenant := db.NewID()
+	l := b.lane(tenant, 1, 2)
+	b.d.rows = maxReadAhead + 10
+	plan := func() db.LaneRead {
+		read, _ := b.d.plan()
+		return read
+	}
+	if read := plan(); len(read.Endpoints) != 0 || len(b.d.marked) != 0 {
+		t.Fatalf("%d lanes read, %d to be looked at again", len(read.Endpoints), len(b.d.marked))
+	}
+	b.d.kick()
+	if len(b.started) != 1 || len(b.d.marked) != 1 {
+		t.Fatalf("%d started, %d lanes to be looked at", len(b.started), len(b.d.marked))
+	}
+	if read := plan(); len(read.Endpoints) != 0 {
+		t.Fatalf("read with %d ready", len(l.ready))
+	}
+	b.finish(b.started[0])
+	read := plan()
+	if len(b.started) != 2 || len(l.ready) != 0 || len(read.Endpoints) != 1 || read.Limits[0] != 4 {
+		t.Fatalf("%d started, %d ready, read %v of %d lanes", len(b.started), len(l.ready), read.Limits, len(read.Endpoints))
+	}
+}

@@ -190,8 +190,7 @@ func (d *dispatcher) plan() (r db.LaneRead, lanes []*lane) {
 			continue // what is ready comes first; its end marks the lane again
 		}
 		if tight && len(l.ready) > 0 {
-			d.mark(l)
-			continue
+			continue // with thousands of such lanes a pass must not cost a look at each: the next start of this one marks it again
 		}
 		limit := l.readAhead() - len(l.ready)
 		if tight {
