@@ -38,6 +38,7 @@ type dispatcher struct {
 	inFlight int
 	rows     int
 	bytes    int64
+	paced    bool // a timer looks again when a tenant's pace allows its next start
 	stopped  bool
 }
 
@@ -45,6 +46,7 @@ type tenantQueue struct {
 	lanes    []*lane
 	inFlight int
 	queued   bool
+	pace     pace
 }
 
 func newDispatcher(start func(*job), signal func(), fenced func() bool) *dispatcher {
@@ -145,12 +147,18 @@ func (d *dispatcher) next(now time.Time) *job {
 	if d.stopped || d.inFlight >= maxInFlight || !d.fenced() {
 		return nil
 	}
-	// Tenants that are over their share keep their place. Each has a request under way, which bounds how many are passed over.
+	// Tenants that are over their share or ahead of their pace keep their place. Each has a request under way, which bounds how many
+	// are passed over.
 	for tries := len(d.active); tries > 0; tries-- {
 		t := d.active[0]
 		d.active = d.active[1:]
 		if t.inFlight >= max(maxInFlight-d.inFlight, 1) {
 			d.active = append(d.active, t)
+			continue
+		}
+		if wait := t.pace.wait(t.inFlight, now); wait > 0 {
+			d.active = append(d.active, t)
+			d.lookAgain(wait)
 			continue
 		}
 		j := d.nextOf(t, now)
@@ -186,11 +194,12 @@ func (d *dispatcher) nextOf(t *tenantQueue, now time.Time) *job {
 		j := l.ready[0]
 		l.ready[0] = nil
 		l.ready = l.ready[1:]
-		j.started = true
+		j.started, j.begun = true, now
 		j.probe = l.probe(now)
 		l.inFlight++
 		t.inFlight++
 		d.inFlight++
+		t.pace.started(now)
 		l.used = now
 		d.runnable(l)
 		if l.wantsRead() {
@@ -208,6 +217,20 @@ func (d *dispatcher) arm(l *lane, wait time.Duration) {
 		d.mu.Lock()
 		l.timer = nil
 		d.runnable(l)
+		d.mu.Unlock()
+		d.kick()
+	})
+}
+
+// lookAgain has the starts of tenants that were ahead of their pace made up for. The caller holds the mutex.
+func (d *dispatcher) lookAgain(wait time.Duration) {
+	if d.paced {
+		return
+	}
+	d.paced = true
+	time.AfterFunc(wait, func() {
+		d.mu.Lock()
+		d.paced = false
 		d.mu.Unlock()
 		d.kick()
 	})
@@ -246,7 +269,9 @@ func (d *dispatcher) finished(j *job, e end, now time.Time) (then ended) {
 	l := j.lane
 	l.inFlight--
 	d.inFlight--
-	d.tenants[l.tenant].inFlight--
+	t := d.tenants[l.tenant]
+	t.inFlight--
+	t.pace.ended(now.Sub(j.begun))
 	if until := now.Add(e.decision.LaneWait); e.decision.LaneWait > 0 && until.After(l.notBefore) {
 		l.notBefore = until
 	}

@@ -24,6 +24,7 @@ type job struct {
 	replay   bool
 	probes   int16 // those of the attempts that its schedule does not count
 	started  bool
+	begun    time.Time // its request
 	probe    bool      // this attempt sees whether the endpoint is well again
 	epoch    id.UUID   // the worker's id when the row was read
 	texts    [2]string // of the event's id and the delivery's, once asked for
