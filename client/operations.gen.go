@@ -4906,8 +4906,8 @@ func (c *Client) UpdateTenant(ctx context.Context, tenantID TenantID, body Tenan
 //
 // A ZIP archive that is made while it is sent: a file for each kind of thing, in it a line of JSON for each, as this API shows it, the
 // events with their data and the deliveries with their attempts. No secret is in it. The last file, `manifest.json`, counts the lines of
-// the others: an archive that has it is whole. What was created after the export began is not in it. It is entered in the tenant's
-// audit log.
+// the others: an archive that has it is whole. One that broke off ends without the answer's end, and does not open. What was created after
+// the export began is not in it. Its beginning is entered in the tenant's audit log, and its end when everything was sent.
 //
 // POST /tenants/{tenant_id}/export, scope tenants:write
 func (c *Client) ExportTenant(ctx context.Context, tenantID TenantID, body ReasonInput) (*http.Response, error) {

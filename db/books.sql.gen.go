@@ -34,6 +34,25 @@ func (q *Queries) BookCheck(ctx context.Context, name string) (BookCheck, error)
 	return i, err
 }
 
+const booksState = `-- name: BooksState :one
+SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.ended_at IS NULL), 0)::bigint AS differs,
+	coalesce((SELECT extract(epoch FROM now() - c.done_at) FROM chores c WHERE c.name = $1 AND c.done_at > '-infinity'), 0)::float8 AS unchecked
+`
+
+type BooksStateRow struct {
+	Differs   int64
+	Unchecked float64
+}
+
+// By how much the books differ from the tables, over all pages where they do; and for how many seconds nobody has looked, 0 where nobody
+// ever did.
+func (q *Queries) BooksState(ctx context.Context, chore string) (BooksStateRow, error) {
+	row := q.db.QueryRow(ctx, booksState, chore)
+	var i BooksStateRow
+	err := row.Scan(&i.Differs, &i.Unchecked)
+	return i, err
+}
+
 const checkBooks = `-- name: CheckBooks :many
 WITH entries AS (
 	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled FROM books b WHERE b.day = $6 AND b.tenant_id = ANY($1::uuid[])
@@ -147,16 +166,24 @@ SELECT x.id::uuid AS id, x.word::text AS word FROM (
 	 WHERE c.tenant_id = $1 AND c.delivery_id >= $5 AND c.delivery_id < $6
 		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = $1 AND d.created_at >= $2 AND d.created_at < $3 AND d.id = c.delivery_id AND d.status = 4)
 	 LIMIT $4::int)
+	UNION ALL
+	(SELECT d.id, CASE d.status WHEN 2 THEN 'unattempted' WHEN 3 THEN 'unlisted' ELSE 'uncalled' END FROM deliveries d
+	 WHERE d.tenant_id = $1 AND d.created_at >= $2 AND d.created_at < $3 AND CASE d.status
+		WHEN 2 THEN NOT EXISTS (SELECT 1 FROM attempts a WHERE a.delivery_id = d.id AND a.tenant_id = $1 AND a.created_at >= $7::timestamptz)
+		WHEN 3 THEN NOT EXISTS (SELECT 1 FROM dead_letters l WHERE l.tenant_id = $1 AND l.delivery_id = d.id)
+		WHEN 4 THEN NOT EXISTS (SELECT 1 FROM cancellations c WHERE c.tenant_id = $1 AND c.delivery_id = d.id)
+	 END LIMIT $4::int)
 ) x LIMIT $4::int
 `
 
 type ContradictedDeliveriesParams struct {
-	TenantID id.UUID
-	Low      time.Time
-	High     time.Time
-	Most     int32
-	First    id.UUID
-	Last     id.UUID
+	TenantID  id.UUID
+	Low       time.Time
+	High      time.Time
+	Most      int32
+	First     id.UUID
+	Last      id.UUID
+	Attempted time.Time
 }
 
 type ContradictedDeliveriesRow struct {
@@ -173,6 +200,7 @@ func (q *Queries) ContradictedDeliveries(ctx context.Context, arg ContradictedDe
 		arg.Most,
 		arg.First,
 		arg.Last,
+		arg.Attempted,
 	)
 	if err != nil {
 		return nil, err
@@ -190,6 +218,19 @@ func (q *Queries) ContradictedDeliveries(ctx context.Context, arg ContradictedDe
 		return nil, err
 	}
 	return items, nil
+}
+
+const dropOldDifferences = `-- name: DropOldDifferences :execrows
+DELETE FROM book_differences WHERE day < $1
+`
+
+// What differed on days that are gone: nothing can agree with them any more.
+func (q *Queries) DropOldDifferences(ctx context.Context, before time.Time) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldDifferences, before)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const endDifferences = `-- name: EndDifferences :execrows
@@ -210,15 +251,17 @@ func (q *Queries) EndDifferences(ctx context.Context, arg EndDifferencesParams) 
 	return result.RowsAffected(), nil
 }
 
-const hasPartition = `-- name: HasPartition :one
-SELECT (to_regclass('posthorn.deliveries_y' || to_char($1::date, 'YYYYMMDD')) IS NOT NULL)::boolean AS there
+const isDayKept = `-- name: IsDayKept :one
+SELECT (to_regclass('posthorn.deliveries_y' || to_char($1::date, 'YYYYMMDD')) IS NOT NULL
+	OR EXISTS (SELECT FROM platform p WHERE p.days_from <= $1::date))::boolean AS kept
 `
 
-func (q *Queries) HasPartition(ctx context.Context, day time.Time) (bool, error) {
-	row := q.db.QueryRow(ctx, hasPartition, day)
-	var there bool
-	err := row.Scan(&there)
-	return there, err
+// Whether a day's deliveries are there, or must be: retention has not dropped them.
+func (q *Queries) IsDayKept(ctx context.Context, day time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, isDayKept, day)
+	var kept bool
+	err := row.Scan(&kept)
+	return kept, err
 }
 
 const keepDifference = `-- name: KeepDifference :exec
@@ -361,18 +404,6 @@ func (q *Queries) NextBookPages(ctx context.Context, arg NextBookPagesParams) ([
 		return nil, err
 	}
 	return items, nil
-}
-
-const openDifference = `-- name: OpenDifference :one
-SELECT coalesce(sum(amount), 0)::bigint AS amount FROM book_differences WHERE ended_at IS NULL
-`
-
-// By how much the books differ from the tables, over all pages where they do.
-func (q *Queries) OpenDifference(ctx context.Context) (int64, error) {
-	row := q.db.QueryRow(ctx, openDifference)
-	var amount int64
-	err := row.Scan(&amount)
-	return amount, err
 }
 
 const saveBookCheck = `-- name: SaveBookCheck :exec

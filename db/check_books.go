@@ -22,6 +22,14 @@ const (
 	rowsNamed = 20
 )
 
+// checkChore names the chore of a check.
+func checkChore(check string) string { return "check the books: " + check }
+
+// ReadBooksState is by how much the books were found to differ, and how long ago those of yesterday and today were last looked at.
+func (q *Queries) ReadBooksState(ctx context.Context) (BooksStateRow, error) {
+	return q.BooksState(ctx, checkChore(checkRecent))
+}
+
 // CheckBooks compares pages of the books with the tables, from where the last call stopped, until about so many deliveries have been
 // counted; a page is counted whole. It does nothing where that was done less than a while ago, by whichever worker. The
 // differences that it finds are kept, with the rows; what agrees again is ended.
@@ -34,12 +42,12 @@ func (d *DB) CheckBooks(ctx context.Context, every time.Duration, budget int64) 
 	if err != nil {
 		return 0, err
 	}
-	recent, history := splitDays(days, now)
+	recent, history := books.Split(days, now)
 	for name, of := range map[string][]time.Time{checkRecent: recent, checkHistory: history} {
 		if len(of) == 0 {
 			continue
 		}
-		_, err := d.Chore(ctx, "check the books: "+name, every, func(q *Queries) error {
+		_, err := d.Chore(ctx, checkChore(name), every, func(q *Queries) error {
 			found, err := q.checkBooks(ctx, name, of, budget)
 			differences += found
 			return err
@@ -49,21 +57,6 @@ func (d *DB) CheckBooks(ctx context.Context, every time.Duration, budget int64) 
 		}
 	}
 	return differences, nil
-}
-
-// splitDays tells the days up to now into yesterday and today, and those before.
-func splitDays(days []time.Time, now time.Time) (recent, history []time.Time) {
-	today := now.UTC().Truncate(24 * time.Hour)
-	for _, day := range days {
-		switch {
-		case day.After(today):
-		case day.Before(today.AddDate(0, 0, -1)):
-			history = append(history, day)
-		default:
-			recent = append(recent, day)
-		}
-	}
-	return recent, history
 }
 
 func (q *Queries) checkBooks(ctx context.Context, name string, days []time.Time, budget int64) (differences int, err error) {
@@ -142,15 +135,16 @@ func (q *Queries) checkPages(ctx context.Context, day time.Time, tenants []id.UU
 	return differences, err
 }
 
-// keepDifference writes a finding down with the rows that it is about, unless the day has gone since it was begun.
+// keepDifference writes a finding down with the rows that it is about, unless retention has dropped the day since it was begun.
 func (q *Queries) keepDifference(ctx context.Context, tenant id.UUID, day time.Time, amount int64, f books.Finding) (bool, error) {
-	there, err := q.HasPartition(ctx, day)
-	if err != nil || !there {
+	kept, err := q.IsDayKept(ctx, day)
+	if err != nil || !kept {
 		return false, err
 	}
 	end := day.AddDate(0, 0, 1)
 	rows, err := q.ContradictedDeliveries(ctx, ContradictedDeliveriesParams{
 		TenantID: tenant, Low: day, High: end, First: FirstID(day), Last: FirstID(end), Most: rowsNamed + 1,
+		Attempted: day.Add(-clockSkew),
 	})
 	if err != nil {
 		return false, err

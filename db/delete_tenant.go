@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 
+	"posthorn/domain/export"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -17,6 +18,22 @@ var errPlatformTenant = fault.New(fault.Conflict, "tenant_of_platform", "This is
 // them ends as failed (endpoint_deleted) or canceled. The rest is shown to nobody, and erased a little later (EraseTenant). The audit
 // log and the books stay. A tenant that is unknown or deleted already is fault.ErrNotFound.
 func (d *DB) DeleteTenant(ctx context.Context, tenant id.UUID, reason string, by Author) error {
+	return d.deleteTenant(ctx, tenant, reason, by, func(*Queries) error { return nil })
+}
+
+// DeleteExported is DeleteTenant for who must have taken the tenant's data along: export.ErrNone where no export of it stands.
+func (d *DB) DeleteExported(ctx context.Context, tenant id.UUID, reason string, by Author) error {
+	return d.deleteTenant(ctx, tenant, reason, by, func(q *Queries) error {
+		sent, err := q.StandingExport(ctx, tenant)
+		if err == nil && sent == nil {
+			err = export.ErrNone
+		}
+		return err
+	})
+}
+
+// deleteTenant asks, once the tenant is locked, whether it may.
+func (d *DB) deleteTenant(ctx context.Context, tenant id.UUID, reason string, by Author, may func(*Queries) error) error {
 	return d.Console(ctx, func(q *Queries) error {
 		// Before the tenant's lock: a chunk of a job that is under way takes its locks in this order too.
 		if err := q.EndBulkJobs(ctx, tenant); err != nil {
@@ -30,6 +47,9 @@ func (d *DB) DeleteTenant(ctx context.Context, tenant id.UUID, reason string, by
 			return err
 		} else if own == tenant {
 			return errPlatformTenant
+		}
+		if err := may(q); err != nil {
+			return err
 		}
 		had, err := q.TenantHoldings(ctx, tenant)
 		if err != nil {

@@ -219,6 +219,34 @@ func (q *Queries) EraseRest(ctx context.Context, arg EraseRestParams) (int64, er
 	return n, err
 }
 
+const eraseStrays = `-- name: EraseStrays :one
+SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM posthorn.erase_strays($1, $2, $3, $4) AS s
+`
+
+type EraseStraysParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	FromPage int64
+	Pages    int32
+}
+
+type EraseStraysRow struct {
+	N        int64
+	NextPage int64
+}
+
+func (q *Queries) EraseStrays(ctx context.Context, arg EraseStraysParams) (EraseStraysRow, error) {
+	row := q.db.QueryRow(ctx, eraseStrays,
+		arg.TenantID,
+		arg.Day,
+		arg.FromPage,
+		arg.Pages,
+	)
+	var i EraseStraysRow
+	err := row.Scan(&i.N, &i.NextPage)
+	return i, err
+}
+
 const hasLanes = `-- name: HasLanes :one
 SELECT (EXISTS (SELECT FROM lanes l WHERE l.tenant_id = $1) OR EXISTS (SELECT FROM queue q WHERE q.tenant_id = $1))::boolean AS waits
 `
@@ -265,6 +293,24 @@ func (q *Queries) LiveEndpointIDs(ctx context.Context, tenantID id.UUID) ([]id.U
 		return nil, err
 	}
 	return items, nil
+}
+
+const mayHaveStrays = `-- name: MayHaveStrays :one
+SELECT (EXISTS (SELECT FROM books b WHERE b.tenant_id = $1 AND b.day < $2::date AND b.accepted > 0)
+	OR EXISTS (SELECT FROM book_differences d WHERE d.tenant_id = $1))::boolean AS may
+`
+
+type MayHaveStraysParams struct {
+	TenantID id.UUID
+	Oldest   time.Time
+}
+
+// Whether attempts of a tenant may be left that no delivery of it leads to: it had deliveries on days that are gone, or some are missing.
+func (q *Queries) MayHaveStrays(ctx context.Context, arg MayHaveStraysParams) (bool, error) {
+	row := q.db.QueryRow(ctx, mayHaveStrays, arg.TenantID, arg.Oldest)
+	var may bool
+	err := row.Scan(&may)
+	return may, err
 }
 
 const queuedEndpoints = `-- name: QueuedEndpoints :many

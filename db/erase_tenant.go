@@ -35,9 +35,18 @@ func (d *DB) EraseTenant(ctx context.Context, tenant id.UUID, most int32, rest f
 		return out, err
 	}
 	e := erasure{db: d, tenant: tenant, most: most, rest: rest, sum: &out}
+	waits, strays, err := e.left(ctx, days)
+	if err != nil {
+		return out, err
+	}
 	for _, day := range days {
 		for _, step := range []eraseStep{e.deliveries, e.events} {
 			if err := e.day(ctx, day, step); err != nil || e.busy {
+				return out, err
+			}
+		}
+		if strays {
+			if err := e.strays(ctx, day); err != nil || e.busy {
 				return out, err
 			}
 		}
@@ -52,7 +61,7 @@ func (d *DB) EraseTenant(ctx context.Context, tenant id.UUID, most int32, rest f
 			out.Rows += keys + rows
 			return keys + rows, err
 		})
-		if err != nil || e.busy {
+		if err != nil || e.busy || n == 0 && waits {
 			return out, err
 		}
 		if n == 0 {
@@ -117,7 +126,7 @@ func (e *erasure) batch(ctx context.Context, do func(*Queries) (int64, error)) (
 		n, err = do(q)
 		return err
 	})
-	if err != nil || e.busy || n == 0 {
+	if err != nil || e.busy || n <= 0 {
 		return n, err
 	}
 	return n, e.rest(time.Since(began))
@@ -137,9 +146,41 @@ func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error 
 	}
 }
 
+// strayPages is how much of a day's attempts is looked at in one transaction: 32 MiB.
+const strayPages = 4096
+
+// left says whether something waits still, which this call can't end then, and whether there may be attempts that no delivery leads to:
+// they are looked for once.
+func (e *erasure) left(ctx context.Context, days []time.Time) (waits, strays bool, err error) {
+	err = e.db.Console(ctx, func(q *Queries) error {
+		if waits, err = q.HasLanes(ctx, e.tenant); err != nil || waits || len(days) == 0 {
+			return err
+		}
+		strays, err = q.MayHaveStrays(ctx, MayHaveStraysParams{TenantID: e.tenant, Oldest: days[0]})
+		return err
+	})
+	return waits, strays, err
+}
+
+// strays erases the attempts of a day that no delivery leads to any more.
+func (e *erasure) strays(ctx context.Context, day time.Time) error {
+	for page := int64(0); page >= 0; {
+		more, err := e.batch(ctx, func(q *Queries) (int64, error) {
+			row, err := q.EraseStrays(ctx, EraseStraysParams{TenantID: e.tenant, Day: day, FromPage: page, Pages: strayPages})
+			e.sum.Attempts += row.N
+			page = row.NextPage
+			return page, err
+		})
+		if err != nil || e.busy || more < 0 {
+			return err
+		}
+	}
+	return nil
+}
+
 func (e *erasure) deliveries(ctx context.Context, q *Queries, of span) (int64, time.Time, error) {
-	// An attempt's time is that of the machine that made it.
-	row, err := q.EraseDeliveries(ctx, EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.Add(-clockSkew)})
+	// An attempt's time is that of the machine that made it: a day is more than any clock may be wrong by.
+	row, err := q.EraseDeliveries(ctx, EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.AddDate(0, 0, -1)})
 	e.sum.Deliveries += row.Deliveries
 	e.sum.Attempts += row.Attempts
 	return row.Deliveries, row.Next, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/domain/export"
 	"posthorn/domain/id"
 )
 
@@ -12,6 +13,8 @@ const (
 	exportRows  = 500
 	exportBytes = 4 << 20
 	exportTries = 500 // but for a delivery that has more
+	// exportWithin is how long one page may take. An export as a whole has no end, and must not wait for a database that says nothing.
+	exportWithin = time.Minute
 )
 
 // Export reads what a tenant has, page by page, each in a transaction of its own: it holds nothing up and nothing back, however long it
@@ -49,13 +52,27 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by Author) error
 	})
 }
 
-// Read reads a page as the tenant, planned by index.
-func (e *Export) Read(ctx context.Context, read func(q *Queries) error) error {
+// StandingExport is when the export of a tenant that stands for what it has now was sent; nil: there is none.
+func (q *Queries) StandingExport(ctx context.Context, tenant id.UUID) (*time.Time, error) {
+	last, err := q.ExportSent(ctx, ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts + clockSkew).Seconds()})
+	if noRows(err) {
+		return nil, nil
+	}
+	if err != nil || !export.Stands(&last.At, last.Now) {
+		return nil, err
+	}
+	return &last.At, nil
+}
+
+// Read reads a page as the tenant, planned by index, within the time of the context that it hands on.
+func (e *Export) Read(ctx context.Context, read func(ctx context.Context, q *Queries) error) error {
+	ctx, cancel := context.WithTimeout(ctx, exportWithin)
+	defer cancel()
 	return e.d.Tenant(ReadOnly(ctx), e.Tenant.ID, func(q *Queries) error {
 		if err := q.PlanByIndex(ctx); err != nil {
 			return err
 		}
-		return read(q)
+		return read(ctx, q)
 	})
 }
 
@@ -87,7 +104,7 @@ func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
 func (e *Export) Events(ctx context.Context, take func([]ExportEventsRow) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
 		var rows []ExportEventsRow
-		err = e.Read(ctx, func(q *Queries) error {
+		err = e.Read(ctx, func(ctx context.Context, q *Queries) error {
 			rows, err = q.ExportEvents(ctx, ExportEventsParams{
 				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows, Bytes: exportBytes,
 			})
@@ -100,6 +117,24 @@ func (e *Export) Events(ctx context.Context, take func([]ExportEventsRow) error)
 	})
 }
 
+// Rejected hands out what the tenant emitted in SQL and became no event, oldest first, in parts whose data is bounded.
+func (e *Export) Rejected(ctx context.Context, take func([]ExportRejectedRow) error) error {
+	for after := (id.UUID{}); ; {
+		var rows []ExportRejectedRow
+		err := e.Read(ctx, func(ctx context.Context, q *Queries) (err error) {
+			rows, err = q.ExportRejected(ctx, ExportRejectedParams{TenantID: e.Tenant.ID, After: after, Most: exportRows, Bytes: exportBytes})
+			return err
+		})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if err := take(rows); err != nil {
+			return err
+		}
+		after = rows[len(rows)-1].ID
+	}
+}
+
 // ExportedDelivery is a delivery with all of its attempts, oldest first.
 type ExportedDelivery struct {
 	DeliveryState
@@ -110,7 +145,7 @@ type ExportedDelivery struct {
 func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) error) error {
 	return e.days(func(w window) (last id.UUID, err error) {
 		var rows []DeliveryState
-		err = e.Read(ctx, func(q *Queries) error {
+		err = e.Read(ctx, func(ctx context.Context, q *Queries) error {
 			ids, err := q.ExportDeliveries(ctx, ExportDeliveriesParams{
 				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows,
 			})
@@ -124,7 +159,7 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 		for len(rows) > 0 && err == nil {
 			var part []ExportedDelivery
 			n := fewAttempts(rows)
-			if err = e.Read(ctx, func(q *Queries) error {
+			if err = e.Read(ctx, func(ctx context.Context, q *Queries) error {
 				part, err = q.withAttempts(ctx, e.Tenant.ID, rows[:n])
 				return err
 			}); err == nil {

@@ -194,15 +194,94 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 	return items, nil
 }
 
-const lastExport = `-- name: LastExport :one
-SELECT coalesce(max(a.at), 'epoch')::timestamptz AS at FROM audit_log a
-WHERE a.tenant_id = $1 AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - interval '1 day')
+const exportRejected = `-- name: ExportRejected :many
+SELECT y.id, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= $1::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
+	SELECT x.id, x.tenant_id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.idempotency_key, x.code, x.detail, x.rejected_at, x.size, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
+		SELECT r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, octet_length(r.data)::int AS size FROM outbox_rejected r
+		WHERE r.tenant_id = $2 AND r.id > $3 ORDER BY r.id LIMIT $4::int
+	) x
+	WINDOW w AS (ORDER BY x.id)
+) y
+WHERE y.place = 1 OR y.so_far <= $1::bigint
+ORDER BY y.id
 `
 
-// When an export of a tenant was last sent to its end, within a day; the epoch: never.
-func (q *Queries) LastExport(ctx context.Context, tenantID *id.UUID) (time.Time, error) {
-	row := q.db.QueryRow(ctx, lastExport, tenantID)
-	var at time.Time
-	err := row.Scan(&at)
-	return at, err
+type ExportRejectedParams struct {
+	Bytes    int64
+	TenantID id.UUID
+	After    id.UUID
+	Most     int32
+}
+
+type ExportRejectedRow struct {
+	ID             id.UUID
+	Type           string
+	Size           int32
+	Key            *string
+	IdempotencyKey *string
+	Code           string
+	Detail         string
+	RejectedAt     time.Time
+	Data           []byte
+}
+
+// What was emitted in SQL and became no event: as ExportEvents bounds them. Data that is larger than any event's may be is left out.
+func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) ([]ExportRejectedRow, error) {
+	rows, err := q.db.Query(ctx, exportRejected,
+		arg.Bytes,
+		arg.TenantID,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ExportRejectedRow{}
+	for rows.Next() {
+		var i ExportRejectedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Size,
+			&i.Key,
+			&i.IdempotencyKey,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const exportSent = `-- name: ExportSent :one
+SELECT a.at, now()::timestamptz AS now FROM audit_log a
+WHERE a.tenant_id = $1 AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - make_interval(secs => $2))
+ORDER BY a.at DESC LIMIT 1
+`
+
+type ExportSentParams struct {
+	TenantID *id.UUID
+	Seconds  float64
+}
+
+type ExportSentRow struct {
+	At  time.Time
+	Now time.Time
+}
+
+// When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than anybody asks for.
+// The log's ids are the nodes', its times the database's.
+func (q *Queries) ExportSent(ctx context.Context, arg ExportSentParams) (ExportSentRow, error) {
+	row := q.db.QueryRow(ctx, exportSent, arg.TenantID, arg.Seconds)
+	var i ExportSentRow
+	err := row.Scan(&i.At, &i.Now)
+	return i, err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
@@ -560,6 +561,7 @@ type Person struct {
 type PlatformRow struct {
 	ID       bool
 	Settings json.RawMessage
+	DaysFrom pgtype.Date
 }
 
 type PortalLink struct {

@@ -409,15 +409,22 @@ func orNull(t time.Time) *time.Time {
 	return &t
 }
 
-// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes.
+// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes. Of tenants that
+// were deleted meanwhile nothing is kept: they may have been erased already.
 func (d *DB) LogLate(ctx context.Context, outcomes []*Outcome) error {
-	stray, expunged := lateAnswers(outcomes, Recorded{}), map[id.UUID]bool{}
-	if len(stray) > 0 {
-		if err := d.hot(ctx, func(b *pgx.Batch) { queueExpunged(b, stray, expunged) }); err != nil {
-			return err
+	stray, expunged, deleted := lateAnswers(outcomes, Recorded{}), map[id.UUID]bool{}, map[id.UUID]bool{}
+	if err := d.hot(ctx, func(b *pgx.Batch) {
+		tenants := make([]id.UUID, len(outcomes))
+		for i, o := range outcomes {
+			tenants[i] = o.TenantID
 		}
-		forgetAnswers(stray, expunged)
+		b.Queue(deletedTenants, tenants).Query(collectIDs(deleted))
+		queueExpunged(b, stray, expunged)
+	}); err != nil {
+		return err
 	}
+	forgetAnswers(stray, expunged)
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return deleted[o.TenantID] })
 	return d.hot(ctx, func(b *pgx.Batch) {
 		queueAttempts(b, outcomes, Recorded{})
 	})

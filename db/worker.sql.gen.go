@@ -51,6 +51,31 @@ func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
 	return err
 }
 
+const deletedTenants = `-- name: DeletedTenants :many
+SELECT id FROM tenants WHERE id = ANY($1::uuid[]) AND state = 'deleted'
+`
+
+// Which of these tenants are no more: what was answered for them is not kept.
+func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.UUID, error) {
+	rows, err := q.db.Query(ctx, deletedTenants, tenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []id.UUID{}
+	for rows.Next() {
+		var id id.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const disableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL

@@ -20,6 +20,9 @@ func (c *Call) Download(name, contentType string, write func(io.Writer) error) e
 	return err
 }
 
+// downloadWrite is how long a reader may take nothing of a file: whoever saves it may be asked first where to.
+const downloadWrite = time.Minute
+
 type download struct {
 	call              *Call
 	name, contentType string
@@ -35,6 +38,6 @@ func (d *download) Write(b []byte) (int, error) {
 		h.Set("Content-Disposition", `attachment; filename="`+d.name+`"`)
 		d.call.Writer.WriteHeader(http.StatusOK)
 	}
-	_ = d.connection.SetWriteDeadline(time.Now().Add(streamWrite))
+	_ = d.connection.SetWriteDeadline(time.Now().Add(downloadWrite))
 	return d.call.Writer.Write(b)
 }

@@ -67,6 +67,13 @@ SELECT x.id::uuid AS id, x.word::text AS word FROM (
 	 WHERE c.tenant_id = @tenant_id AND c.delivery_id >= @first AND c.delivery_id < @last
 		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = c.delivery_id AND d.status = 4)
 	 LIMIT @most::int)
+	UNION ALL
+	(SELECT d.id, CASE d.status WHEN 2 THEN 'unattempted' WHEN 3 THEN 'unlisted' ELSE 'uncalled' END FROM deliveries d
+	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND CASE d.status
+		WHEN 2 THEN NOT EXISTS (SELECT 1 FROM attempts a WHERE a.delivery_id = d.id AND a.tenant_id = @tenant_id AND a.created_at >= @attempted::timestamptz)
+		WHEN 3 THEN NOT EXISTS (SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.delivery_id = d.id)
+		WHEN 4 THEN NOT EXISTS (SELECT 1 FROM cancellations c WHERE c.tenant_id = @tenant_id AND c.delivery_id = d.id)
+	 END LIMIT @most::int)
 ) x LIMIT @most::int;
 
 -- name: KeepDifference :exec
@@ -78,9 +85,11 @@ ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.am
 -- Pages that agree again.
 UPDATE book_differences SET ended_at = now() WHERE day = @day AND tenant_id = ANY(@tenants::uuid[]) AND ended_at IS NULL;
 
--- name: OpenDifference :one
--- By how much the books differ from the tables, over all pages where they do.
-SELECT coalesce(sum(amount), 0)::bigint AS amount FROM book_differences WHERE ended_at IS NULL;
+-- name: BooksState :one
+-- By how much the books differ from the tables, over all pages where they do; and for how many seconds nobody has looked, 0 where nobody
+-- ever did.
+SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.ended_at IS NULL), 0)::bigint AS differs,
+	coalesce((SELECT extract(epoch FROM now() - c.done_at) FROM chores c WHERE c.name = @chore AND c.done_at > '-infinity'), 0)::float8 AS unchecked;
 
 -- name: ListDifferences :many
 -- What still differs first, then what did.
@@ -91,5 +100,11 @@ ORDER BY b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
 -- name: ListBookChecks :many
 SELECT * FROM book_checks ORDER BY name DESC;
 
--- name: HasPartition :one
-SELECT (to_regclass('posthorn.deliveries_y' || to_char(@day::date, 'YYYYMMDD')) IS NOT NULL)::boolean AS there;
+-- name: IsDayKept :one
+-- Whether a day's deliveries are there, or must be: retention has not dropped them.
+SELECT (to_regclass('posthorn.deliveries_y' || to_char(@day::date, 'YYYYMMDD')) IS NOT NULL
+	OR EXISTS (SELECT FROM platform p WHERE p.days_from <= @day::date))::boolean AS kept;
+
+-- name: DropOldDifferences :execrows
+-- What differed on days that are gone: nothing can agree with them any more.
+DELETE FROM book_differences WHERE day < @before;

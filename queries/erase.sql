@@ -68,6 +68,14 @@ WITH few AS MATERIALIZED (
 SELECT (SELECT count(*) FROM gone)::bigint AS deliveries, (SELECT count(*) FROM tried)::bigint AS attempts,
 	coalesce((SELECT max(created_at) FROM few), @high)::timestamptz AS next;
 
+-- name: MayHaveStrays :one
+-- Whether attempts of a tenant may be left that no delivery of it leads to: it had deliveries on days that are gone, or some are missing.
+SELECT (EXISTS (SELECT FROM books b WHERE b.tenant_id = @tenant_id AND b.day < @oldest::date AND b.accepted > 0)
+	OR EXISTS (SELECT FROM book_differences d WHERE d.tenant_id = @tenant_id))::boolean AS may;
+
+-- name: EraseStrays :one
+SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM posthorn.erase_strays(@tenant_id, @day, @from_page, @pages) AS s;
+
 -- name: EraseEvents :one
 WITH few AS MATERIALIZED (
 	SELECT e.created_at, e.id FROM events e

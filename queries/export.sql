@@ -27,7 +27,21 @@ SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = ANY (@ids::uuid[]) AND created_at BETWEEN @since AND @until
 ORDER BY delivery_id, created_at, id;
 
--- name: LastExport :one
--- When an export of a tenant was last sent to its end, within a day; the epoch: never.
-SELECT coalesce(max(a.at), 'epoch')::timestamptz AS at FROM audit_log a
-WHERE a.tenant_id = @tenant_id AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - interval '1 day');
+-- name: ExportRejected :many
+-- What was emitted in SQL and became no event: as ExportEvents bounds them. Data that is larger than any event's may be is left out.
+SELECT y.id, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
+	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
+		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
+		WHERE r.tenant_id = @tenant_id AND r.id > @after ORDER BY r.id LIMIT @most::int
+	) x
+	WINDOW w AS (ORDER BY x.id)
+) y
+WHERE y.place = 1 OR y.so_far <= @bytes::bigint
+ORDER BY y.id;
+
+-- name: ExportSent :one
+-- When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than anybody asks for.
+-- The log's ids are the nodes', its times the database's.
+SELECT a.at, now()::timestamptz AS now FROM audit_log a
+WHERE a.tenant_id = @tenant_id AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - make_interval(secs => @seconds))
+ORDER BY a.at DESC LIMIT 1;

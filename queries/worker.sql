@@ -226,6 +226,10 @@ CROSS JOIN LATERAL (
 ) v
 WHERE v.expunged;
 
+-- name: DeletedTenants :many
+-- Which of these tenants are no more: what was answered for them is not kept.
+SELECT id FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state = 'deleted';
+
 -- name: KnownAttempts :many
 -- Which attempts an earlier try of the same transaction recorded, its outcome unknown until now.
 SELECT a.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]))

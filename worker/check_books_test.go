@@ -157,4 +157,132 @@ func TestTheCheckOfTheBooksIsBoundedAndComesToEveryPage(t *testing.T) {
 	if n, err := h.db.CheckBooks(t.Context(), time.Hour, 1_000_000); err != nil || n != 0 {
 		t.Errorf("checked again within the hour: %d %v", n, err)
 	}
+	h.exec("UPDATE chores SET done_at = done_at - interval '20 minutes' WHERE name LIKE 'check the books%'")
+	if err := h.db.Worker(t.Context(), func(q *db.Queries) error {
+		state, err := q.ReadBooksState(t.Context())
+		if state.Unchecked < 1200 || state.Unchecked > 1260 || state.Differs != 3 {
+			t.Errorf("%+v", state)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// folded is the books with nothing left in the ledger.
+func (h *house) folded() {
+	h.t.Helper()
+	if err := h.db.Worker(h.t.Context(), func(q *db.Queries) error { _, err := q.FoldLedger(h.t.Context(), 1000); return err }); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestTheCheckOfTheBooksFindsWhatWasChangedByHand(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, func(a arrival) int {
+		if a.data.N == 2 {
+			return 400
+		}
+		return 200
+	})
+	tenant := h.tenant()
+	h.endpoint(tenant, r.URL, nil)
+	_, stop := h.worker(true)
+	h.emitN(tenant, 3)
+	h.settled(20*time.Second, delivery.Delivered, 2)
+	h.settled(20*time.Second, delivery.Failed, 1)
+	stop()
+	h.emitN(tenant, 2)
+	row := func(status int) (u id.UUID) {
+		var raw [16]byte
+		h.query("SELECT id FROM deliveries WHERE status = $1 LIMIT 1", []any{&raw}, status)
+		return raw
+	}
+	waits := row(0)
+	h.cancel(tenant, waits)
+	h.folded()
+	if n := h.check(); n != 0 {
+		t.Fatalf("%d pages differ before anything was changed", n)
+	}
+	const status, entry = "UPDATE deliveries SET status = $2 WHERE id = $1", "UPDATE books SET delivered = delivered + $2 WHERE tenant_id = $1"
+	for _, tt := range []struct {
+		name     string
+		of       id.UUID
+		sql      string
+		do, undo int
+		word     string // of the row; none: nothing tells which
+	}{
+		{"a delivered one failed", row(2), status, 3, 2, "unlisted"},
+		{"a delivered one is canceled", row(2), status, 4, 2, "uncalled"},
+		{"a delivered one waits", row(2), status, 1, 2, "unqueued"},
+		{"a failed one is delivered", row(3), status, 2, 3, "deadletter"},
+		{"a canceled one is delivered", row(4), status, 2, 4, "canceled"},
+		{"one that waits is delivered", row(0), status, 2, 0, "ended"},
+		{"a page of the books", tenant, entry, 1, -1, ""},
+		{"a delivered one is of another day", row(2), "UPDATE deliveries SET created_at = created_at + make_interval(days => $2) WHERE id = $1", 1, -1, "attempted"},
+	} {
+		h.exec(tt.sql, tt.of, tt.do)
+		if n := h.check(); n != 1 {
+			t.Errorf("%s: %d pages differ", tt.name, n)
+		}
+		var details []byte
+		h.query("SELECT coalesce((SELECT details FROM book_differences WHERE ended_at IS NULL ORDER BY day LIMIT 1), '{}')", []any{&details})
+		var f books.Finding
+		if err := json.Unmarshal(details, &f); err != nil {
+			t.Fatal(err)
+		}
+		named := tt.word == "" && len(f.Rows) == 0
+		for _, one := range f.Rows {
+			named = named || one.Delivery == id.Delivery.Format(tt.of) && one.What == books.Sentences[tt.word]
+		}
+		if !named {
+			t.Errorf("%s: %s", tt.name, details)
+		}
+		h.exec(tt.sql, tt.of, tt.undo)
+		if n := h.check(); n != 0 || h.count("SELECT count(*) FROM book_differences WHERE ended_at IS NULL") != 0 {
+			t.Errorf("%s: %d pages differ when it is mended", tt.name, n)
+		}
+	}
+}
+
+// A day that retention drops is missed by nobody, one that is gone without it is.
+func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
+	h.pause(tenant, ep)
+	midnight := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5)
+	if _, err := h.db.MakePartitions(t.Context(), midnight.AddDate(0, 0, -1), midnight); err != nil {
+		t.Fatal(err)
+	}
+	h.exec("UPDATE platform SET days_from = $1", midnight.AddDate(0, 0, -1))
+	for _, at := range []time.Time{midnight.Add(-time.Millisecond), midnight, midnight.Add(time.Millisecond)} {
+		h.backdated(tenant, ep, at, at, db.QueueReady, nil)
+	}
+	if n := h.check(); n != 0 {
+		t.Fatalf("%d pages differ on both sides of midnight", n)
+	}
+	for _, table := range []string{"deliveries", "attempts", "events"} {
+		h.exec("RESET ROLE; DROP TABLE " + table + "_y" + midnight.Format("20060102") + "; SET ROLE posthorn_console")
+		if n := h.check(); n != 1 || h.count("SELECT count(*) FROM book_differences WHERE ended_at IS NULL AND amount = 2 AND day = $1", midnight) != 1 {
+			t.Errorf("without %s of a day %d pages differ", table, n)
+		}
+	}
+	w, _ := h.worker(false)
+	if err := w.Retire(t.Context(), midnight.AddDate(0, 0, 91)); err != nil {
+		t.Fatal(err)
+	}
+	h.folded()
+	if n := h.check(); n != 0 || h.count("SELECT count(*) FROM book_differences") != 0 {
+		t.Errorf("%d pages differ of days that retention has dropped", n)
+	}
+	if n := h.count("SELECT count(*) FROM books WHERE accepted = failed"); n != 2 {
+		t.Errorf("the books know of %d days that are gone, want 2", n)
+	}
+	days, err := h.db.PartitionDays(t.Context())
+	if err != nil || !days[0].After(midnight) {
+		t.Errorf("%v %v", days[:1], err)
+	}
 }

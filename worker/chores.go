@@ -259,7 +259,10 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 			if _, err := q.DropOldDeadLetters(ctx, db.FirstID(end)); err != nil {
 				return err
 			}
-			_, err := q.DropOldCancellations(ctx, db.FirstID(end))
+			if _, err := q.DropOldCancellations(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			_, err := q.DropOldDifferences(ctx, end)
 			return err
 		}); err != nil {
 			return err
@@ -280,7 +283,8 @@ func (w *Worker) gauges(ctx context.Context) error {
 // measure sets the gauges once.
 func (w *Worker) measure(ctx context.Context) error {
 	var byAge []db.PendingByAgeRow
-	var dead, rejected, differs int64
+	var dead, rejected int64
+	var books db.BooksStateRow
 	var outbox db.OutboxSizeRow
 	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
 		if byAge, err = q.PendingByAge(ctx); err != nil {
@@ -292,7 +296,7 @@ func (w *Worker) measure(ctx context.Context) error {
 		if rejected, err = q.CountRejected(ctx); err != nil {
 			return err
 		}
-		if differs, err = q.OpenDifference(ctx); err != nil {
+		if books, err = q.ReadBooksState(ctx); err != nil {
 			return err
 		}
 		dead, err = q.CountDeadLetters(ctx)
@@ -315,6 +319,7 @@ func (w *Worker) measure(ctx context.Context) error {
 		w.metrics.pending.WithLabelValues(label).Set(float64(counts[i]))
 	}
 	w.metrics.dead.Set(float64(dead))
-	w.metrics.books.Set(float64(differs))
+	w.metrics.books.Set(float64(books.Differs))
+	w.metrics.unchecked.Set(books.Unchecked)
 	return nil
 }

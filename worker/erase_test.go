@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	h.emitN(gone, 20)
 	h.emitN(other, 10)
 	h.settled(10*time.Second, delivery.Delivered, 30)
+	h.strayAttempts(gone, 3)
+	h.strayAttempts(other, 2)
 	kept := h.rowsOf(other)
 	if err := h.db.DeleteTenant(t.Context(), gone, "they left", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
@@ -38,7 +41,19 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 		t.Errorf("erased at once, when something of it may be under way: %v", err)
 	}
 	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
+	h.exec("INSERT INTO books (tenant_id, day, accepted, delivered) VALUES ($1, current_date - 40, 3, 3)", gone)
+	enough := errors.New("enough")
+	if _, err := h.db.EraseTenant(t.Context(), gone, 5, func(time.Duration) error { return enough }); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if n, err := h.db.CheckBooks(t.Context(), 0, booksBudget); err != nil || n != 0 {
+		t.Errorf("half-way the books differ: %d, %v", n, err)
+	}
 	if err := w.eraseTenants(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	late := &db.Outcome{TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held, Attempt: &db.AttemptRecord{ID: db.NewID(), StartedAt: time.Now()}}
+	if err := h.db.LogLate(t.Context(), []*db.Outcome{late}); err != nil {
 		t.Fatal(err)
 	}
 	if left := h.rowsOf(gone); left != "0 0 0" {
@@ -52,6 +67,13 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	if n, err := h.db.CheckBooks(t.Context(), 0, booksBudget); err != nil || n != 0 {
 		t.Errorf("the books differ: %d, %v", n, err)
 	}
+}
+
+// strayAttempts makes attempts of deliveries that went with a day of their own.
+func (h *house) strayAttempts(tenant id.UUID, n int) {
+	h.t.Helper()
+	h.exec(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
+		SELECT $1, now(), gen_random_uuid(), posthorn.first_id(now() - interval '40 days'), gen_random_uuid(), 1, 200, 0, 1, 1, 1, 1, 1, 5, '', '', '' FROM generate_series(1, $2::int)`, tenant, n)
 }
 
 // rowsOf is how much of a tenant the bulk tables hold.

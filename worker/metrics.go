@@ -12,19 +12,20 @@ import (
 
 // metrics are the engine's, under the names that readers of the field expect.
 type metrics struct {
-	attempts *prometheus.CounterVec
-	latency  prometheus.Histogram
-	late     prometheus.Counter
-	disabled *prometheus.CounterVec
-	pending  *prometheus.GaugeVec
-	dead     prometheus.Gauge
-	outbox   prometheus.Gauge
-	lag      prometheus.Gauge
-	rejected prometheus.Gauge
-	pauses   prometheus.Gauge
-	books    prometheus.Gauge
-	steps    prometheus.Counter
-	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
+	attempts  *prometheus.CounterVec
+	latency   prometheus.Histogram
+	late      prometheus.Counter
+	disabled  *prometheus.CounterVec
+	pending   *prometheus.GaugeVec
+	dead      prometheus.Gauge
+	outbox    prometheus.Gauge
+	lag       prometheus.Gauge
+	rejected  prometheus.Gauge
+	pauses    prometheus.Gauge
+	books     prometheus.Gauge
+	unchecked prometheus.Gauge
+	steps     prometheus.Counter
+	known     map[string]struct{} // event types that have a label of their own; the recorder's alone
 }
 
 // maxTypes bounds the labels that tenants' event types make; further types are counted as "other".
@@ -66,13 +67,16 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		books: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
 		}),
+		unchecked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "posthorn_books_unchecked_seconds", Help: "For how long the books of yesterday and today have not been held against the tables. Some minutes at most.",
+		}),
 		steps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clock_steps_total", Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
 		}),
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books, m.steps)
+		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books, m.unchecked, m.steps)
 	}
 	return m
 }

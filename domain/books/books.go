@@ -52,6 +52,25 @@ var Sentences = map[string]string{
 	"attempted":  "Attempts were made for it, and there is no such delivery.",
 	"deadletter": "It is listed as a dead letter, and there is no such failed delivery.",
 	"canceled":   "It is listed as canceled, and there is no such canceled delivery.",
+
+	"unattempted": "It is delivered, and no attempt of it is on record.",
+	"unlisted":    "It has failed, and is not listed as a dead letter.",
+	"uncalled":    "It is canceled, and not listed as canceled.",
+}
+
+// Split tells the days up to now into yesterday and today, and those before.
+func Split(days []time.Time, now time.Time) (recent, history []time.Time) {
+	today := now.UTC().Truncate(24 * time.Hour)
+	for _, day := range days {
+		switch {
+		case day.After(today):
+		case day.Before(today.AddDate(0, 0, -1)):
+			history = append(history, day)
+		default:
+			recent = append(recent, day)
+		}
+	}
+	return recent, history
 }
 
 // Next is where a check goes on: the first of some days, in their order, that lies behind the day at hand; the first of all where

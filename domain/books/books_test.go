@@ -44,3 +44,25 @@ func TestTheCheckGoesFromDayToDayAndBeginsAnew(t *testing.T) {
 		t.Errorf("without days: %s %t", next, again)
 	}
 }
+
+func TestYesterdayAndTodayAreCheckedApart(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2031, 3, n, 0, 0, 0, 0, time.UTC) }
+	days := []time.Time{day(1), day(2), day(3), day(4), day(5)}
+	far := time.FixedZone("far", 14*3600)
+	for _, tt := range []struct {
+		now             time.Time
+		recent, history int
+	}{
+		{day(4), 2, 2}, // the fifth is still to come
+		{day(5).Add(-time.Nanosecond), 2, 2},
+		{day(5), 2, 3},
+		{day(4).Add(23 * time.Hour).In(far), 2, 2}, // the fifth elsewhere
+		{day(5).AddDate(1, 0, 0), 0, 5},            // a clock that was set ahead
+		{day(1).AddDate(-1, 0, 0), 0, 0},
+	} {
+		if recent, history := books.Split(days, tt.now); len(recent) != tt.recent || len(history) != tt.history {
+			t.Errorf("%s: %v %v", tt.now, recent, history)
+		}
+	}
+}

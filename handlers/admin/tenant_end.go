@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"errors"
 	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/domain/account"
+	"posthorn/domain/export"
 	"posthorn/domain/fault"
 	"posthorn/domain/reason"
 	"posthorn/handlers"
@@ -27,17 +29,15 @@ func (a *admin) exportTenant(c *handlers.Call) error {
 	return gone(a.Export(c, w.of, w.why))
 }
 
-// endForms are the forms that take a tenant's data along and delete it. exported is when it was last sent whole; the epoch: not lately.
-func endForms(exported time.Time) console.EndForms {
-	f := console.EndForms{
-		Export: components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
-		Name:   components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Type it, so that it is the right one."},
-		Reason: components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log of the platform."},
+// endForms are the forms that take a tenant's data along and delete it. exported is when the export was sent that stands for it; nil:
+// none does.
+func endForms(exported *time.Time) console.EndForms {
+	return console.EndForms{
+		Exported: exported,
+		Export:   components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
+		Name:     components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Type it, so that it is the right one."},
+		Reason:   components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log of the platform."},
 	}
-	if exported.Unix() != 0 {
-		f.Exported = exported
-	}
-	return f
 }
 
 // deleteTenant ends a tenant for good, once its data was taken along. Of two operators who do it at once one does; the other hears that
@@ -48,12 +48,8 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 		return err
 	}
 	var row db.Tenant
-	var exported time.Time
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		if row, err = q.GetTenant(c.Ctx(), w.of); err != nil {
-			return err
-		}
-		exported, err = q.LastExport(c.Ctx(), &w.of)
+		row, err = q.GetTenant(c.Ctx(), w.of)
 		return err
 	})
 	if err != nil {
@@ -63,17 +59,18 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	if strings.TrimSpace(w.Get("name")) != row.Name {
 		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
 	}
-	if exported.Unix() == 0 {
-		wrong = fault.InvalidField("name", "out_of_range", "Export it first: nothing brings back what is deleted.")
+	if wrong == nil {
+		if err := a.DB.DeleteExported(c.Ctx(), w.of, w.why, c.Author()); errors.Is(err, export.ErrNone) {
+			wrong = export.ErrNone
+		} else if err != nil {
+			return gone(err)
+		}
 	}
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
 			v.End.Name.Value, v.End.Name.Error = w.Get("name"), fields["name"]
 			v.End.Reason.Value, v.End.Reason.Error = w.Get("reason"), fields["reason"]
 		})
-	}
-	if err := a.DB.DeleteTenant(c.Ctx(), w.of, w.why, c.Author()); err != nil {
-		return gone(err)
 	}
 	c.Flash(row.Name + " is deleted. What it had is erased within minutes.")
 	return c.Redirect(Root + "/tenants")

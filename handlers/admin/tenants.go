@@ -111,7 +111,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	var pages []db.ConsoleBooksRow
 	var platform []byte
 	var used db.Usage
-	var exported time.Time
+	var exported *time.Time
 	var suspended console.Suspension
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
@@ -126,7 +126,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
 			return err
 		}
-		if exported, err = q.LastExport(c.Ctx(), &u); err != nil {
+		if exported, err = q.StandingExport(c.Ctx(), u); err != nil {
 			return err
 		}
 		if used, err = q.ReadUsage(c.Ctx(), u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/flate"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -92,10 +93,13 @@ func (x *export) write() error {
 		{"members.ndjson", x.members},
 		{"invitations.ndjson", x.invitations},
 		{"keys.ndjson", x.keys},
+		{"portal_links.ndjson", x.portalLinks},
 		{"event_types.ndjson", x.eventTypes},
 		{"endpoints.ndjson", x.endpoints},
 		{"events.ndjson", x.events},
+		{"rejected.ndjson", x.rejected},
 		{"deliveries.ndjson", x.deliveries},
+		{"bulk_jobs.ndjson", x.bulkJobs},
 		{"notices.ndjson", x.notices},
 		{"audit_log.ndjson", x.auditLog},
 		// The last one: a file that has it is whole.
@@ -125,11 +129,11 @@ func (x *export) line(v any) error {
 }
 
 // exportPages writes what a list shows, read page by page beyond the place of the last row.
-func exportPages[R, P, V any](x *export, place P, read func(q *db.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
+func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *db.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
 	for {
 		var rows []R
-		err := x.Read(x.call.Ctx(), func(q *db.Queries) (err error) {
-			rows, err = read(q, place)
+		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Queries) (err error) {
+			rows, err = read(ctx, q, place)
 			return err
 		})
 		if err != nil {
@@ -150,11 +154,11 @@ func exportPages[R, P, V any](x *export, place P, read func(q *db.Queries, after
 func (x *export) tenant() error {
 	var shown []Tenant
 	var used db.Usage
-	err := x.Read(x.call.Ctx(), func(q *db.Queries) (err error) {
+	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Queries) (err error) {
 		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
 			return err
 		}
-		used, err = q.ReadUsage(x.call.Ctx(), x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
+		used, err = q.ReadUsage(ctx, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
 		return err
 	})
 	if err != nil {
@@ -167,32 +171,44 @@ func (x *export) tenant() error {
 }
 
 func (x *export) members() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ListMembersRow, error) {
-		return q.ListMembers(x.call.Ctx(), db.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ListMembersRow, error) {
+		return q.ListMembers(ctx, db.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
 	}, func(m db.ListMembersRow) id.UUID { return m.ID }, func(m db.ListMembersRow) Member { return memberView(db.GetMemberRow(m)) })
 }
 
 func (x *export) invitations() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ListInvitationsRow, error) {
-		return q.ListInvitations(x.call.Ctx(), db.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ListInvitationsRow, error) {
+		return q.ListInvitations(ctx, db.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
 	}, func(i db.ListInvitationsRow) id.UUID { return i.ID }, func(i db.ListInvitationsRow) Invitation { return invitationView(db.GetInvitationRow(i)) })
 }
 
 func (x *export) keys() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.APIKey, error) {
-		return q.ListKeysUp(x.call.Ctx(), db.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.APIKey, error) {
+		return q.ListKeysUp(ctx, db.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
 	}, func(k db.APIKey) id.UUID { return k.ID }, keyView)
 }
 
+func (x *export) portalLinks() error {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.PortalLink, error) {
+		return q.ListPortalLinks(ctx, db.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(l db.PortalLink) id.UUID { return l.ID }, portalLinkView)
+}
+
+func (x *export) bulkJobs() error {
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.BulkJob, error) {
+		return q.ListBulkJobs(ctx, x.Tenant.ID, db.BulkJobList{Ascending: true, After: after, Most: exportPage})
+	}, func(j db.BulkJob) id.UUID { return j.ID }, bulkJobView)
+}
+
 func (x *export) eventTypes() error {
-	return exportPages(x, "", func(q *db.Queries, after string) ([]db.EventType, error) {
-		return q.ListEventTypesUp(x.call.Ctx(), db.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	return exportPages(x, "", func(ctx context.Context, q *db.Queries, after string) ([]db.EventType, error) {
+		return q.ListEventTypesUp(ctx, db.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
 	}, func(t db.EventType) string { return t.Name }, eventTypeView)
 }
 
 func (x *export) endpoints() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.FullEndpoint, error) {
-		return q.ListEndpoints(x.call.Ctx(), x.deps.Keys, x.Tenant.ID, db.EndpointList{Ascending: true, After: after, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.FullEndpoint, error) {
+		return q.ListEndpoints(ctx, x.deps.Keys, x.Tenant.ID, db.EndpointList{Ascending: true, After: after, Most: exportPage})
 	}, func(e db.FullEndpoint) id.UUID { return e.ID }, func(e db.FullEndpoint) Endpoint { return endpointView(e, x.deps.Now()) })
 }
 
@@ -221,6 +237,25 @@ func (x *export) events() error {
 	})
 }
 
+// exportedRejected is what was emitted in SQL and became no event, with its data; null where that is larger than any event's.
+type exportedRejected struct {
+	RejectedEvent
+	Data json.RawMessage `json:"data"`
+}
+
+func (x *export) rejected() error {
+	return x.Rejected(x.call.Ctx(), func(rows []db.ExportRejectedRow) error {
+		for _, r := range rows {
+			if err := x.line(exportedRejected{rejectedView(db.RejectedDownRow{
+				ID: r.ID, Type: r.Type, Size: r.Size, Key: r.Key, IdempotencyKey: r.IdempotencyKey, Code: r.Code, Detail: r.Detail, RejectedAt: r.RejectedAt,
+			}), r.Data}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // exportedDelivery is a delivery with its attempts.
 type exportedDelivery struct {
 	Delivery
@@ -239,13 +274,13 @@ func (x *export) deliveries() error {
 }
 
 func (x *export) notices() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.NoticeRow, error) {
-		return q.ListNoticesUp(x.call.Ctx(), db.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.NoticeRow, error) {
+		return q.ListNoticesUp(ctx, db.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
 	}, func(n db.NoticeRow) id.UUID { return n.ID }, noticeView)
 }
 
 func (x *export) auditLog() error {
-	return exportPages(x, id.UUID{}, func(q *db.Queries, after id.UUID) ([]db.ScanAuditUpRow, error) {
-		return q.ScanAuditUp(x.call.Ctx(), db.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ScanAuditUpRow, error) {
+		return q.ScanAuditUp(ctx, db.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
 	}, func(r db.ScanAuditUpRow) id.UUID { return r.ID }, func(r db.ScanAuditUpRow) AuditEntry { return auditView(db.ScanAuditDownRow(r)) })
 }

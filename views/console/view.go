@@ -142,7 +142,7 @@ func (v TenantView) wrong() []components.Wrong {
 // EndForms take a tenant's data along and delete it.
 type EndForms struct {
 	Export       components.FieldProps // why it is taken along
-	Exported     time.Time             // when it was last sent whole; zero: not within a day
+	Exported     *time.Time            // when the export was sent that stands for what it has; nil: none does
 	Name, Reason components.FieldProps // of the deletion
 }
 

@@ -1,0 +1,191 @@
+package api_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/dbtest"
+	"posthorn/db/migrations"
+	"posthorn/domain/access"
+)
+
+// exportedEvents have a megabyte of data each: more than a connection holds back, however small it is packed.
+const exportedEvents = 20
+
+// exportWorld is a server behind a connection, on a database whose line can be cut, and a tenant with more data than anything on the way
+// holds back.
+type exportWorld struct {
+	*world
+	line   *line
+	tenant tenant
+	server *httptest.Server
+	client *http.Client
+}
+
+func newExportWorld(t *testing.T) *exportWorld {
+	t.Helper()
+	database := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	l := newLine(t, database, func(sql string) string { return sql })
+	w := &exportWorld{world: startWorld(t, t.Cleanup, database, l.url), line: l}
+	w.platform = w.makeKey(db.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+	w.tenant = w.world.tenant("Acme")
+	w.events(exportedEvents, `'"' || n || b.big || '"'`)
+	w.server = httptest.NewServer(w.engine)
+	t.Cleanup(w.server.Close)
+	w.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetReadBuffer(256 << 10)
+		}
+		return c, err
+	}}}
+	return w
+}
+
+// events stores some, their data an expression of n and b.big, a text that no packing makes much smaller.
+func (w *exportWorld) events(n int, data string) {
+	w.t.Helper()
+	w.sql(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
+		SELECT $1, posthorn.created_at(x.u), x.u, 'a', convert_to(`+data+`, 'UTF8'), 1 FROM generate_series(1, $2::int) n, (SELECT string_agg(md5(m::text), '') AS big FROM generate_series(1, 30000) m) b,
+			LATERAL (SELECT overlay(posthorn.first_id(clock_timestamp())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid AS u) x`, w.tenant.uuid.String(), n)
+}
+
+// begin asks for an export and reads its first bytes.
+func (w *exportWorld) begin() (*http.Response, []byte) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.server.URL+"/api/v1/tenants/"+w.tenant.id+"/export", strings.NewReader(`{"reason":"they move out"}`))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.platform)
+	res, err := w.client.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = res.Body.Close() })
+	first := make([]byte, 64<<10)
+	if _, err := io.ReadFull(res.Body, first); err != nil || res.StatusCode != http.StatusOK {
+		w.t.Fatal(res.Status, err)
+	}
+	return res, first
+}
+
+// broken reads what is left of an export, which must not look like one that is whole.
+func (w *exportWorld) broken(res *http.Response, first []byte) {
+	w.t.Helper()
+	rest, err := io.ReadAll(res.Body)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		w.t.Errorf("the answer ends with %v", err)
+	}
+	file := append(first, rest...)
+	if _, err := zip.NewReader(bytes.NewReader(file), int64(len(file))); err == nil || bytes.Contains(file, []byte("manifest.json")) {
+		w.t.Errorf("%d bytes are taken for a whole archive", len(file))
+	}
+}
+
+// left waits until nothing of exports is left in the server and the database, and holds that so many were begun and none was sent.
+func (w *exportWorld) left(begun int) {
+	w.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		stacks := make([]byte, 4<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		open := one[int](w.world, `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL AND state <> 'idle'`)
+		if open == 0 && !bytes.Contains(stacks, []byte("export).write")) {
+			break
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%d transactions are open; goroutines:\n%s", open, stacks)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	logged := "SELECT count(*)::int FROM audit_log WHERE action = $1"
+	if n := one[int](w.world, logged, "tenant.exported"); n != begun {
+		w.t.Errorf("the audit log knows of %d exports, want %d", n, begun)
+	}
+	if n := one[int](w.world, logged, "tenant.export_sent"); n != 0 {
+		w.t.Errorf("%d broken exports count as sent", n)
+	}
+	err := w.db.DeleteExported(w.t.Context(), w.tenant.uuid, "", db.Author{Kind: "command"})
+	if err == nil || !strings.Contains(err.Error(), "Export it first") {
+		w.t.Errorf("after a broken export the tenant can be deleted: %v", err)
+	}
+}
+
+// whole takes an export to its end.
+func (w *exportWorld) whole() {
+	w.t.Helper()
+	res, first := w.begin()
+	rest, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if files := unpacked(w.t, append(first, rest...)); len(files["manifest.json"]) != 1 || len(files["events.ndjson"]) != exportedEvents {
+		w.t.Errorf("%d events", len(files["events.ndjson"]))
+	}
+	if n := one[int](w.world, "SELECT count(*)::int FROM audit_log WHERE action = 'tenant.export_sent'"); n != 1 {
+		w.t.Errorf("%d exports count as sent", n)
+	}
+}
+
+// More often than there are exports at once: each must give its place back.
+func TestAnExportWhoseReaderLeavesIsNotSent(t *testing.T) {
+	t.Parallel()
+	w := newExportWorld(t)
+	for n := 1; n <= 3; n++ {
+		res, _ := w.begin()
+		_ = res.Body.Close()
+		w.left(n)
+	}
+	w.whole()
+}
+
+func TestAnExportWithoutItsDatabaseBreaksOff(t *testing.T) {
+	t.Parallel()
+	w := newExportWorld(t)
+	res, first := w.begin()
+	w.line.cut(false)
+	w.broken(res, first)
+	w.line.mend()
+	w.left(1)
+	w.whole()
+}
+
+func TestAnExportOfARowThatCannotBeReadBreaksOff(t *testing.T) {
+	t.Parallel()
+	w := newExportWorld(t)
+	w.events(1, `E'{"a":\n'`)
+	res, first := w.begin()
+	w.broken(res, first)
+	w.left(1)
+}
+
+// What breaks off before anything is sent is answered as any other request.
+func TestAnExportThatCannotBeginIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	w.active(acme, map[string]any{"custom_headers": map[string]string{"Authorization": "x"}, "sensitive_headers": []string{"Authorization"}})
+	w.sql("UPDATE endpoints SET custom_headers = '\\x00'")
+	req := httptest.NewRequestWithContext(t.Context(), "POST", "/api/v1/tenants/"+acme.id+"/export", nil)
+	req.Header.Set("Authorization", "Bearer "+w.platform)
+	res := httptest.NewRecorder()
+	w.engine.ServeHTTP(res, req)
+	if res.Code != http.StatusInternalServerError || res.Header().Get("Content-Disposition") != "" {
+		t.Errorf("%d %v", res.Code, res.Header())
+	}
+	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE action = 'tenant.export_sent'"); n != 0 {
+		t.Errorf("%d count as sent", n)
+	}
+}
