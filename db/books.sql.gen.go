@@ -13,6 +13,18 @@ import (
 	"posthorn/domain/id"
 )
 
+const areEventsEntered = `-- name: AreEventsEntered :one
+SELECT EXISTS (SELECT FROM platform p WHERE p.events_from <= $1::date)::boolean AS entered
+`
+
+// Whether all events of a day are in the books.
+func (q *Queries) AreEventsEntered(ctx context.Context, day time.Time) (bool, error) {
+	row := q.db.QueryRow(ctx, areEventsEntered, day)
+	var entered bool
+	err := row.Scan(&entered)
+	return entered, err
+}
+
 const bookCheck = `-- name: BookCheck :one
 
 SELECT name, day, after, checked, round_at FROM book_checks WHERE name = $1
@@ -55,18 +67,19 @@ func (q *Queries) BooksState(ctx context.Context, chore string) (BooksStateRow, 
 
 const checkBooks = `-- name: CheckBooks :many
 WITH entries AS (
-	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled FROM books b WHERE b.day = $6 AND b.tenant_id = ANY($1::uuid[])
+	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = $7 AND b.tenant_id = ANY($1::uuid[])
 	UNION ALL
-	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled
+	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled, u.events
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
-		unnest(l.failed), unnest(l.canceled)) AS u(tenant_id, day, accepted, delivered, failed, canceled)
-	WHERE u.day = $6 AND u.tenant_id = ANY($1::uuid[])
+		unnest(l.failed), unnest(l.canceled), unnest(l.events)) AS u(tenant_id, day, accepted, delivered, failed, canceled, events)
+	WHERE u.day = $7 AND u.tenant_id = ANY($1::uuid[])
 ), sums AS (
-	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled
+	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled,
+		sum(events)::bigint AS events
 	FROM entries GROUP BY tenant_id
 )
 SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
-	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled,
+	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled, coalesce(s.events, 0)::bigint AS events, e.n AS rows_events,
 	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, q.n AS queued
 FROM unnest($1::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
 CROSS JOIN LATERAL (
@@ -75,17 +88,21 @@ CROSS JOIN LATERAL (
 	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= $2 AND r.created_at < $3
 ) d
 CROSS JOIN LATERAL (
-	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= $4 AND w.delivery_id < $5
+	SELECT count(*) AS n FROM events v WHERE $4::boolean AND v.tenant_id = t.id AND v.created_at >= $2 AND v.created_at < $3
+) e
+CROSS JOIN LATERAL (
+	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= $5 AND w.delivery_id < $6
 ) q
 `
 
 type CheckBooksParams struct {
-	Tenants []id.UUID
-	Low     time.Time
-	High    time.Time
-	First   id.UUID
-	Last    id.UUID
-	Day     time.Time
+	Tenants     []id.UUID
+	Low         time.Time
+	High        time.Time
+	CountEvents bool
+	First       id.UUID
+	Last        id.UUID
+	Day         time.Time
 }
 
 type CheckBooksRow struct {
@@ -94,6 +111,8 @@ type CheckBooksRow struct {
 	Delivered     int64
 	Failed        int64
 	Canceled      int64
+	Events        int64
+	RowsEvents    int64
 	RowsN         int64
 	RowsDelivered int64
 	RowsFailed    int64
@@ -108,6 +127,7 @@ func (q *Queries) CheckBooks(ctx context.Context, arg CheckBooksParams) ([]Check
 		arg.Tenants,
 		arg.Low,
 		arg.High,
+		arg.CountEvents,
 		arg.First,
 		arg.Last,
 		arg.Day,
@@ -125,6 +145,8 @@ func (q *Queries) CheckBooks(ctx context.Context, arg CheckBooksParams) ([]Check
 			&i.Delivered,
 			&i.Failed,
 			&i.Canceled,
+			&i.Events,
+			&i.RowsEvents,
 			&i.RowsN,
 			&i.RowsDelivered,
 			&i.RowsFailed,
@@ -173,6 +195,11 @@ SELECT x.id::uuid AS id, x.word::text AS word FROM (
 		WHEN 3 THEN NOT EXISTS (SELECT 1 FROM dead_letters l WHERE l.tenant_id = $1 AND l.delivery_id = d.id)
 		WHEN 4 THEN NOT EXISTS (SELECT 1 FROM cancellations c WHERE c.tenant_id = $1 AND c.delivery_id = d.id)
 	 END LIMIT $4::int)
+	UNION ALL
+	(SELECT d.id, 'eventless' FROM deliveries d
+	 WHERE d.tenant_id = $1 AND d.created_at >= $2 AND d.created_at < $3 AND d.event_id >= $5 AND d.event_id < $6
+		AND NOT EXISTS (SELECT 1 FROM events v WHERE v.tenant_id = $1 AND v.created_at >= $2 AND v.created_at < $3 AND v.id = d.event_id)
+	 LIMIT $4::int)
 ) x LIMIT $4::int
 `
 

@@ -84,7 +84,7 @@ func (q *Queries) checkBooks(ctx context.Context, name string, days []time.Time,
 		}
 		save := SaveBookCheckParams{Name: name, Day: at.Day, Checked: int64(len(tenants))}
 		if len(tenants) > 0 {
-			found, err := q.checkPages(ctx, at.Day, tenants)
+			found, err := q.checkPages(ctx, at.Day, tenants, name == checkHistory)
 			if err != nil {
 				return differences, err
 			}
@@ -103,10 +103,17 @@ func (q *Queries) checkBooks(ctx context.Context, name string, days []time.Time,
 	return differences, nil
 }
 
-// checkPages compares the pages of some tenants of one day, and keeps what it finds.
-func (q *Queries) checkPages(ctx context.Context, day time.Time, tenants []id.UUID) (differences int, err error) {
+// checkPages compares the pages of some tenants of one day, and keeps what it finds. Events are counted once the day is over, when
+// nothing is added to them and an index alone tells.
+func (q *Queries) checkPages(ctx context.Context, day time.Time, tenants []id.UUID, over bool) (differences int, err error) {
 	end := day.AddDate(0, 0, 1)
-	rows, err := q.CheckBooks(ctx, CheckBooksParams{Day: day, Tenants: tenants, Low: day, High: end, First: FirstID(day), Last: FirstID(end)})
+	entered, err := q.AreEventsEntered(ctx, day)
+	if err != nil {
+		return 0, err
+	}
+	rows, err := q.CheckBooks(ctx, CheckBooksParams{
+		Day: day, Tenants: tenants, Low: day, High: end, First: FirstID(day), Last: FirstID(end), CountEvents: over && entered,
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -117,6 +124,9 @@ func (q *Queries) checkPages(ctx context.Context, day time.Time, tenants []id.UU
 			Tables: books.Page{
 				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled, Waiting: r.RowsWaiting, Queued: r.Queued,
 			},
+		}
+		if over && entered {
+			f.Books.Events, f.Tables.Events = r.Events, r.RowsEvents
 		}
 		amount := books.Amount(f.Books, f.Tables)
 		if amount == 0 {

@@ -559,9 +559,10 @@ type Person struct {
 }
 
 type PlatformRow struct {
-	ID       bool
-	Settings json.RawMessage
-	DaysFrom pgtype.Date
+	ID         bool
+	Settings   json.RawMessage
+	DaysFrom   pgtype.Date
+	EventsFrom pgtype.Date
 }
 
 type PortalLink struct {

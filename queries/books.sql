@@ -19,18 +19,19 @@ FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT 
 -- name: CheckBooks :many
 -- Pages of a day by the books, the ledger included, beside what the tables hold of them.
 WITH entries AS (
-	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled FROM books b WHERE b.day = @day AND b.tenant_id = ANY(@tenants::uuid[])
+	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = @day AND b.tenant_id = ANY(@tenants::uuid[])
 	UNION ALL
-	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled
+	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled, u.events
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
-		unnest(l.failed), unnest(l.canceled)) AS u(tenant_id, day, accepted, delivered, failed, canceled)
+		unnest(l.failed), unnest(l.canceled), unnest(l.events)) AS u(tenant_id, day, accepted, delivered, failed, canceled, events)
 	WHERE u.day = @day AND u.tenant_id = ANY(@tenants::uuid[])
 ), sums AS (
-	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled
+	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled,
+		sum(events)::bigint AS events
 	FROM entries GROUP BY tenant_id
 )
 SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
-	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled,
+	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled, coalesce(s.events, 0)::bigint AS events, e.n AS rows_events,
 	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, q.n AS queued
 FROM unnest(@tenants::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
 CROSS JOIN LATERAL (
@@ -38,6 +39,9 @@ CROSS JOIN LATERAL (
 		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting
 	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= @low AND r.created_at < @high
 ) d
+CROSS JOIN LATERAL (
+	SELECT count(*) AS n FROM events v WHERE @count_events::boolean AND v.tenant_id = t.id AND v.created_at >= @low AND v.created_at < @high
+) e
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= @first AND w.delivery_id < @last
 ) q;
@@ -74,6 +78,11 @@ SELECT x.id::uuid AS id, x.word::text AS word FROM (
 		WHEN 3 THEN NOT EXISTS (SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.delivery_id = d.id)
 		WHEN 4 THEN NOT EXISTS (SELECT 1 FROM cancellations c WHERE c.tenant_id = @tenant_id AND c.delivery_id = d.id)
 	 END LIMIT @most::int)
+	UNION ALL
+	(SELECT d.id, 'eventless' FROM deliveries d
+	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.event_id >= @first AND d.event_id < @last
+		AND NOT EXISTS (SELECT 1 FROM events v WHERE v.tenant_id = @tenant_id AND v.created_at >= @low AND v.created_at < @high AND v.id = d.event_id)
+	 LIMIT @most::int)
 ) x LIMIT @most::int;
 
 -- name: KeepDifference :exec
@@ -99,6 +108,10 @@ ORDER BY b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
 
 -- name: ListBookChecks :many
 SELECT * FROM book_checks ORDER BY name DESC;
+
+-- name: AreEventsEntered :one
+-- Whether all events of a day are in the books.
+SELECT EXISTS (SELECT FROM platform p WHERE p.events_from <= @day::date)::boolean AS entered;
 
 -- name: IsDayKept :one
 -- Whether a day's deliveries are there, or must be: retention has not dropped them.

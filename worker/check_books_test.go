@@ -246,6 +246,42 @@ func TestTheCheckOfTheBooksFindsWhatWasChangedByHand(t *testing.T) {
 	}
 }
 
+// Of an event that nothing subscribed to only the count tells.
+func TestTheCheckOfTheBooksFindsAnEventThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
+	h.pause(tenant, ep)
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+	if _, err := h.db.MakePartitions(t.Context(), day, day); err != nil {
+		t.Fatal(err)
+	}
+	carried := h.backdated(tenant, ep, day.Add(time.Hour), day.Add(time.Hour), db.QueueReady, nil)
+	lone := idAt(day.Add(2 * time.Hour))
+	h.exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'order.completed', '{}', 1)", tenant, lone.Time(), lone)
+	if n := h.check(); n != 0 {
+		t.Fatalf("%d pages differ by events that the books did not know of then", n)
+	}
+	h.exec("UPDATE platform SET events_from = $1", day)
+	if n := h.check(); n != 1 {
+		t.Fatalf("%d pages differ by events that are not in the books", n)
+	}
+	h.exec("INSERT INTO books (tenant_id, day, events) VALUES ($1, $2, 2)", tenant, day)
+	if n := h.check(); n != 0 {
+		t.Fatalf("%d pages differ", n)
+	}
+	h.exec("DELETE FROM events WHERE id = $1", lone)
+	if n := h.check(); n != 1 {
+		t.Errorf("%d pages differ without an event", n)
+	}
+	h.exec("DELETE FROM events")
+	if n, named := h.check(), h.count("SELECT count(*) FROM book_differences WHERE amount = 2 AND details->'rows' @> jsonb_build_array(jsonb_build_object('delivery', $1::text, 'what', $2::text))",
+		id.Delivery.Format(carried), books.Sentences["eventless"]); n != 1 || named != 1 {
+		t.Errorf("%d pages differ without any event, %d name the delivery", n, named)
+	}
+}
+
 // A day that retention drops is missed by nobody, one that is gone without it is.
 func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
 	t.Parallel()

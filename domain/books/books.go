@@ -11,6 +11,7 @@ type Page struct {
 	Canceled  int64 `json:"canceled"`
 	Waiting   int64 `json:"waiting"` // pending, retrying or held; by the books what has not ended
 	Queued    int64 `json:"queued"`  // places in the queue
+	Events    int64 `json:"events"`  // that were stored on the day, whether or not they made deliveries; 0 where they were not counted
 }
 
 // Entered is the page that the books' entries make: what was accepted and has not ended must wait, and have its place in the queue.
@@ -23,7 +24,7 @@ func Entered(accepted, delivered, failed, canceled int64) Page {
 func Amount(books, tables Page) (amount int64) {
 	for _, d := range []int64{
 		books.Accepted - tables.Accepted, books.Delivered - tables.Delivered, books.Failed - tables.Failed, books.Canceled - tables.Canceled,
-		books.Waiting - tables.Waiting, books.Queued - tables.Queued,
+		books.Waiting - tables.Waiting, books.Queued - tables.Queued, books.Events - tables.Events,
 	} {
 		amount = max(amount, d, -d)
 	}
@@ -53,6 +54,7 @@ var Sentences = map[string]string{
 	"deadletter": "It is listed as a dead letter, and there is no such failed delivery.",
 	"canceled":   "It is listed as canceled, and there is no such canceled delivery.",
 
+	"eventless":   "It carries an event of the same day, and there is no such event.",
 	"unattempted": "It is delivered, and no attempt of it is on record.",
 	"unlisted":    "It has failed, and is not listed as a dead letter.",
 	"uncalled":    "It is canceled, and not listed as canceled.",

@@ -10,7 +10,8 @@ import (
 func TestPagesAgreeOnEveryNumberOrDiffer(t *testing.T) {
 	t.Parallel()
 	entered := books.Entered(10, 5, 2, 1)
-	same := books.Page{Accepted: 10, Delivered: 5, Failed: 2, Canceled: 1, Waiting: 2, Queued: 2}
+	entered.Events = 7
+	same := books.Page{Accepted: 10, Delivered: 5, Failed: 2, Canceled: 1, Waiting: 2, Queued: 2, Events: 7}
 	if n := books.Amount(entered, same); n != 0 {
 		t.Errorf("equal pages differ by %d", n)
 	}
@@ -21,6 +22,7 @@ func TestPagesAgreeOnEveryNumberOrDiffer(t *testing.T) {
 		"canceled":  func(p *books.Page) { p.Canceled += 3 },
 		"waiting":   func(p *books.Page) { p.Waiting -= 3 },
 		"queued":    func(p *books.Page) { p.Queued += 3 },
+		"events":    func(p *books.Page) { p.Events -= 3 },
 	} {
 		other := same
 		change(&other)

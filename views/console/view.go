@@ -359,8 +359,12 @@ func (l BookCheckLine) words() string {
 }
 
 func pageWords(p books.Page) string {
-	return number(p.Accepted) + " accepted, " + number(p.Delivered) + " delivered, " + number(p.Failed) + " failed, " + number(p.Canceled) + " canceled, " +
+	words := number(p.Accepted) + " accepted, " + number(p.Delivered) + " delivered, " + number(p.Failed) + " failed, " + number(p.Canceled) + " canceled, " +
 		number(p.Waiting) + " waiting, " + number(p.Queued) + " in the queue"
+	if p.Events > 0 {
+		words += ", of " + components.Many(p.Events, "event", "events")
+	}
+	return words
 }
 
 // BookLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.
