@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"posthorn/worker"
+	"posthorn/worker/mail"
 )
 
 // metricLabels is every metric that a process can serve, with its labels.
@@ -21,6 +22,7 @@ func metricLabels(t *testing.T) map[string][]string {
 	registry := newRegistry()
 	newHTTPMetrics(registry)
 	worker.New(worker.Config{Registry: registry})
+	mail.New(mail.Config{Registry: registry})
 	descriptions := make(chan *prometheus.Desc, 1000)
 	registry.Describe(descriptions)
 	close(descriptions)
@@ -67,7 +69,7 @@ func TestOperationsNameMetricsThatExist(t *testing.T) {
 		}
 		expressions[name] = string(text)
 	}
-	metric := regexp.MustCompile(`\b(?:attempts?_|deliveries_|outbox_|dead_|endpoints_|posthorn_)[a-z_]+(?:\{[^}]*\})?`)
+	metric := regexp.MustCompile(`\b(?:attempts?_|deliveries_|outbox_|dead_|endpoints_|posthorn_)[a-z_]+(?:\{[^}]*\})?|\bmails(?:_total)?\{[^}]*\}`)
 	label := regexp.MustCompile(`([a-z_]+)(?:=|!=|,|\}|$)`)
 	for where, text := range expressions {
 		found := metric.FindAllString(text, -1)
@@ -86,6 +88,11 @@ func TestOperationsNameMetricsThatExist(t *testing.T) {
 					t.Errorf("%s: %s has no label %q but %q", where, name, m[1], labels)
 				}
 			}
+		}
+	}
+	for name := range known {
+		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") && !regexp.MustCompile("`[^`]*\\b"+name+"\\b").MatchString(expressions["monitoring.md"]) {
+			t.Errorf("monitoring.md does not explain %s, which is served", name)
 		}
 	}
 }
