@@ -170,8 +170,9 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	// Who it is, and where it is stuck.
 	tab := desk.tab(look.View{})
 	tab.Open(s.url + "/console")
+	tab.Sees("Deliveries of Noisy Ltd are late: the oldest has been ready for 6 minutes.")
 	tab.Sees("Ready for the longest")
-	if !tab.Has("Noisy Ltd") || tab.Has("Quiet Ltd") {
+	if !tab.Has("Noisy Ltd") || tab.Shows("Deliveries of Quiet Ltd") {
 		t.Error("the overview does not name who is late, or somebody who is not")
 	}
 	tab.Press("Queue and workers")

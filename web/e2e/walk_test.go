@@ -31,6 +31,9 @@ type stops struct {
 // elsewhere are pages that lead away unless something is under way; the journeys see them.
 var elsewhere = []string{"/", "/portal/open", "/sign-in/code", "/sign-in/link", "/console/sign-in/code", "/console/setup/totp"}
 
+// forSignedIn are pages that show what they are about to who is signed in, unless operators open them to everybody.
+var forSignedIn = []string{"/status"}
+
 // TestEveryPageHoldsUpInABrowser opens every page that the server has, in either theme, wide and narrow: axe-core finds nothing
 // wrong with it, it fits, its console is silent, and its content security policy holds. Pages are found by asking the server for
 // its routes, so that none is forgotten.
@@ -118,7 +121,7 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 		switch {
 		case strings.HasPrefix(r.Access, "operator"):
 			who = w.operator
-		case strings.HasPrefix(r.Access, "person"):
+		case strings.HasPrefix(r.Access, "person"), slices.Contains(forSignedIn, r.Path):
 			who = w.office.owner
 		}
 		path := parameter.ReplaceAllStringFunc(r.Path, func(name string) string {
@@ -185,6 +188,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 	w.destroyed = o.emitted("order.paid", `{"order_id":"ord_5"}`)
 	o.manage(http.MethodPost, "/events/"+w.destroyed+"/expunge", settings{"reason": "asked by a customer"}, nil)
 	o.manage(http.MethodPost, "/portal-links", settings{"role": "viewer", "brand_name": "Shop", "allow_secrets": true}, nil)
+	w.rejected(t)
 	var box struct{ ID, URL string }
 	o.manage(http.MethodPost, "/inboxes", settings{}, &box)
 	for name, value := range map[string]string{
@@ -205,6 +209,20 @@ func inhabit(t *testing.T, s *stage) *stops {
 		w.queries[path] = "?" + query
 	}
 	return w
+}
+
+// rejected has the tenant's product emit in SQL what Posthorn must reject: other data under a key that was used.
+func (w *stops) rejected(t *testing.T) {
+	t.Helper()
+	for _, data := range []string{`{"total":1}`, `{"total":2}`} {
+		if _, err := w.s.sql.Exec(t.Context(), "SELECT posthorn.emit($1, 'order.paid', $2::json, idempotency_key => 'once')", w.office.tenant, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, patience, "the console shows an event that was rejected", func() bool {
+		_, _, page := w.operator.page("/console/outbox")
+		return strings.Contains(page, w.office.tenant)
+	})
 }
 
 // aMail is the id of a mail that was kept.
