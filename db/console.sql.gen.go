@@ -252,24 +252,46 @@ func (q *Queries) ConsoleChores(ctx context.Context) ([]ConsoleChoresRow, error)
 }
 
 const consoleEndpoints = `-- name: ConsoleEndpoints :many
-SELECT id, url, status, status_at, status_reason FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL ORDER BY id DESC LIMIT $2
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_reason,
+	coalesce(CASE WHEN e.status <> 'active' THEN e.status_at WHEN coalesce(h.breaker_state, 0) <> 0 THEN h.opened_at
+		WHEN coalesce(h.consecutive_failures, 0) > 0 THEN h.first_failure_at END, e.status_at)::timestamptz AS since, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
+	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
+	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
+WHERE e.deleted_at IS NULL AND ($1::uuid IS NULL OR e.tenant_id = $1) AND CASE
+	WHEN $1::uuid IS NOT NULL THEN true
+	WHEN $2::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = $2
+	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
+ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
+LIMIT $3
 `
 
 type ConsoleEndpointsParams struct {
-	TenantID id.UUID
-	Most     int32
+	Tenant *id.UUID
+	Host   string
+	Most   int32
 }
 
 type ConsoleEndpointsRow struct {
-	ID           id.UUID
-	URL          string
-	Status       string
-	StatusAt     time.Time
-	StatusReason string
+	TenantID      id.UUID
+	TenantName    string
+	ID            id.UUID
+	URL           string
+	Status        string
+	StatusReason  string
+	Since         time.Time
+	BreakerState  int16
+	Failures      int32
+	LastStatus    int16
+	LastFailure   int16
+	LastFailureAt *time.Time
+	NextProbeAt   *time.Time
+	PausedBy      string
 }
 
+// Endpoints of all tenants that fail or are switched off, or all of one tenant or at one host, the worst first.
 func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsParams) ([]ConsoleEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, consoleEndpoints, arg.TenantID, arg.Most)
+	rows, err := q.db.Query(ctx, consoleEndpoints, arg.Tenant, arg.Host, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -278,11 +300,20 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 	for rows.Next() {
 		var i ConsoleEndpointsRow
 		if err := rows.Scan(
+			&i.TenantID,
+			&i.TenantName,
 			&i.ID,
 			&i.URL,
 			&i.Status,
-			&i.StatusAt,
 			&i.StatusReason,
+			&i.Since,
+			&i.BreakerState,
+			&i.Failures,
+			&i.LastStatus,
+			&i.LastFailure,
+			&i.LastFailureAt,
+			&i.NextProbeAt,
+			&i.PausedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -699,75 +730,6 @@ func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleShare
 			&i.Endpoints,
 			&i.AllAttempts,
 			&i.AllUs,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const consoleSickEndpoints = `-- name: ConsoleSickEndpoints :many
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_at, e.status_reason, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
-	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
-	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
-FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
-WHERE e.deleted_at IS NULL AND CASE WHEN $1::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = $1
-	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
-ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
-LIMIT $2
-`
-
-type ConsoleSickEndpointsParams struct {
-	Host string
-	Most int32
-}
-
-type ConsoleSickEndpointsRow struct {
-	TenantID      id.UUID
-	TenantName    string
-	ID            id.UUID
-	URL           string
-	Status        string
-	StatusAt      time.Time
-	StatusReason  string
-	BreakerState  int16
-	Failures      int32
-	LastStatus    int16
-	LastFailure   int16
-	LastFailureAt *time.Time
-	NextProbeAt   *time.Time
-	PausedBy      string
-}
-
-// Endpoints of all tenants that fail or are switched off, or all at one host, the worst first.
-func (q *Queries) ConsoleSickEndpoints(ctx context.Context, arg ConsoleSickEndpointsParams) ([]ConsoleSickEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, consoleSickEndpoints, arg.Host, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ConsoleSickEndpointsRow{}
-	for rows.Next() {
-		var i ConsoleSickEndpointsRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.TenantName,
-			&i.ID,
-			&i.URL,
-			&i.Status,
-			&i.StatusAt,
-			&i.StatusReason,
-			&i.BreakerState,
-			&i.Failures,
-			&i.LastStatus,
-			&i.LastFailure,
-			&i.LastFailureAt,
-			&i.NextProbeAt,
-			&i.PausedBy,
 		); err != nil {
 			return nil, err
 		}

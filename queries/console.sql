@@ -111,9 +111,6 @@ LEFT JOIN endpoint_health h ON h.endpoint_id = b.endpoint_id
 LEFT JOIN workers w ON w.id = l.owner
 ORDER BY b.n DESC;
 
--- name: ConsoleEndpoints :many
-SELECT id, url, status, status_at, status_reason FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL ORDER BY id DESC LIMIT @most;
-
 -- name: ConsoleHosts :many
 -- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
 -- of which none fails.
@@ -132,13 +129,17 @@ GROUP BY x.host
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT @most;
 
--- name: ConsoleSickEndpoints :many
--- Endpoints of all tenants that fail or are switched off, or all at one host, the worst first.
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_at, e.status_reason, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
+-- name: ConsoleEndpoints :many
+-- Endpoints of all tenants that fail or are switched off, or all of one tenant or at one host, the worst first.
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_reason,
+	coalesce(CASE WHEN e.status <> 'active' THEN e.status_at WHEN coalesce(h.breaker_state, 0) <> 0 THEN h.opened_at
+		WHEN coalesce(h.consecutive_failures, 0) > 0 THEN h.first_failure_at END, e.status_at)::timestamptz AS since, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
 	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
 	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
-WHERE e.deleted_at IS NULL AND CASE WHEN @host::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = @host
+WHERE e.deleted_at IS NULL AND (sqlc.narg('tenant')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant')) AND CASE
+	WHEN sqlc.narg('tenant')::uuid IS NOT NULL THEN true
+	WHEN @host::text <> '' THEN coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') = @host
 	ELSE e.status = 'disabled' OR coalesce(h.breaker_state, 0) <> 0 OR coalesce(h.consecutive_failures, 0) > 0 END
 ORDER BY coalesce(h.breaker_state, 0) <> 0 DESC, coalesce(h.consecutive_failures, 0) DESC, e.status = 'disabled' DESC, e.id DESC
 LIMIT @most;

@@ -3,7 +3,6 @@
 package trouble
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -108,8 +107,8 @@ type Finding struct {
 	Action   string // what to do
 }
 
-// Find judges the facts. Nothing is found where all is well.
-func Find(f Facts) []Finding {
+// Find judges the facts. Nothing is found where all is well. many writes a number with its noun as people read it.
+func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 	var out []Finding
 	add := func(k Kind, s health.Severity, at int, title, action string) {
 		out = append(out, Finding{k, s, at, title, action})
@@ -118,7 +117,7 @@ func Find(f Facts) []Finding {
 		add(NoWorker, health.Critical, 0, "No worker runs: nothing is delivered.", "Events are accepted and wait. Start posthorn worker or posthorn serve.")
 	}
 	if f.BooksDiffer > 0 {
-		add(Books, health.Critical, 0, "The books differ from the tables by "+count(f.BooksDiffer, "delivery", "deliveries")+".", "The page of the books names the rows.")
+		add(Books, health.Critical, 0, "The books differ from the tables by "+many(f.BooksDiffer, "delivery", "deliveries")+".", "The page of the books names the rows.")
 	}
 	if i := slices.IndexFunc(f.Late, func(w Waiting) bool { return w.For > Late }); i >= 0 {
 		more := int64(0)
@@ -127,14 +126,15 @@ func Find(f Facts) []Finding {
 				more++
 			}
 		}
-		title := "Deliveries of " + f.Late[i].Tenant + " have been ready for " + minutes(f.Late[i].For) + " and are not sent"
+		title := "Deliveries of " + f.Late[i].Tenant
 		if more > 0 {
-			title += ", nor are those of " + count(more, "other tenant", "other tenants")
+			title += " and of " + many(more, "other tenant", "other tenants")
 		}
+		title += " are late: the oldest has been ready for " + many(minutes(f.Late[i].For))
 		add(LateTenant, health.Critical, i, title+".", "Its lane below says who holds it. Look whether that worker lives, whether its endpoint is slow or limited, and who else fills the workers.")
 	}
 	if f.WorkersLost > 0 {
-		title := count(f.WorkersLost, "worker", "workers") + " stopped without saying so."
+		title := many(f.WorkersLost, "worker", "workers") + " stopped without saying so."
 		action := "Its lanes go to the others within half a minute. Its log and the machine's say why."
 		if f.Workers == 0 {
 			action = "Nobody is left to take its lanes."
@@ -143,21 +143,21 @@ func Find(f Facts) []Finding {
 	}
 	for i, h := range f.Hosts {
 		if s := h.State(); (s == HostDown || s == HostPartly) && h.Tenants >= widely {
-			add(DownHost, health.Warned, i, h.Name+" is "+string(s)+" for "+count(h.Tenants, "tenant", "tenants")+".",
+			add(DownHost, health.Warned, i, h.Name+" is "+string(s)+" for "+many(h.Tenants, "tenant", "tenants")+".",
 				"What they have for it waits and is tried now and then. Nothing is lost; pause the host if it asks for quiet.")
 		}
 	}
 	for i, l := range f.Loads {
 		if l.Noisy() {
-			add(Noisy, health.Warned, i, l.Tenant+" has "+l.words()+".",
+			add(Noisy, health.Warned, i, l.Tenant+" has "+l.words(many)+".",
 				"What others leave of the workers is lent to it. Where others wait too, lower its limits or pause it: what it has waits and nothing is lost.")
 		}
 	}
 	return out
 }
 
-func (l Load) words() string {
-	ready := count(l.Ready, "delivery", "deliveries") + " ready to be sent, " + Percent(l.Queue) + " of all"
+func (l Load) words(many func(int64, string, string) string) string {
+	ready := many(l.Ready, "delivery", "deliveries") + " ready to be sent, " + Percent(l.Queue) + " of all"
 	if l.Slots > crowd {
 		return Percent(l.Slots) + " of the workers' time, and " + ready
 	}
@@ -167,16 +167,10 @@ func (l Load) words() string {
 // Percent is a share from 0 to 1 for people.
 func Percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 0, 64) + " %" }
 
-func minutes(d time.Duration) string {
+// minutes is a time of minutes or more, as a number of whole ones and its noun.
+func minutes(d time.Duration) (n int64, one, many string) {
 	if d >= 2*time.Hour {
-		return count(int64(d/time.Hour), "hour", "hours")
+		return int64(d / time.Hour), "hour", "hours"
 	}
-	return count(int64(d/time.Minute), "minute", "minutes")
-}
-
-func count(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return int64(d / time.Minute), "minute", "minutes"
 }

@@ -1,6 +1,7 @@
 package trouble
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +22,10 @@ func TestTroubleIsNamedTheWorstFirst(t *testing.T) {
 		"no worker":                   {func(f *Facts) { f.Workers = 0 }, []string{"No worker runs"}},
 		"a dead worker":               {func(f *Facts) { f.WorkersLost = 1 }, []string{"1 worker stopped"}},
 		"a dead worker, and no other": {func(f *Facts) { f.Workers, f.WorkersLost = 0, 1 }, []string{"No worker runs", "1 worker stopped"}},
-		"one is late":                 {func(f *Facts) { f.Late[0].For = 6 * time.Minute }, []string{"Deliveries of Acme have been ready for 6 minutes and are not sent."}},
+		"one is late":                 {func(f *Facts) { f.Late[0].For = 6 * time.Minute }, []string{"Deliveries of Acme are late: the oldest has been ready for 6 minutes."}},
 		"many are late": {func(f *Facts) {
 			f.Late = []Waiting{{"Acme", 3 * time.Hour}, {"Umbrella", time.Hour}, {"Initech", time.Second}}
-		}, []string{"Deliveries of Acme have been ready for 3 hours and are not sent, nor are those of 1 other tenant."}},
+		}, []string{"Deliveries of Acme and of 1 other tenant are late: the oldest has been ready for 3 hours."}},
 		"a host is down for many":    {func(f *Facts) { f.Hosts[0].Tenants, f.Hosts[0].Active, f.Hosts[0].BreakersOpen = 7, 7, 7 }, []string{"a.example.com is down for 7 tenants."}},
 		"one crowds out the others":  {func(f *Facts) { f.Loads[0].Ready = 40000 }, []string{"Acme has 90 % of the workers' time, and 40000 deliveries ready to be sent, 90 % of all."}},
 		"there are no others":        {func(f *Facts) { f.Loads[0].Ready, f.Loads[0].Alone = 40000, true }, nil},
@@ -36,7 +37,12 @@ func TestTroubleIsNamedTheWorstFirst(t *testing.T) {
 		f := well
 		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...), append([]Load{}, well.Loads...)
 		tt.with(&f)
-		got := Find(f)
+		got := Find(f, func(n int64, one, many string) string {
+			if n == 1 {
+				return "1 " + one
+			}
+			return strconv.FormatInt(n, 10) + " " + many
+		})
 		if len(got) != len(tt.want) {
 			t.Errorf("%s: %v", name, got)
 			continue

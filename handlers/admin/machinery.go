@@ -52,31 +52,40 @@ func hostLine(r db.ConsoleHostsRow) console.HostLine {
 // listSickEndpoints shows the endpoints of all tenants that fail, or all at one host.
 func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		rows, err := q.ConsoleSickEndpoints(c.Ctx(), db.ConsoleSickEndpointsParams{Host: v.Host, Most: hostsMost + 1})
-		v.Most = len(rows) > hostsMost
-		for _, r := range rows[:min(len(rows), hostsMost)] {
-			of := id.Endpoint.Format(r.ID)
-			state, tone := laneState(r.Status, r.Status != "active", r.PausedBy, r.BreakerState, r.Failures)
-			line := console.SickLine{
-				ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), State: state, Tone: tone, Failures: r.Failures,
-				LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure), Pause: pauseOfScope(pause.Endpoint, of),
-			}
-			if r.LastFailureAt != nil {
-				line.FailedAt = *r.LastFailureAt
-			}
-			if r.NextProbeAt != nil && r.BreakerState != 0 {
-				line.ProbeAt = *r.NextProbeAt
-			}
-			v.Endpoints = append(v.Endpoints, line)
-		}
+	var rows []db.ConsoleEndpointsRow
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		rows, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	v.Most = len(rows) > hostsMost
+	v.Endpoints = endpointLines(rows[:min(len(rows), hostsMost)])
 	v.Shell = c.Shell("Endpoint health", "health")
 	return c.Render(http.StatusOK, console.Sick(v))
+}
+
+func endpointLines(rows []db.ConsoleEndpointsRow) []console.EndpointLine {
+	lines := make([]console.EndpointLine, len(rows))
+	for i, r := range rows {
+		of := id.Endpoint.Format(r.ID)
+		state, tone := laneState(r.Status, r.Status != "active", r.PausedBy, r.BreakerState, r.Failures)
+		lines[i] = console.EndpointLine{
+			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), State: state, Tone: tone, Since: r.Since, Reason: r.StatusReason,
+			Failures: r.Failures, LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure), Pause: pauseOfScope(pause.Endpoint, of),
+		}
+		if r.PausedBy != "" {
+			lines[i].Since = time.Time{} // that of its pause is on the page of pauses
+		}
+		if r.LastFailureAt != nil {
+			lines[i].FailedAt = *r.LastFailureAt
+		}
+		if r.NextProbeAt != nil && r.BreakerState != 0 {
+			lines[i].ProbeAt = *r.NextProbeAt
+		}
+	}
+	return lines
 }
 
 func (a *admin) showQueue(c *handlers.Call) error {

@@ -80,7 +80,7 @@ func (a *admin) overview(c *handlers.Call) error {
 	for _, l := range v.Loads {
 		facts.Loads = append(facts.Loads, l.Load)
 	}
-	for _, f := range trouble.Find(facts) {
+	for _, f := range trouble.Find(facts, components.Many) {
 		v.Findings = append(v.Findings, console.FindingLine{Finding: f, Links: findingLinks(f, v)})
 	}
 	return c.Render(http.StatusOK, console.Overview(v))

@@ -10,7 +10,6 @@ import (
 	"posthorn/db"
 	"posthorn/domain/account"
 	"posthorn/domain/books"
-	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -120,7 +119,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if suspended, err = suspension(c, q, row); err != nil {
 			return err
 		}
-		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{TenantID: u, Most: tenantEndpoints}); err != nil {
+		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{Tenant: &u, Most: tenantEndpoints}); err != nil {
 			return err
 		}
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
@@ -144,11 +143,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
 	}
-	for _, e := range endpoints {
-		v.Endpoints = append(v.Endpoints, console.EndpointLine{
-			ID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Status: e.Status, Since: e.StatusAt, Reason: e.StatusReason,
-		})
-	}
+	v.Endpoints = endpointLines(endpoints)
 	return v, nil
 }
 

@@ -56,9 +56,9 @@ func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
 	}
 	w.worker("worker-2", 10*time.Minute, true)
 	w.holds("/console", []string{
-		"Deliveries of Noisy have been ready for 6 minutes and are not sent.", "https://loud.example.com/in", "worker-1", "1 worker stopped without saying so.",
+		"Deliveries of Noisy are late: the oldest has been ready for 6 minutes.", "https://loud.example.com/in", "worker-1", "1 worker stopped without saying so.",
 		"down.example.com is down for 2 tenants.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
-		"Noisy has 1200 deliveries ready to be sent, 100 % of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
+		"Noisy has 1,200 deliveries ready to be sent, 100 % of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
 	}, []string{"Nothing needs you", "s3cr3t", "Quiet has"})
 	w.holds("/console/pauses?of="+id.Tenant.Format(noisy)+"&scope=tenant", []string{`value="` + id.Tenant.Format(noisy) + `"`, `value="tenant" selected`}, nil)
 	w.holds("/console/queue", []string{"Waiting, by age", "1,203 ready to be sent", "since", "its lanes are free", "worker-2"}, nil)

@@ -153,13 +153,6 @@ type ViewForm struct {
 	Wrong  string // about the time
 }
 
-// EndpointLine is one endpoint as operators see it, its URL without the values of its query.
-type EndpointLine struct {
-	ID, URL, Status string
-	Since           time.Time
-	Reason          string
-}
-
 // HostsView is endpoint health by host.
 type HostsView struct {
 	Shell layout.Shell
@@ -192,15 +185,17 @@ func (l HostLine) tone() components.Tone {
 type SickView struct {
 	Shell     layout.Shell
 	Host      string
-	Endpoints []SickLine
+	Endpoints []EndpointLine
 	Most      bool // there are more
 }
 
-// SickLine is one endpoint, its URL without the values of its query.
-type SickLine struct {
+// EndpointLine is one endpoint as operators see it, its URL without the values of its query.
+type EndpointLine struct {
 	ID, URL, Tenant, TenantPath, State, Pause string
 	Tone                                      components.Tone
-	Failures                                  int32 // in a row
+	Since                                     time.Time // it is in its state; zero: not known
+	Reason                                    string    // of its state
+	Failures                                  int32     // in a row
 	LastStatus                                int
 	LastFailure                               delivery.Failure
 	FailedAt, ProbeAt                         time.Time // zero: never; no probe is due
@@ -414,14 +409,10 @@ func cleared(narrowed bool, path string) string {
 	return path
 }
 
-func endpointTone(status string) components.Tone {
-	switch status {
-	case "active":
-		return components.Good
-	case "disabled":
-		return components.Bad
-	case "unverified":
-		return components.Warning
+func endpointColumns(tenants bool) []components.Column {
+	columns := []components.Column{{Label: "Endpoint"}}
+	if tenants {
+		columns = append(columns, components.Column{Label: "Tenant"})
 	}
-	return components.Neutral
+	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
 }
