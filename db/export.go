@@ -43,6 +43,14 @@ func (d *DB) BeginExport(ctx context.Context, tenant id.UUID, reason string, by 
 	return e, err
 }
 
+// Still fails where the tenant was deleted meanwhile: what was read then may lack what its end took away.
+func (e *Export) Still(ctx context.Context) error {
+	return e.Read(ctx, func(ctx context.Context, q *Queries) error {
+		_, err := q.GetTenant(ctx, e.Tenant.ID)
+		return err
+	})
+}
+
 // End enters in the tenant's audit log that everything was sent: lines by file.
 func (e *Export) End(ctx context.Context, lines map[string]int, by Author) error {
 	return e.d.Tenant(ctx, e.Tenant.ID, func(q *Queries) error {

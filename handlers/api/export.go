@@ -102,25 +102,38 @@ func (x *export) write() error {
 		{"bulk_jobs.ndjson", x.bulkJobs},
 		{"notices.ndjson", x.notices},
 		{"audit_log.ndjson", x.auditLog},
-		// The last one: a file that has it is whole.
-		{"manifest.json", func() error {
-			return x.into.Encode(map[string]any{"tenant_id": id.Tenant.Format(x.Tenant.ID), "at": x.At.UTC(), "lines": x.lines})
-		}},
 	} {
-		w, err := x.zip.CreateHeader(&zip.FileHeader{Name: part.file, Method: zip.Deflate, Modified: x.At.UTC()})
-		if err != nil {
+		if err := x.add(part.file, part.fill); err != nil {
 			return err
 		}
-		x.file, x.raw, x.into = part.file, w, json.NewEncoder(w)
-		x.into.SetEscapeHTML(false)
-		if strings.HasSuffix(x.file, ".ndjson") {
-			x.lines[x.file] = 0
-		}
-		if err := part.fill(); err != nil {
-			return fmt.Errorf("export %s: %w", x.file, err)
-		}
+	}
+	if err := x.Still(x.call.Ctx()); err != nil {
+		return err
+	}
+	// The last one: an archive that has it is whole.
+	if err := x.add("manifest.json", func() error {
+		return x.into.Encode(map[string]any{"tenant_id": id.Tenant.Format(x.Tenant.ID), "at": x.At.UTC(), "lines": x.lines})
+	}); err != nil {
+		return err
 	}
 	return x.zip.Close()
+}
+
+// add writes one file.
+func (x *export) add(file string, fill func() error) error {
+	w, err := x.zip.CreateHeader(&zip.FileHeader{Name: file, Method: zip.Deflate, Modified: x.At.UTC()})
+	if err != nil {
+		return err
+	}
+	x.file, x.raw, x.into = file, w, json.NewEncoder(w)
+	x.into.SetEscapeHTML(false)
+	if strings.HasSuffix(file, ".ndjson") {
+		x.lines[file] = 0
+	}
+	if err := fill(); err != nil {
+		return fmt.Errorf("export %s: %w", file, err)
+	}
+	return nil
 }
 
 func (x *export) line(v any) error {
