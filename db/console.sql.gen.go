@@ -392,13 +392,15 @@ func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]C
 
 const consoleJobs = `-- name: ConsoleJobs :many
 SELECT j.tenant_id, j.id, j.kind, j.filter, j.state, j.expected, j.exact, j.done, j.skipped, j.position, j.pace, j.horizon, j.asked_kind, j.asked_by, j.reason, j.failure, j.tries, j.due_at, j.created_at, j.started_at, j.ended_at, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
-WHERE j.id < $1
+WHERE j.id < $1 AND ($2::text = '' OR j.state = $2::text) AND ($3::uuid IS NULL OR j.tenant_id = $3)
 ORDER BY j.id DESC
-LIMIT $2
+LIMIT $4
 `
 
 type ConsoleJobsParams struct {
 	Before id.UUID
+	State  string
+	Tenant *id.UUID
 	Most   int32
 }
 
@@ -428,7 +430,12 @@ type ConsoleJobsRow struct {
 }
 
 func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]ConsoleJobsRow, error) {
-	rows, err := q.db.Query(ctx, consoleJobs, arg.Before, arg.Most)
+	rows, err := q.db.Query(ctx, consoleJobs,
+		arg.Before,
+		arg.State,
+		arg.Tenant,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -543,14 +550,15 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 const consoleMails = `-- name: ConsoleMails :many
 SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, m.tenant_id, coalesce(t.name, '') AS tenant_name
 FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
-WHERE m.id < $1 AND ($2::text = '' OR m.state = $2::text)
+WHERE m.id < $1 AND ($2::text = '' OR m.state = $2::text) AND ($3::uuid IS NULL OR m.tenant_id = $3)
 ORDER BY m.id DESC
-LIMIT $3
+LIMIT $4
 `
 
 type ConsoleMailsParams struct {
 	Before id.UUID
 	State  string
+	Tenant *id.UUID
 	Most   int32
 }
 
@@ -569,7 +577,12 @@ type ConsoleMailsRow struct {
 }
 
 func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]ConsoleMailsRow, error) {
-	rows, err := q.db.Query(ctx, consoleMails, arg.Before, arg.State, arg.Most)
+	rows, err := q.db.Query(ctx, consoleMails,
+		arg.Before,
+		arg.State,
+		arg.Tenant,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

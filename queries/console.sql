@@ -154,7 +154,7 @@ SELECT actor_kind, actor_id, reason, at FROM audit_log WHERE tenant_id = @tenant
 -- name: ConsoleMails :many
 SELECT m.id, m.recipient, m.kind, m.state, m.tries, m.due_at, m.last_error, m.created_at, m.done_at, m.tenant_id, coalesce(t.name, '') AS tenant_name
 FROM mails m LEFT JOIN tenants t ON t.id = m.tenant_id
-WHERE m.id < @before AND (@state::text = '' OR m.state = @state::text)
+WHERE m.id < @before AND (@state::text = '' OR m.state = @state::text) AND (sqlc.narg('tenant')::uuid IS NULL OR m.tenant_id = sqlc.narg('tenant'))
 ORDER BY m.id DESC
 LIMIT @most;
 
@@ -164,7 +164,7 @@ UPDATE mails SET state = 'waiting', tries = 0, due_at = now(), last_error = '', 
 
 -- name: ConsoleJobs :many
 SELECT j.*, t.name AS tenant_name FROM bulk_jobs j JOIN tenants t ON t.id = j.tenant_id
-WHERE j.id < @before
+WHERE j.id < @before AND (@state::text = '' OR j.state = @state::text) AND (sqlc.narg('tenant')::uuid IS NULL OR j.tenant_id = sqlc.narg('tenant'))
 ORDER BY j.id DESC
 LIMIT @most;
 

@@ -403,6 +403,11 @@ func TestALookAtATenantBeginsWithAReasonAndATime(t *testing.T) {
 			t.Errorf("acting: %d", res.Code)
 		}
 	}
+	act["reason"] = []string{strings.Repeat("x", 501)}
+	if res := w.send("POST", "/console/view-as/act", act, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), act.Get("reason")) || !strings.Contains(res.Body.String(), "aria-invalid") || len(pagetest.Faults(res.Body.String())) > 0 {
+		t.Errorf("acting with too long a reason: %d %v", res.Code, pagetest.Faults(res.Body.String()))
+	}
+	act["reason"] = []string{"they asked"}
 	for _, to := range []string{at, "/console/tenants"} { // the second time there is nothing to end
 		if res := w.send("POST", "/console/view-as/end", url.Values{}, w.cookie); res.Code != http.StatusSeeOther || res.Header().Get("Location") != to {
 			t.Errorf("ended: %d to %s, want %s", res.Code, res.Header().Get("Location"), to)

@@ -160,9 +160,13 @@ func laneState(status string, held bool, pausedBy string, breaker int16, failure
 
 func (a *admin) listJobs(c *handlers.Call) error {
 	var jobs []db.ConsoleJobsRow
-	v := console.JobsView{}
+	e := readEverywhere(c, id.Job)
+	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		if jobs, err = q.ConsoleJobs(c.Ctx(), db.ConsoleJobsParams{Before: before(c, id.Job), Most: pageRows + 1}); err != nil {
+		if v.Wrong == "" {
+			jobs, err = q.ConsoleJobs(c.Ctx(), db.ConsoleJobsParams{Before: before(c, id.Job), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+		}
+		if err != nil {
 			return err
 		}
 		chores, err := q.ConsoleChores(c.Ctx())
@@ -183,14 +187,17 @@ func (a *admin) listJobs(c *handlers.Call) error {
 		})
 	}
 	v.Shell = c.Shell("Jobs", "jobs")
-	return c.Render(http.StatusOK, console.Jobs(v))
+	return c.Render(statusOf(v.Wrong), console.Jobs(v))
 }
 
 func (a *admin) listMails(c *handlers.Call) error {
-	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped")}
+	e := readEverywhere(c, id.Mail)
+	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	var rows []db.ConsoleMailsRow
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		rows, err = q.ConsoleMails(c.Ctx(), db.ConsoleMailsParams{Before: before(c, id.Mail), State: v.State, Most: pageRows + 1})
+		if v.Wrong == "" {
+			rows, err = q.ConsoleMails(c.Ctx(), db.ConsoleMailsParams{Before: before(c, id.Mail), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+		}
 		return err
 	})
 	if err != nil {
@@ -212,7 +219,7 @@ func (a *admin) listMails(c *handlers.Call) error {
 		}
 	}
 	v.Shell = c.Shell("Mail", "mail")
-	return c.Render(http.StatusOK, console.Mails(v))
+	return c.Render(statusOf(v.Wrong), console.Mails(v))
 }
 
 // sendMailAgain gives a mail that was given up another chain of tries.
@@ -238,6 +245,14 @@ func (a *admin) sendMailAgain(c *handlers.Call) error {
 	return c.Redirect(Root + "/mail")
 }
 
+// statusOf is the status of a list whose filter can't be read, or can.
+func statusOf(wrong string) int {
+	if wrong != "" {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
 // operatorNames are the operators by their ids, as people know them.
 func operatorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
 	rows, err := q.ConsoleOperators(c.Ctx())
@@ -258,10 +273,6 @@ func (a *admin) listAudit(c *handlers.Call) error {
 	v := console.AuditView{
 		Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal"),
 		Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"],
-	}
-	status := http.StatusOK
-	if v.Wrong != "" {
-		status = http.StatusBadRequest
 	}
 	var rows []db.ConsoleAuditRow
 	var names map[string]string
@@ -290,5 +301,5 @@ func (a *admin) listAudit(c *handlers.Call) error {
 		v.Lines = append(v.Lines, line)
 	}
 	v.Shell = c.Shell("Audit log", "audit")
-	return c.Render(status, console.Audit(v))
+	return c.Render(statusOf(v.Wrong), console.Audit(v))
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"net/http"
 	"strings"
 
 	"posthorn/db"
@@ -15,10 +14,6 @@ import (
 func (a *admin) listRejected(c *handlers.Call) error {
 	e := readEverywhere(c, id.Event)
 	v := console.RejectedView{Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")), Wrong: e.wrong["tenant"]}
-	status := http.StatusOK
-	if v.Wrong != "" {
-		status = http.StatusBadRequest
-	}
 	var rows []db.RejectedEverywhereRow
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
@@ -44,7 +39,7 @@ func (a *admin) listRejected(c *handlers.Call) error {
 		})
 	}
 	v.Shell = c.Shell("Outbox", "outbox")
-	return c.Render(status, console.Rejected(v))
+	return c.Render(statusOf(v.Wrong), console.Rejected(v))
 }
 
 // rejectedTenant is the tenant that an event was emitted for, which need not be there.

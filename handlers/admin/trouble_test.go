@@ -138,9 +138,17 @@ func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
 	w.holds("/console/audit?action=tenant.susp", []string{"<code>tenant.suspended"}, []string{"<code>tenant.created"})
 	// A second operator sees on the page who did it, and why.
 	w.holds(at, []string{"Suspended: invoices are not paid", "By Olga", "/console/audit?tenant=" + id.Tenant.Format(acme)}, nil)
-	if res := w.send("GET", "/console/audit?tenant=x", nil, w.cookie); res.Code != http.StatusBadRequest || len(pagetest.Faults(res.Body.String())) > 0 {
-		t.Errorf("a tenant that is none: %d %v", res.Code, pagetest.Faults(res.Body.String()))
+	for _, list := range []string{"audit", "mail", "jobs", "outbox"} {
+		if res := w.send("GET", "/console/"+list+"?tenant=x", nil, w.cookie); res.Code != http.StatusBadRequest || len(pagetest.Faults(res.Body.String())) > 0 {
+			t.Errorf("%s of a tenant that is none: %d %v", list, res.Code, pagetest.Faults(res.Body.String()))
+		}
 	}
+	for i, of := range []id.UUID{acme, other} {
+		w.exec("INSERT INTO mails (id, tenant_id, key, recipient, kind, state, tries, last_error, created_at) VALUES ($1, $2, $3, 'a@example.com', 'notice', 'sent', 1, '', now())", db.NewID(), of, fmt.Sprint("k", i))
+	}
+	w.holds("/console/mail?tenant="+id.Tenant.Format(acme), []string{">Acme</a>"}, []string{">Other</a>"})
+	w.holds("/console/mail?state=failed", []string{"None fits"}, []string{">Acme</a>"})
+	w.holds("/console/jobs?state=failed&tenant="+id.Tenant.Format(acme), []string{"None fits", "Periodic jobs"}, nil)
 }
 
 // What was refused is in sight, with the field and what was typed, also where the form stands far down the page or in a dialog.

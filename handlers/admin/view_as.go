@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -71,7 +72,7 @@ func (a *admin) actInView(c *handlers.Call) error {
 		return fault.ErrNotFound
 	}
 	if w.unsaid != nil {
-		return w.unsaid
+		return a.refuseAct(c, u, w)
 	}
 	err = a.DB.ActInView(c.Ctx(), c.Actor.Session.ID, u, w.why, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
@@ -83,6 +84,23 @@ func (a *admin) actInView(c *handlers.Call) error {
 	}
 	c.Flash("You may change things now. Each change is in the tenant's audit log as yours.")
 	return c.Redirect("/t/" + id.Tenant.Format(u) + "/")
+}
+
+// refuseAct asks again why something is to be changed, with what was typed.
+func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w wish) error {
+	var row db.Tenant
+	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+		row, err = q.GetTenant(c.Ctx(), tenant)
+		return err
+	})
+	if err != nil {
+		return gone(err)
+	}
+	v := console.ActView{Tenant: row.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
+		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees it.", Value: w.Get("reason"), Error: handlers.WrongFields(w.unsaid)["reason"], Focus: true,
+	}}
+	v.Shell = c.Shell("Change something for "+row.Name, "tenants")
+	return c.Render(http.StatusBadRequest, console.Act(v))
 }
 
 // endView ends the look that goes on.

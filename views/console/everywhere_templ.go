@@ -121,7 +121,7 @@ func insideDeliveries(v DeliveriesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "tenant", Label: "Tenant", HideLabel: true, Value: v.Filter.Tenant, Placeholder: "Any tenant: ten_…", Mono: v.Filter.Tenant != ""}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tenantField(v.Filter.Tenant, v.Wrong["tenant"]).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1330,7 +1330,7 @@ func insideEvents(v EventsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "tenant", Label: "Tenant", HideLabel: true, Value: v.Filter.Tenant, Placeholder: "Any tenant: ten_…", Mono: v.Filter.Tenant != ""}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tenantField(v.Filter.Tenant, v.Wrong["tenant"]).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

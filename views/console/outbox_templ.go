@@ -273,7 +273,7 @@ func insideRejected(v RejectedView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "tenant", Label: "Tenant", HideLabel: true, Value: v.Tenant, Placeholder: "Any tenant: ten_…", Mono: v.Tenant != "", Error: v.Wrong}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tenantField(v.Tenant, v.Wrong).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

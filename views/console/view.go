@@ -139,6 +139,13 @@ func (v TenantView) wrong() []components.Wrong {
 	return append(wrongIn(fields...), wrongSettings(v.Limits.Groups)...)
 }
 
+// ActView asks why something is to be changed in a tenant that is looked at.
+type ActView struct {
+	Shell      layout.Shell
+	Tenant, ID string
+	Reason     components.FieldProps
+}
+
 // EndForms take a tenant's data along and delete it.
 type EndForms struct {
 	Export       components.FieldProps // why it is taken along
@@ -278,10 +285,12 @@ type LaneLine struct {
 
 // JobsView is what was asked to be done in bulk, and the periodic jobs.
 type JobsView struct {
-	Shell  layout.Shell
-	Jobs   []JobLine
-	Next   string
-	Chores []ChoreLine
+	Shell         layout.Shell
+	State         string
+	Tenant, Wrong string // as narrowed down, and what of it can't be read
+	Jobs          []JobLine
+	Next          string
+	Chores        []ChoreLine
 }
 
 // JobLine is one bulk job.
@@ -301,11 +310,12 @@ type ChoreLine struct {
 
 // MailsView is the log of mails.
 type MailsView struct {
-	Shell layout.Shell
-	State string
-	Mails []MailLine
-	Next  string
-	Root  string
+	Shell         layout.Shell
+	State         string
+	Tenant, Wrong string // as narrowed down, and what of it can't be read
+	Mails         []MailLine
+	Next          string
+	Root          string
 }
 
 // MailLine is one mail. Of its recipient's address the console shows enough to recognise it.
