@@ -336,8 +336,9 @@ FROM (
 	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 	WHERE e.deleted_at IS NULL
 ) x
-WHERE ($1::text = '' OR position(lower($1::text) IN x.host) > 0) AND (NOT $2::boolean OR x.breaker_state <> 0 OR x.consecutive_failures > 0)
+WHERE $1::text = '' OR position(lower($1::text) IN x.host) > 0
 GROUP BY x.host
+HAVING NOT $2::boolean OR count(*) FILTER (WHERE x.breaker_state <> 0 OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT $3
 `

@@ -124,8 +124,9 @@ FROM (
 	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 	WHERE e.deleted_at IS NULL
 ) x
-WHERE (@part::text = '' OR position(lower(@part::text) IN x.host) > 0) AND (NOT @failing::boolean OR x.breaker_state <> 0 OR x.consecutive_failures > 0)
+WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
 GROUP BY x.host
+HAVING NOT @failing::boolean OR count(*) FILTER (WHERE x.breaker_state <> 0 OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT @most;
 
