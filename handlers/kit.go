@@ -35,8 +35,10 @@ type Kit struct {
 	auth  *Authenticator
 	log   *slog.Logger
 	limit *limiter
+	now   func() time.Time
 
 	sessions  *Sessions
+	status    statusPage
 	cross     *http.CrossOriginProtection
 	ancestors []string
 	proxies   Proxies
@@ -49,7 +51,7 @@ type Kit struct {
 // New makes a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		auth: c.Authenticator, log: c.Log, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
+		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}

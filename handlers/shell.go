@@ -1,11 +1,15 @@
 package handlers
 
 import (
+	"context"
 	"strings"
+	"sync"
+	"time"
 
 	"posthorn/db"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/settings"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -36,8 +40,31 @@ func (c *Call) Shell(title, active string) layout.Shell {
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 	default:
 		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
+		s.Status = s.Person.Email != "" && c.kit.statusPage(c.Ctx())
 	}
 	return s
+}
+
+// statusPage is whether operators have left the platform's status page on.
+type statusPage struct {
+	mu    sync.Mutex
+	on    bool
+	until time.Time
+}
+
+// statusPage reports whether pages lead to the status page. It is read once a minute for everybody; what can't be read is not
+// led to.
+func (k *Kit) statusPage(ctx context.Context) bool {
+	k.status.mu.Lock()
+	defer k.status.mu.Unlock()
+	if now := k.now(); !now.Before(k.status.until) {
+		raw, err := k.sessions.db.Platform(ctx)
+		if err != nil {
+			return false
+		}
+		k.status.on, k.status.until = settings.Word(settings.StatusPage, raw) != settings.Off, now.Add(time.Minute)
+	}
+	return k.status.on
 }
 
 // unread is how many notices the member has not read, for the navigation; 0 on parts of pages, which have none, and where it

@@ -25,6 +25,7 @@ type Shell struct {
 	Unread   int       // notices that nobody has read
 	View     *View     // an operator looks on; nil for the tenant's own people
 	Operator bool      // an operator's page: their account and sign-out are the console's
+	Status   bool      // there is a status page to lead to
 	Portal   bool      // signed in by a provider's link: no account, no other tenants
 	Secrets  bool      // the provider's link lets secrets be seen
 	Return   string    // where a portal's people came from

@@ -30,9 +30,11 @@ func (s Shell) accountMenu() []components.MenuItem {
 	if s.Operator {
 		return []components.MenuItem{{Label: "Account", Href: "/console/account", Icon: icons.User}}
 	}
-	return []components.MenuItem{
-		{Label: "Account", Href: "/account", Icon: icons.User},
+	items := []components.MenuItem{{Label: "Account", Href: "/account", Icon: icons.User}}
+	if s.Status {
+		items = append(items, components.MenuItem{Label: "Platform status", Href: "/status", Icon: icons.Pulse})
 	}
+	return items
 }
 
 // signOut is where the session ends; operators have one of their own.
