@@ -149,6 +149,8 @@ func TestTheAuditLogIsNarrowedDownToATenantAndNamesOperators(t *testing.T) {
 	}
 	w.holds("/console/mail?tenant="+id.Tenant.Format(acme), []string{">Acme</a>"}, []string{">Other</a>"})
 	w.holds("/console/mail?state=failed", []string{"None fits"}, []string{">Acme</a>"})
+	w.exec("INSERT INTO chores (name, done_at) VALUES ('fold', now()) ON CONFLICT (name) DO UPDATE SET done_at = now()")
+	w.holds("/console/jobs", []string{"Adds results up for the books"}, nil)
 	w.holds("/console/jobs?state=failed&tenant="+id.Tenant.Format(acme), []string{"None fits", "Periodic jobs"}, nil)
 }
 

@@ -4,6 +4,7 @@ package console
 import (
 	"cmp"
 	"strconv"
+	"strings"
 	"time"
 
 	"posthorn/domain/books"
@@ -306,6 +307,26 @@ type JobLine struct {
 type ChoreLine struct {
 	Name string
 	Done time.Time
+}
+
+// choreWords say what periodic jobs are for.
+var choreWords = map[string]string{
+	"assess health":           "Warns of endpoints that fail, and switches off those that fail for too long.",
+	"check the books: recent": "Holds the books of yesterday and today against the deliveries.",
+	"digests":                 "Sends daily summaries to those who want them.",
+	"expire held deliveries":  "Ends what was held for too long.",
+	"fold":                    "Adds results up for the books and the charts.",
+	"fold hours":              "Adds minutes up to hours for the charts.",
+	"forget expired sessions": "Erases sessions and links that have expired.",
+	"outbox":                  "Makes events of what was emitted in SQL.",
+	"overdue deliveries":      "Writes to the operators when a tenant's deliveries wait for too long.",
+}
+
+func (l ChoreLine) words() string {
+	if strings.HasPrefix(l.Name, "check the books") {
+		return cmp.Or(choreWords[l.Name], "Holds the books of the days before against the deliveries.")
+	}
+	return choreWords[l.Name]
 }
 
 // MailsView is the log of mails.
