@@ -122,7 +122,8 @@ func (q *Queries) checkPages(ctx context.Context, day time.Time, tenants []id.UU
 		f := books.Finding{
 			Books: books.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled),
 			Tables: books.Page{
-				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled, Waiting: r.RowsWaiting, Queued: r.Queued,
+				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled, Waiting: r.RowsWaiting,
+				Queued: books.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
 			},
 		}
 		if over && entered {

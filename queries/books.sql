@@ -32,11 +32,12 @@ WITH entries AS (
 )
 SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
 	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled, coalesce(s.events, 0)::bigint AS events, e.n AS rows_events,
-	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, q.n AS queued
+	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, d.unqueued AS rows_unqueued, q.n AS queued
 FROM unnest(@tenants::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n, count(*) FILTER (WHERE r.status = 2) AS delivered, count(*) FILTER (WHERE r.status = 3) AS failed,
-		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting
+		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting,
+		count(*) FILTER (WHERE r.status < 2 AND NOT EXISTS (SELECT 1 FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id = r.id)) AS unqueued
 	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= @low AND r.created_at < @high
 ) d
 CROSS JOIN LATERAL (

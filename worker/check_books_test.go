@@ -206,6 +206,7 @@ func TestTheCheckOfTheBooksFindsWhatWasChangedByHand(t *testing.T) {
 		t.Fatalf("%d pages differ before anything was changed", n)
 	}
 	const status, entry = "UPDATE deliveries SET status = $2 WHERE id = $1", "UPDATE books SET delivered = delivered + $2 WHERE tenant_id = $1"
+	const place = "UPDATE queue SET delivery_id = (SELECT id FROM deliveries WHERE status = $2 LIMIT 1) WHERE tenant_id = (SELECT tenant_id FROM deliveries WHERE id = $1)"
 	for _, tt := range []struct {
 		name     string
 		of       id.UUID
@@ -219,6 +220,7 @@ func TestTheCheckOfTheBooksFindsWhatWasChangedByHand(t *testing.T) {
 		{"a failed one is delivered", row(3), status, 2, 3, "deadletter"},
 		{"a canceled one is delivered", row(4), status, 2, 4, "canceled"},
 		{"one that waits is delivered", row(0), status, 2, 0, "ended"},
+		{"the place of one that waits is another's", row(0), place, 2, 0, "unqueued"},
 		{"a page of the books", tenant, entry, 1, -1, ""},
 		{"a delivered one is of another day", row(2), "UPDATE deliveries SET created_at = created_at + make_interval(days => $2) WHERE id = $1", 1, -1, "attempted"},
 	} {

@@ -20,6 +20,15 @@ func Entered(accepted, delivered, failed, canceled int64) Page {
 	return Page{Accepted: accepted, Delivered: delivered, Failed: failed, Canceled: canceled, Waiting: waiting, Queued: waiting}
 }
 
+// Placed is how many of the deliveries that wait have their place in the queue. Where all have, further places are somebody else's, and
+// count; where some have not, as many places of others must not hide it.
+func Placed(waiting, unqueued, queued int64) int64 {
+	if unqueued > 0 {
+		return waiting - unqueued
+	}
+	return queued
+}
+
 // Amount is by how much two pages differ in the number in which they differ most; 0: they agree.
 func Amount(books, tables Page) (amount int64) {
 	for _, d := range []int64{

@@ -32,6 +32,15 @@ func TestPagesAgreeOnEveryNumberOrDiffer(t *testing.T) {
 	}
 }
 
+func TestPlacesOfOthersHideNoDeliveryWithoutOne(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][4]int64{{3, 0, 3, 3}, {3, 1, 2, 2}, {3, 1, 3, 2}, {3, 0, 4, 4}, {3, 3, 0, 0}, {0, 0, 2, 2}} {
+		if n := books.Placed(tt[0], tt[1], tt[2]); n != tt[3] {
+			t.Errorf("of %d that wait %d have no place, and there are %d places: %d, want %d", tt[0], tt[1], tt[2], n, tt[3])
+		}
+	}
+}
+
 func TestTheCheckGoesFromDayToDayAndBeginsAnew(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Date(2031, 3, n, 0, 0, 0, 0, time.UTC) }
