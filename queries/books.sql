@@ -48,41 +48,50 @@ CROSS JOIN LATERAL (
 ) q;
 
 -- name: ContradictedDeliveries :many
--- The rows of one page that the tables contradict themselves about, each with a word of domain/books.
+-- The rows of one page that the tables contradict themselves about, each with a word of domain/books. Each is looked up
+-- by its whole key, the time in the id included, one after the other (LIMIT): a join would be planned, and planned badly for a day that
+-- has just begun.
 SELECT x.id::uuid AS id, x.word::text AS word FROM (
 	(SELECT d.id, 'unqueued' AS word FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.status < 2
-		AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.delivery_id = d.id) LIMIT @most::int)
+		AND (SELECT 1 FROM queue q WHERE q.tenant_id = @tenant_id AND q.delivery_id = d.id LIMIT 1) IS NULL LIMIT @most::int)
 	UNION ALL
 	(SELECT q.delivery_id, CASE WHEN d.id IS NULL THEN 'unknown' ELSE 'ended' END
-	 FROM queue q LEFT JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = q.delivery_id
+	 FROM queue q LEFT JOIN LATERAL (
+		SELECT r.id, r.status FROM deliveries r WHERE r.tenant_id = @tenant_id AND r.created_at = posthorn.created_at(q.delivery_id) AND r.id = q.delivery_id
+			AND r.created_at >= @low AND r.created_at < @high LIMIT 1
+	 ) d ON true
 	 WHERE q.tenant_id = @tenant_id AND q.delivery_id >= @first AND q.delivery_id < @last AND (d.id IS NULL OR d.status >= 2) LIMIT @most::int)
 	UNION ALL
 	(SELECT DISTINCT a.delivery_id, 'attempted' FROM attempts a
 	 WHERE a.tenant_id = @tenant_id AND a.created_at >= @low AND a.delivery_id >= @first AND a.delivery_id < @last
-		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = a.delivery_id)
+		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(a.delivery_id) AND d.id = a.delivery_id
+			AND d.created_at >= @low AND d.created_at < @high LIMIT 1) IS NULL
 	 LIMIT @most::int)
 	UNION ALL
 	(SELECT l.delivery_id, 'deadletter' FROM dead_letters l
 	 WHERE l.tenant_id = @tenant_id AND l.delivery_id >= @first AND l.delivery_id < @last
-		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = l.delivery_id AND d.status = 3)
+		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(l.delivery_id) AND d.id = l.delivery_id
+			AND d.created_at >= @low AND d.created_at < @high AND d.status = 3 LIMIT 1) IS NULL
 	 LIMIT @most::int)
 	UNION ALL
 	(SELECT c.delivery_id, 'canceled' FROM cancellations c
 	 WHERE c.tenant_id = @tenant_id AND c.delivery_id >= @first AND c.delivery_id < @last
-		AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.id = c.delivery_id AND d.status = 4)
+		AND (SELECT 1 FROM deliveries d WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(c.delivery_id) AND d.id = c.delivery_id
+			AND d.created_at >= @low AND d.created_at < @high AND d.status = 4 LIMIT 1) IS NULL
 	 LIMIT @most::int)
 	UNION ALL
 	(SELECT d.id, CASE d.status WHEN 2 THEN 'unattempted' WHEN 3 THEN 'unlisted' ELSE 'uncalled' END FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND CASE d.status
-		WHEN 2 THEN NOT EXISTS (SELECT 1 FROM attempts a WHERE a.delivery_id = d.id AND a.tenant_id = @tenant_id AND a.created_at >= @attempted::timestamptz)
-		WHEN 3 THEN NOT EXISTS (SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.delivery_id = d.id)
-		WHEN 4 THEN NOT EXISTS (SELECT 1 FROM cancellations c WHERE c.tenant_id = @tenant_id AND c.delivery_id = d.id)
+		WHEN 2 THEN (SELECT 1 FROM attempts a WHERE a.delivery_id = d.id AND a.tenant_id = @tenant_id AND a.created_at >= @attempted::timestamptz LIMIT 1) IS NULL
+		WHEN 3 THEN (SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.delivery_id = d.id LIMIT 1) IS NULL
+		WHEN 4 THEN (SELECT 1 FROM cancellations c WHERE c.tenant_id = @tenant_id AND c.delivery_id = d.id LIMIT 1) IS NULL
 	 END LIMIT @most::int)
 	UNION ALL
 	(SELECT d.id, 'eventless' FROM deliveries d
 	 WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high AND d.event_id >= @first AND d.event_id < @last
-		AND NOT EXISTS (SELECT 1 FROM events v WHERE v.tenant_id = @tenant_id AND v.created_at >= @low AND v.created_at < @high AND v.id = d.event_id)
+		AND (SELECT 1 FROM events v WHERE v.tenant_id = @tenant_id AND v.created_at = posthorn.created_at(d.event_id) AND v.id = d.event_id
+			AND v.created_at >= @low AND v.created_at < @high LIMIT 1) IS NULL
 	 LIMIT @most::int)
 ) x LIMIT @most::int;
 
