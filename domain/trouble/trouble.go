@@ -33,6 +33,8 @@ const (
 	WorkerLost Kind = "worker_lost"
 	DownHost   Kind = "host"
 	Noisy      Kind = "noisy"
+	Rejected   Kind = "rejected"
+	Mails      Kind = "mails"
 )
 
 // Facts are what the platform knows of itself.
@@ -43,6 +45,8 @@ type Facts struct {
 	Late        []Waiting
 	Hosts       []Host
 	Loads       []Load
+	Rejected    int64 // events that were emitted in SQL and could not be stored
+	Mails       int64 // that were given up
 }
 
 // Waiting is a tenant whose oldest delivery could have been sent for some time.
@@ -152,6 +156,12 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 			add(Noisy, health.Warned, i, l.Tenant+" has "+l.words(many)+".",
 				"What others leave of the workers is lent to it. Where others wait too, lower its limits or pause it: what it has waits and nothing is lost.")
 		}
+	}
+	if f.Rejected > 0 {
+		add(Rejected, health.Warned, 0, many(f.Rejected, "event that was emitted in SQL was", "events that were emitted in SQL were")+" rejected.", "They are kept. Mend the cause, then have them tried again or discarded.")
+	}
+	if f.Mails > 0 {
+		add(Mails, health.Warned, 0, many(f.Mails, "mail was", "mails were")+" given up.", "The provider's words are on the page of the mails, where each can be sent again.")
 	}
 	return out
 }

@@ -30,6 +30,7 @@ func TestTroubleIsNamedTheWorstFirst(t *testing.T) {
 		"one crowds out the others":  {func(f *Facts) { f.Loads[0].Ready = 40000 }, []string{"Acme has 90 % of the workers' time, and 40000 deliveries ready to be sent, 90 % of all."}},
 		"there are no others":        {func(f *Facts) { f.Loads[0].Ready, f.Loads[0].Alone = 40000, true }, nil},
 		"a backlog of slow requests": {func(f *Facts) { f.Loads[0] = Load{Tenant: "Acme", Queue: 0.75, Ready: 3000} }, []string{"Acme has 3000 deliveries ready to be sent, 75 % of all."}},
+		"what people wait for":       {func(f *Facts) { f.Rejected, f.Mails = 1, 2 }, []string{"1 event that was emitted in SQL was rejected.", "2 mails were given up."}},
 		"everything at once": {func(f *Facts) {
 			*f = Facts{WorkersLost: 2, BooksDiffer: 3, Late: []Waiting{{"Acme", time.Hour}}, Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3}}, Loads: []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}}}
 		}, []string{"No worker runs", "The books differ", "Deliveries of Acme", "2 workers stopped", "a is partly down for 2 tenants", "Acme has"}},

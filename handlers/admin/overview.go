@@ -63,7 +63,7 @@ func (a *admin) overview(c *handlers.Call) error {
 		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
 		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed, Rejected: t.Rejected,
 	}
-	facts := trouble.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, BooksDiffer: t.BooksDiffer}
+	facts := trouble.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, BooksDiffer: t.BooksDiffer, Rejected: t.Rejected, Mails: t.MailsFailed}
 	for _, o := range s.oldest {
 		line := console.OldestLine{
 			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond), Lanes: o.Lanes,
@@ -127,6 +127,10 @@ func findingLinks(f trouble.Finding, v console.OverviewView) []components.LinkPr
 	case trouble.Noisy:
 		l := v.Loads[f.At]
 		return []components.LinkProps{link("Open the tenant", l.Path), link("Pause the tenant", pauseOfScope(pause.Tenant, l.ID)), queue}
+	case trouble.Rejected:
+		return []components.LinkProps{link("Outbox", Root+"/outbox")}
+	case trouble.Mails:
+		return []components.LinkProps{link("Mail", Root+"/mail?state=failed")}
 	default: // workers
 		return []components.LinkProps{queue}
 	}

@@ -55,9 +55,11 @@ func TestTheOverviewNamesWhatNeedsAnOperator(t *testing.T) {
 		w.endpoint(tenant, fmt.Sprintf("https://down.example.com/%d", i), "active", 12)
 	}
 	w.worker("worker-2", 10*time.Minute, true)
+	w.exec("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'a', '{}', 'x', 'y')", db.NewID(), quiet)
+	w.exec("INSERT INTO mails (id, key, recipient, kind, state, tries, last_error, created_at) VALUES ($1, 'k', 'a@example.com', 'notice', 'failed', 9, 'refused', now())", db.NewID())
 	w.holds("/console", []string{
 		"Deliveries of Noisy are late: the oldest has been ready for 6 minutes.", "https://loud.example.com/in", "worker-1", "1 worker stopped without saying so.",
-		"down.example.com is down for 2 tenants.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
+		"down.example.com is down for 2 tenants.", "1 event that was emitted in SQL was rejected.", "1 mail was given up.", "/console/health/endpoints?host=down.example.com", "/console/pauses?of=down.example.com&amp;scope=host#pause",
 		"Noisy has 1,200 deliveries ready to be sent, 100 % of all.", "/console/pauses?of=" + id.Tenant.Format(noisy) + "&amp;scope=tenant#pause",
 	}, []string{"Nothing needs you", "s3cr3t", "Quiet has"})
 	w.holds("/console/pauses?of="+id.Tenant.Format(noisy)+"&scope=tenant", []string{`value="` + id.Tenant.Format(noisy) + `"`, `value="tenant" selected`}, nil)

@@ -75,7 +75,7 @@ func overview(v OverviewView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Findings) == 0 {
-			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Text: "Nothing needs you: workers run, nobody is late, no host is down for several tenants, nobody crowds out the others, and the books add up."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Text: "Nothing needs you: workers run, nobody is late, no host is down for several tenants, nobody crowds out the others, nothing was rejected or given up, and the books add up."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
