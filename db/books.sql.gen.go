@@ -13,6 +13,48 @@ import (
 	"posthorn/domain/id"
 )
 
+const acceptDifference = `-- name: AcceptDifference :one
+UPDATE book_differences SET accepted_gap = gap, accepted_at = now(), accepted_by = $1::text, accepted_reason = $2::text
+WHERE tenant_id = $3 AND day = $4 AND open AND gap = $5
+RETURNING tenant_id, day, found_at, seen_at, ended_at, amount, details, gap, accepted_gap, accepted_at, accepted_by, accepted_reason, open
+`
+
+type AcceptDifferenceParams struct {
+	AcceptedBy string
+	Reason     string
+	TenantID   id.UUID
+	Day        time.Time
+	Gap        string
+}
+
+// No row: it is no longer as it was shown, or was accepted already.
+func (q *Queries) AcceptDifference(ctx context.Context, arg AcceptDifferenceParams) (BookDifference, error) {
+	row := q.db.QueryRow(ctx, acceptDifference,
+		arg.AcceptedBy,
+		arg.Reason,
+		arg.TenantID,
+		arg.Day,
+		arg.Gap,
+	)
+	var i BookDifference
+	err := row.Scan(
+		&i.TenantID,
+		&i.Day,
+		&i.FoundAt,
+		&i.SeenAt,
+		&i.EndedAt,
+		&i.Amount,
+		&i.Details,
+		&i.Gap,
+		&i.AcceptedGap,
+		&i.AcceptedAt,
+		&i.AcceptedBy,
+		&i.AcceptedReason,
+		&i.Open,
+	)
+	return i, err
+}
+
 const areEventsEntered = `-- name: AreEventsEntered :one
 SELECT EXISTS (SELECT FROM platform p WHERE p.events_from <= $1::date)::boolean AS entered
 `
@@ -47,7 +89,7 @@ func (q *Queries) BookCheck(ctx context.Context, name string) (BookCheck, error)
 }
 
 const booksState = `-- name: BooksState :one
-SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.ended_at IS NULL), 0)::bigint AS differs,
+SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.open), 0)::bigint AS differs,
 	coalesce((SELECT extract(epoch FROM now() - c.done_at) FROM chores c WHERE c.name = $1 AND c.done_at > '-infinity'), 0)::float8 AS unchecked
 `
 
@@ -56,7 +98,7 @@ type BooksStateRow struct {
 	Unchecked float64
 }
 
-// By how much the books differ from the tables, over all pages where they do; and for how many seconds nobody has looked, 0 where nobody
+// By how much the books differ from the tables, over all pages where they do and nobody has accepted it; and for how many seconds nobody has looked, 0 where nobody
 // ever did.
 func (q *Queries) BooksState(ctx context.Context, chore string) (BooksStateRow, error) {
 	row := q.db.QueryRow(ctx, booksState, chore)
@@ -273,7 +315,7 @@ func (q *Queries) DropOldDifferences(ctx context.Context, before time.Time) (int
 }
 
 const endDifferences = `-- name: EndDifferences :execrows
-UPDATE book_differences SET ended_at = now() WHERE day = $1 AND tenant_id = ANY($2::uuid[]) AND ended_at IS NULL
+UPDATE book_differences SET ended_at = now(), accepted_gap = NULL WHERE day = $1 AND tenant_id = ANY($2::uuid[]) AND ended_at IS NULL
 `
 
 type EndDifferencesParams struct {
@@ -281,7 +323,7 @@ type EndDifferencesParams struct {
 	Tenants []id.UUID
 }
 
-// Pages that agree again.
+// Pages that agree again. What was accepted is so no more: if it comes back, it is news.
 func (q *Queries) EndDifferences(ctx context.Context, arg EndDifferencesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, endDifferences, arg.Day, arg.Tenants)
 	if err != nil {
@@ -304,8 +346,8 @@ func (q *Queries) IsDayKept(ctx context.Context, day time.Time) (bool, error) {
 }
 
 const keepDifference = `-- name: KeepDifference :exec
-INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, details) VALUES ($1, $2, now(), now(), $3, $4)
-ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.amount, details = excluded.details, ended_at = NULL,
+INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, gap, details) VALUES ($1, $2, now(), now(), $3, $4, $5)
+ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.amount, gap = excluded.gap, details = excluded.details, ended_at = NULL,
 	found_at = CASE WHEN b.ended_at IS NULL THEN b.found_at ELSE now() END
 `
 
@@ -313,6 +355,7 @@ type KeepDifferenceParams struct {
 	TenantID id.UUID
 	Day      time.Time
 	Amount   int64
+	Gap      string
 	Details  json.RawMessage
 }
 
@@ -321,6 +364,7 @@ func (q *Queries) KeepDifference(ctx context.Context, arg KeepDifferenceParams) 
 		arg.TenantID,
 		arg.Day,
 		arg.Amount,
+		arg.Gap,
 		arg.Details,
 	)
 	return err
@@ -357,9 +401,9 @@ func (q *Queries) ListBookChecks(ctx context.Context) ([]BookCheck, error) {
 }
 
 const listDifferences = `-- name: ListDifferences :many
-SELECT b.tenant_id, b.day, b.found_at, b.seen_at, b.ended_at, b.amount, b.details, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
-WHERE ($1::boolean = false OR b.ended_at IS NULL)
-ORDER BY b.ended_at IS NOT NULL, b.seen_at DESC LIMIT $2
+SELECT b.tenant_id, b.day, b.found_at, b.seen_at, b.ended_at, b.amount, b.details, b.gap, b.accepted_gap, b.accepted_at, b.accepted_by, b.accepted_reason, b.open, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
+WHERE ($1::boolean = false OR b.open)
+ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT $2
 `
 
 type ListDifferencesParams struct {
@@ -368,17 +412,23 @@ type ListDifferencesParams struct {
 }
 
 type ListDifferencesRow struct {
-	TenantID   id.UUID
-	Day        time.Time
-	FoundAt    time.Time
-	SeenAt     time.Time
-	EndedAt    *time.Time
-	Amount     int64
-	Details    json.RawMessage
-	TenantName string
+	TenantID       id.UUID
+	Day            time.Time
+	FoundAt        time.Time
+	SeenAt         time.Time
+	EndedAt        *time.Time
+	Amount         int64
+	Details        json.RawMessage
+	Gap            string
+	AcceptedGap    *string
+	AcceptedAt     *time.Time
+	AcceptedBy     *string
+	AcceptedReason *string
+	Open           bool
+	TenantName     string
 }
 
-// What still differs first, then what did.
+// What differs first, then what was accepted, then what did.
 func (q *Queries) ListDifferences(ctx context.Context, arg ListDifferencesParams) ([]ListDifferencesRow, error) {
 	rows, err := q.db.Query(ctx, listDifferences, arg.OpenAlone, arg.Most)
 	if err != nil {
@@ -396,6 +446,12 @@ func (q *Queries) ListDifferences(ctx context.Context, arg ListDifferencesParams
 			&i.EndedAt,
 			&i.Amount,
 			&i.Details,
+			&i.Gap,
+			&i.AcceptedGap,
+			&i.AcceptedAt,
+			&i.AcceptedBy,
+			&i.AcceptedReason,
+			&i.Open,
 			&i.TenantName,
 		); err != nil {
 			return nil, err

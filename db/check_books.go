@@ -170,7 +170,7 @@ func (q *Queries) keepDifference(ctx context.Context, tenant id.UUID, day time.T
 	if err != nil {
 		return false, err
 	}
-	return true, q.KeepDifference(ctx, KeepDifferenceParams{TenantID: tenant, Day: day, Amount: amount, Details: details})
+	return true, q.KeepDifference(ctx, KeepDifferenceParams{TenantID: tenant, Day: day, Amount: amount, Gap: f.Gap(), Details: details})
 }
 
 // alertedPages is how many of them a mail lists.

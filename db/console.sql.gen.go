@@ -839,7 +839,7 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - interval '30 seconds', true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - interval '30 seconds') AND beat_at > now() - interval '1 hour') AS workers_lost,
-	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE ended_at IS NULL) AS books_differ,
+	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
 	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
 	(SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed

@@ -94,13 +94,19 @@ type BookCheck struct {
 }
 
 type BookDifference struct {
-	TenantID id.UUID
-	Day      time.Time
-	FoundAt  time.Time
-	SeenAt   time.Time
-	EndedAt  *time.Time
-	Amount   int64
-	Details  json.RawMessage
+	TenantID       id.UUID
+	Day            time.Time
+	FoundAt        time.Time
+	SeenAt         time.Time
+	EndedAt        *time.Time
+	Amount         int64
+	Details        json.RawMessage
+	Gap            string
+	AcceptedGap    *string
+	AcceptedAt     *time.Time
+	AcceptedBy     *string
+	AcceptedReason *string
+	Open           bool
 }
 
 type BulkJob struct {

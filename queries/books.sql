@@ -96,25 +96,31 @@ SELECT x.id::uuid AS id, x.word::text AS word FROM (
 ) x LIMIT @most::int;
 
 -- name: KeepDifference :exec
-INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, details) VALUES (@tenant_id, @day, now(), now(), @amount, @details)
-ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.amount, details = excluded.details, ended_at = NULL,
+INSERT INTO book_differences AS b (tenant_id, day, found_at, seen_at, amount, gap, details) VALUES (@tenant_id, @day, now(), now(), @amount, @gap, @details)
+ON CONFLICT (tenant_id, day) DO UPDATE SET seen_at = now(), amount = excluded.amount, gap = excluded.gap, details = excluded.details, ended_at = NULL,
 	found_at = CASE WHEN b.ended_at IS NULL THEN b.found_at ELSE now() END;
 
 -- name: EndDifferences :execrows
--- Pages that agree again.
-UPDATE book_differences SET ended_at = now() WHERE day = @day AND tenant_id = ANY(@tenants::uuid[]) AND ended_at IS NULL;
+-- Pages that agree again. What was accepted is so no more: if it comes back, it is news.
+UPDATE book_differences SET ended_at = now(), accepted_gap = NULL WHERE day = @day AND tenant_id = ANY(@tenants::uuid[]) AND ended_at IS NULL;
+
+-- name: AcceptDifference :one
+-- No row: it is no longer as it was shown, or was accepted already.
+UPDATE book_differences SET accepted_gap = gap, accepted_at = now(), accepted_by = @accepted_by::text, accepted_reason = @reason::text
+WHERE tenant_id = @tenant_id AND day = @day AND open AND gap = @gap
+RETURNING *;
 
 -- name: BooksState :one
--- By how much the books differ from the tables, over all pages where they do; and for how many seconds nobody has looked, 0 where nobody
+-- By how much the books differ from the tables, over all pages where they do and nobody has accepted it; and for how many seconds nobody has looked, 0 where nobody
 -- ever did.
-SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.ended_at IS NULL), 0)::bigint AS differs,
+SELECT coalesce((SELECT sum(d.amount) FROM book_differences d WHERE d.open), 0)::bigint AS differs,
 	coalesce((SELECT extract(epoch FROM now() - c.done_at) FROM chores c WHERE c.name = @chore AND c.done_at > '-infinity'), 0)::float8 AS unchecked;
 
 -- name: ListDifferences :many
--- What still differs first, then what did.
+-- What differs first, then what was accepted, then what did.
 SELECT b.*, t.name AS tenant_name FROM book_differences b JOIN tenants t ON t.id = b.tenant_id
-WHERE (@open_alone::boolean = false OR b.ended_at IS NULL)
-ORDER BY b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
+WHERE (@open_alone::boolean = false OR b.open)
+ORDER BY b.open DESC, b.ended_at IS NOT NULL, b.seen_at DESC LIMIT @most;
 
 -- name: ListBookChecks :many
 SELECT * FROM book_checks ORDER BY name DESC;

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -322,5 +323,57 @@ func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
 	days, err := h.db.PartitionDays(t.Context())
 	if err != nil || !days[0].After(midnight) {
 		t.Errorf("%v %v", days[:1], err)
+	}
+}
+
+func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.endpoint(tenant, "https://hooks.example.com/", nil)
+	h.emitN(tenant, 5)
+	h.folded()
+	lose := func() {
+		h.exec("DELETE FROM queue WHERE delivery_id = (SELECT delivery_id FROM queue WHERE tenant_id = $1 LIMIT 1)", tenant)
+	}
+	differs := func() (state db.BooksStateRow) {
+		h.check()
+		if err := h.db.Worker(t.Context(), func(q *db.Queries) (err error) { state, err = q.ReadBooksState(t.Context()); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	lose()
+	if n := differs().Differs; n != 1 {
+		t.Fatalf("differs by %d", n)
+	}
+	var day time.Time
+	var gap string
+	h.query("SELECT day, gap FROM book_differences", []any{&day, &gap})
+	by := db.Author{Kind: "operator", ID: "opr_1"}
+	if err := h.db.AcceptDifference(t.Context(), tenant, day, "queued -2", "another", by); !errors.Is(err, db.ErrDifferenceChanged) {
+		t.Errorf("one that was not shown: %v", err)
+	}
+	for i, want := range []error{nil, db.ErrDifferenceChanged} {
+		if err := h.db.AcceptDifference(t.Context(), tenant, day, gap, "lost with the disk", by); !errors.Is(err, want) {
+			t.Errorf("time %d: %v", i+1, err)
+		}
+	}
+	if n := differs().Differs; n != 0 {
+		t.Errorf("the accepted one still counts: %d", n)
+	}
+	h.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@example.com', now())", db.NewID())
+	if err := h.db.AlertBooks(t.Context(), db.Links{BaseURL: "https://posthorn.example.com"}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.count("SELECT count(*) FROM mails"); n != 0 {
+		t.Errorf("%d mails about what was accepted", n)
+	}
+	if n := h.count("SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action = 'books.accepted' AND reason = 'lost with the disk'", tenant); n != 1 {
+		t.Errorf("%d entries in the audit log", n)
+	}
+	lose()
+	if n := differs().Differs; n != 2 {
+		t.Errorf("one more is lost, and the books differ by %d", n)
 	}
 }

@@ -1,7 +1,11 @@
 // Package books says what the books of a tenant and day must agree with, and what it is called where they do not.
 package books
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Page is one tenant's deliveries of one UTC day, by the day in which they were made.
 type Page struct {
@@ -29,15 +33,33 @@ func Placed(waiting, unqueued, queued int64) int64 {
 	return queued
 }
 
+// numbers are a page's, in the order of numberNames.
+func (p Page) numbers() [7]int64 {
+	return [7]int64{p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Waiting, p.Queued, p.Events}
+}
+
+var numberNames = [7]string{"accepted", "delivered", "failed", "canceled", "waiting", "queued", "events"}
+
 // Amount is by how much two pages differ in the number in which they differ most; 0: they agree.
 func Amount(books, tables Page) (amount int64) {
-	for _, d := range []int64{
-		books.Accepted - tables.Accepted, books.Delivered - tables.Delivered, books.Failed - tables.Failed, books.Canceled - tables.Canceled,
-		books.Waiting - tables.Waiting, books.Queued - tables.Queued, books.Events - tables.Events,
-	} {
-		amount = max(amount, d, -d)
+	in := tables.numbers()
+	for i, n := range books.numbers() {
+		amount = max(amount, n-in[i], in[i]-n)
 	}
 	return amount
+}
+
+// Gap says what the tables have more or less than the books, number by number: "accepted -1, delivered -1". It is the same for as long as
+// the same is missing, whatever else becomes of the day's deliveries.
+func (f Finding) Gap() string {
+	var words []string
+	in := f.Books.numbers()
+	for i, n := range f.Tables.numbers() {
+		if n != in[i] {
+			words = append(words, fmt.Sprintf("%s %+d", numberNames[i], n-in[i]))
+		}
+	}
+	return strings.Join(words, ", ")
 }
 
 // Finding is what the check found of a page that differs.

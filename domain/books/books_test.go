@@ -77,3 +77,24 @@ func TestYesterdayAndTodayAreCheckedApart(t *testing.T) {
 		}
 	}
 }
+
+func TestAGapIsTheSameForAsLongAsTheSameIsMissing(t *testing.T) {
+	t.Parallel()
+	f := books.Finding{Books: books.Entered(10, 5, 2, 1), Tables: books.Page{Accepted: 9, Delivered: 4, Failed: 2, Canceled: 1, Waiting: 2, Queued: 2}}
+	const want = "accepted -1, delivered -1"
+	if got := f.Gap(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// One that waited is delivered: the same is missing.
+	f.Books, f.Tables = books.Entered(10, 6, 2, 1), books.Page{Accepted: 9, Delivered: 5, Failed: 2, Canceled: 1, Waiting: 1, Queued: 1}
+	if got := f.Gap(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f.Tables.Queued++
+	if got := f.Gap(); got != want+", queued +1" {
+		t.Errorf("%q", got)
+	}
+	if got := (books.Finding{}).Gap(); got != "" {
+		t.Errorf("nothing differs by %q", got)
+	}
+}

@@ -95,6 +95,7 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/mail", a.listMails),
 		page("POST", "/mail/:mail_id/again", a.sendMailAgain),
 		page("GET", "/books", a.showBooks),
+		page("POST", "/books/:"+tenantParam+"/accept", a.acceptDifference),
 		page("GET", "/audit", a.listAudit),
 	}
 }

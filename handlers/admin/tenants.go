@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/account"
-	"posthorn/domain/books"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -216,60 +214,4 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 	}
 	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
 	return c.Redirect(tenantPath(w.of))
-}
-
-const platformBookDays = 30
-
-func (a *admin) showBooks(c *handlers.Call) error {
-	var rows []db.ConsoleBooksRow
-	var found []db.ListDifferencesRow
-	var checks []db.BookCheck
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		if found, err = q.ListDifferences(c.Ctx(), db.ListDifferencesParams{Most: pageRows}); err != nil {
-			return err
-		}
-		if checks, err = q.ListBookChecks(c.Ctx()); err != nil {
-			return err
-		}
-		rows, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{Since: a.Now().UTC().AddDate(0, 0, -platformBookDays), Most: 4*pageRows + 1})
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	v := console.BooksView{Shell: c.Shell("Books", "books"), Days: platformBookDays, Most: len(rows) > 4*pageRows, Lines: bookLines(rows), Found: findings(found)}
-	for _, k := range checks {
-		v.Checks = append(v.Checks, console.BookCheckLine{Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt})
-	}
-	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
-	for _, l := range v.Lines {
-		if l.Difference != 0 {
-			v.Differences++
-		}
-	}
-	return c.Render(http.StatusOK, console.Books(v))
-}
-
-// findings are the pages that the check found to differ, with what it knows of the rows.
-func findings(rows []db.ListDifferencesRow) []console.BookFinding {
-	out := make([]console.BookFinding, len(rows))
-	for i, r := range rows {
-		var f books.Finding
-		_ = json.Unmarshal(r.Details, &f) // written by the check alone
-		out[i] = console.BookFinding{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Amount: r.Amount, Found: r.FoundAt, Ended: r.EndedAt, Finding: f,
-		}
-	}
-	return out
-}
-
-func bookLines(rows []db.ConsoleBooksRow) []console.BookLine {
-	lines := make([]console.BookLine, len(rows))
-	for i, r := range rows {
-		lines[i] = console.BookLine{
-			Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Day: r.Day.In(time.UTC), Accepted: r.Accepted, Delivered: r.Delivered, Failed: r.Failed,
-			Canceled: r.Canceled, Waiting: r.Waiting, Held: r.Held, Expunged: r.Expunged, Difference: r.Difference,
-		}
-	}
-	return lines
 }

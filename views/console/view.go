@@ -366,7 +366,36 @@ type BookFinding struct {
 	Amount             int64
 	Found              time.Time
 	Ended              *time.Time // since when it agrees again; nil: it differs
+	Open               bool       // nobody has accepted it
+	Accepted           time.Time  // when somebody did; zero: nobody
+	By, Reason         string     // who, and why
+	ID, Gap, Accept    string     // of the form that accepts it: names the page, what differs, where it goes
+	Said               components.Said
 	books.Finding
+}
+
+// open is on how many pages the tables differ and nobody has accepted it.
+func (v BooksView) open() (n int64) {
+	for _, f := range v.Found {
+		if f.Open {
+			n++
+		}
+	}
+	return n
+}
+
+// excepted says on how many pages somebody has accepted that the tables differ.
+func (v BooksView) excepted() string {
+	n := int64(0)
+	for _, f := range v.Found {
+		if f.Ended == nil && !f.Open {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return ", but for what is missing on " + components.Many(n, "page", "pages") + " and was accepted"
 }
 
 // BookCheckLine is how far a check has come.
