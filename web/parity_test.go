@@ -62,6 +62,7 @@ var twins = map[string]string{
 
 // consoleTwins are the same for what an operator can do in the console, by which a platform key does it.
 var consoleTwins = map[string]string{
+	"/books/:id/accept":        "- a person has looked for what is missing, and answers for it",
 	"/keys":                    "- a key that made keys for every tenant would be worth as much as an operator",
 	"/keys/:key_id/revoke":     "- as above",
 	"/mail/:mail_id/again":     "- the platform's own mail is looked after by people",
