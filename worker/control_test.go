@@ -11,6 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
@@ -303,6 +304,9 @@ func TestRetryNowMakesOneAttemptAtOnce(t *testing.T) {
 			_, changed, err := q.RetryNow(t.Context(), tenant, dlv)
 			if changed {
 				changes++
+			}
+			if fault.Is(err, "delivery_settled") && changes == 1 {
+				return nil // who came second came after the answer
 			}
 			return err
 		})

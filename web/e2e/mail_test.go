@@ -180,8 +180,15 @@ func TestAKilledWorkerMailsANoticeOnce(t *testing.T) {
 			t.Errorf("killed at %s: mails to %q, want %q", step, to, want)
 		}
 	}
-	if n := o.ask("SELECT count(*) FROM notices WHERE kind = 'endpoint.disabled'"); n != len(mailSteps) || len(o.resend.Sent()) != people*n {
-		t.Errorf("%d notices and %d mails of %d endpoints that were disabled", n, len(o.resend.Sent()), len(mailSteps))
+	// The key that the tenant began with may be told of to who wants mail by now.
+	var subjects []string
+	for _, m := range o.resend.Sent() {
+		if strings.Contains(m.Subject, "was disabled") {
+			subjects = append(subjects, m.Subject)
+		}
+	}
+	if n := o.ask("SELECT count(*) FROM notices WHERE kind = 'endpoint.disabled'"); n != len(mailSteps) || len(subjects) != people*n {
+		t.Errorf("%d notices of %d endpoints that were disabled, and the mails %q", n, len(mailSteps), subjects)
 	}
 }
 
