@@ -837,8 +837,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
-	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - interval '30 seconds', true)) AS workers,
-	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - interval '30 seconds') AND beat_at > now() - interval '1 hour') AS workers_lost,
+	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)) AS workers,
+	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => $1::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
 	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
@@ -863,8 +863,8 @@ type ConsoleTotalsRow struct {
 }
 
 // The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to 100,000.
-func (q *Queries) ConsoleTotals(ctx context.Context) (ConsoleTotalsRow, error) {
-	row := q.db.QueryRow(ctx, consoleTotals)
+func (q *Queries) ConsoleTotals(ctx context.Context, silentSeconds float64) (ConsoleTotalsRow, error) {
+	row := q.db.QueryRow(ctx, consoleTotals, silentSeconds)
 	var i ConsoleTotalsRow
 	err := row.Scan(
 		&i.Tenants,
@@ -885,7 +885,7 @@ func (q *Queries) ConsoleTotals(ctx context.Context) (ConsoleTotalsRow, error) {
 
 const consoleWorkers = `-- name: ConsoleWorkers :many
 SELECT w.id, w.name, w.dead, w.started_at, w.beat_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes,
-	coalesce(w.beat_at <= now() - interval '30 seconds', false)::boolean AS silent
+	coalesce(w.beat_at <= now() - make_interval(secs => $1::float8), false)::boolean AS silent
 FROM workers w
 ORDER BY w.dead, w.started_at
 `
@@ -902,8 +902,8 @@ type ConsoleWorkersRow struct {
 
 // The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
 // where no other is left to declare it dead.
-func (q *Queries) ConsoleWorkers(ctx context.Context) ([]ConsoleWorkersRow, error) {
-	rows, err := q.db.Query(ctx, consoleWorkers)
+func (q *Queries) ConsoleWorkers(ctx context.Context, silentSeconds float64) ([]ConsoleWorkersRow, error) {
+	rows, err := q.db.Query(ctx, consoleWorkers, silentSeconds)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
-	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - interval '30 seconds', true)) AS workers,
-	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - interval '30 seconds') AND beat_at > now() - interval '1 hour') AS workers_lost,
+	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => @silent_seconds::float8), true)) AS workers,
+	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => @silent_seconds::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
 	(SELECT count(*) FROM (SELECT 1 FROM outbox_rejected LIMIT 100000) x) AS rejected,
 	(SELECT count(*) FROM (SELECT 1 FROM queue LIMIT 200000) x) AS waiting,
@@ -90,7 +90,7 @@ LIMIT @most;
 -- The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
 -- where no other is left to declare it dead.
 SELECT w.id, w.name, w.dead, w.started_at, w.beat_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes,
-	coalesce(w.beat_at <= now() - interval '30 seconds', false)::boolean AS silent
+	coalesce(w.beat_at <= now() - make_interval(secs => @silent_seconds::float8), false)::boolean AS silent
 FROM workers w
 ORDER BY w.dead, w.started_at;
 

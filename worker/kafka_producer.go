@@ -43,9 +43,9 @@ type producer struct {
 	known atomic.Bool
 
 	mu      sync.Mutex
-	alone   *kgo.Client // opened when it is needed
-	dials   []dialled   // the last ones
-	trouble []trouble   // the last ones
+	alone   *kgo.Client    // opened when it is needed
+	dials   []dialled      // the last ones
+	trouble []noConnection // the last ones
 
 	// Guarded by the mutex of producers.
 	as       *endpoint.KafkaConnection // the connection by which it was last borrowed
@@ -62,8 +62,8 @@ type dialled struct {
 
 type spent struct{ dns, connect, tls int32 } // microseconds
 
-// trouble is a connection that did not come about.
-type trouble struct {
+// noConnection is a connection that did not come about.
+type noConnection struct {
 	at   time.Time
 	said said
 }
@@ -191,11 +191,11 @@ func (p *producer) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.
 	if len(p.trouble) == kafkaRemembered {
 		p.trouble = append(p.trouble[:0], p.trouble[1:]...)
 	}
-	p.trouble = append(p.trouble, trouble{time.Now(), saidOf(err)})
+	p.trouble = append(p.trouble, noConnection{time.Now(), saidOf(err)})
 }
 
 // troubleSince is the last connection that did not come about since a moment; those that no waiting mends come first.
-func (p *producer) troubleSince(began time.Time) (last trouble, found bool) {
+func (p *producer) troubleSince(began time.Time) (last noConnection, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range p.trouble {

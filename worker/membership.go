@@ -7,12 +7,13 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/domain/trouble"
 )
 
 // The fence. A worker beats; the others judge it by a beat that does not change, on their own monotonic clocks.
 const (
 	beatEvery    = 5 * time.Second
-	deadAfter    = 30 * time.Second
+	deadAfter    = trouble.Silent
 	sendWithin   = 20 * time.Second // of the last beat that was acknowledged: well before anybody may call us dead
 	registerWait = time.Second
 )

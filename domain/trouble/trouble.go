@@ -14,6 +14,8 @@ import (
 const (
 	// Late is how long a delivery may be ready to be sent (the alert rule PosthornDeliveriesLate has the same bound).
 	Late = 5 * time.Minute
+	// Silent is how long after its last beat a worker is held to be dead, by the others and by what operators see.
+	Silent = 30 * time.Second
 	// crowd is the share of the workers' time, or of all that is ready, from which on a tenant may harm the others.
 	crowd = 0.5
 	// backlog is how many deliveries are ready where such a share means anything.

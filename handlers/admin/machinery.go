@@ -91,7 +91,7 @@ func endpointLines(rows []db.ConsoleEndpointsRow) []console.EndpointLine {
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		workers, err := q.ConsoleWorkers(c.Ctx())
+		workers, err := q.ConsoleWorkers(c.Ctx(), trouble.Silent.Seconds())
 		if err != nil {
 			return err
 		}

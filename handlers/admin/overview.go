@@ -34,7 +34,7 @@ type seen struct {
 
 func (a *admin) see(c *handlers.Call) (s seen, err error) {
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		if s.totals, err = q.ConsoleTotals(c.Ctx()); err != nil {
+		if s.totals, err = q.ConsoleTotals(c.Ctx(), trouble.Silent.Seconds()); err != nil {
 			return err
 		}
 		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), 20); err != nil {
