@@ -4,7 +4,7 @@
 # tools/, so that their dependencies stay out of the product's. Go builds them on first use and caches them.
 
 GO       ?= go
-TOOL     := $(GO) tool -modfile=tools/go.mod
+TOOL     := $(GO) tool -modfile=tools/tools.mod
 LINT     := $(GO) tool -modfile=tools/golangci-lint.mod golangci-lint
 TAGS     := nomsgpack
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -12,7 +12,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 HAVE_CC  := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null || command -v clang 2>/dev/null)
 RACE     := $(if $(HAVE_CC),-race,)
 TESTFLAGS ?=
-E2E      ?= ./web/e2e/... ./web/look/...
+E2E      ?= ./web/e2e/... ./tools/look/...
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build test generate verify format lint vuln bench e2e fuzz soak clean FORCE
@@ -50,7 +50,7 @@ soak: build ## the same under faults for hours; SOAK=2h
 	POSTHORN_BIN=$(CURDIR)/bin/posthorn POSTHORN_SOAK=$(or $(SOAK),1h) $(GO) test -count=1 -timeout 0 -tags soak $(TESTFLAGS) ./web/e2e/...
 
 bench: build ## the table of docs/performance.md; BENCH='-only one-to-one -n 1' for a part of it
-	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./web/bench
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/bench ./tools/bench
 	bin/bench $(BENCH)
 
 # Each oapi-codegen*.yaml names an output beside itself; all read the one contract.

@@ -37,6 +37,8 @@ var house = map[string]room{
 	"domain":   {outside: []string{}},
 	"static":   {outside: []string{}},
 	"queries":  {outside: []string{}},
+	// Programs of the build and of its tests: the benchmark, the camera for pages and the gallery of components.
+	"tools": {own: []string{"web", "handlers", "worker", "db", "views", "client", "domain", "static", "queries", "docs"}, driver: true, router: true},
 	// Its examples are programs of other people, who may know the driver too.
 	"docs": {driver: true, outside: []string{"github.com/standard-webhooks/standard-webhooks", "github.com/jackc/pgx", "github.com/twmb/franz-go"}},
 }

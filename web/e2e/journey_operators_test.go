@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"posthorn/domain/id"
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 // TestOperatorsRunThePlatformInABrowser follows operators through the console: a real server, a real browser, real receivers. A pause

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
 
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 // postForms are the actions of the forms on a page that change something of the tenant.

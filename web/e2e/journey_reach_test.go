@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 // focused is what has the focus: its name as people read it, or its label.

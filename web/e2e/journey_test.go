@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 // TestPeopleReachTheirGoalsInABrowser follows people through the dashboard: a real server, a real browser, real receivers, and a

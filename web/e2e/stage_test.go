@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 const password = "correct horse battery 9"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"posthorn/web/look"
+	"posthorn/tools/look"
 )
 
 // stops is what a walk finds on its way: the values of the parameters in paths, and who looks.

@@ -9,8 +9,8 @@ import (
 	"github.com/a-h/templ"
 
 	"posthorn/handlers/pagetest"
+	"posthorn/tools/gallery"
 	"posthorn/views/components"
-	"posthorn/views/gallery"
 	"posthorn/views/layout"
 )
 

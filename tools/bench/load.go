@@ -49,7 +49,7 @@ type generator struct {
 }
 
 // runLoad is the process that emits: -n events over -c connections, at -rate a second or as fast as they are accepted.
-// It is as plain as the prototype's, so that both leave the same share of the machine to what they measure.
+// It is plain, so that it leaves most of the machine to what it measures.
 func runLoad(args []string) error {
 	flags := flag.NewFlagSet("load", flag.ExitOnError)
 	g := &generator{}

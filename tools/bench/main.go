@@ -21,7 +21,7 @@ import (
 
 // options are the flags. The defaults are what the table is made with.
 type options struct {
-	self, binary, scratch, profiles, databaseURL, prototype string
+	self, binary, scratch, profiles, databaseURL string
 
 	only          []string
 	env           []string
@@ -64,10 +64,6 @@ func run(args []string) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	rep := &report{Machine: machine(), Began: time.Now()}
-	before, err := prototypeIfAsked(ctx, o)
-	if err != nil {
-		return err
-	}
 	var failed []error
 	for _, s := range scenarios() {
 		if ctx.Err() != nil || !o.selected(s.name) {
@@ -79,15 +75,6 @@ func run(args []string) error {
 			o.say("%s failed: %v", s.name, err)
 			failed = append(failed, err)
 		}
-	}
-	after, err := prototypeIfAsked(ctx, o)
-	if err != nil {
-		failed = append(failed, err)
-		after = before
-	}
-	rep.Prototype = map[string]float64{}
-	for name, rate := range before {
-		rep.Prototype[name] = (rate + after[name]) / 2
 	}
 	if err := rep.write(os.Stdout); err != nil {
 		return err
@@ -118,7 +105,6 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 	env := flags.String("env", "", "further variables for posthorn, NAME=value separated by commas")
 	flags.StringVar(&o.binary, "posthorn", "bin/posthorn", "the binary to measure")
 	flags.StringVar(&o.databaseURL, "database-url", "", "measure on this server, in databases of its own, instead of the embedded one; the role must be a superuser")
-	flags.StringVar(&o.prototype, "prototype", "", "folder of the prototype, to run before and after for the ratios")
 	flags.StringVar(&o.scratch, "scratch", "", "where data directories are made; default: the system's folder for temporary files")
 	flags.StringVar(&o.profiles, "profiles", ".", "where -profile puts its files")
 	flags.StringVar(&jsonFile, "json", "", "write the report to this file too")
@@ -161,13 +147,6 @@ func parse(args []string) (o *options, jsonFile string, err error) {
 
 func (o *options) selected(scenario string) bool {
 	return len(o.only) == 0 || slices.Contains(o.only, scenario)
-}
-
-func prototypeIfAsked(ctx context.Context, o *options) (map[string]float64, error) {
-	if o.prototype == "" || ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return runPrototype(ctx, o)
 }
 
 // machine says what the figures were measured on.

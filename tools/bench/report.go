@@ -18,14 +18,13 @@ type row struct {
 	result
 }
 
-// report gathers the rows of one run. The prototype's figures, where it was run, are means of before and after.
+// report gathers the rows of one run.
 type report struct {
-	Machine   string             `json:"machine"`
-	Began     time.Time          `json:"began"`
-	Rows      []row              `json:"rows"`
-	Prototype map[string]float64 `json:"prototype_deliveries_per_second,omitempty"`
-	Promises  []promise          `json:"promises"`
-	Costs     []cost             `json:"costs,omitempty"`
+	Machine  string    `json:"machine"`
+	Began    time.Time `json:"began"`
+	Rows     []row     `json:"rows"`
+	Promises []promise `json:"promises"`
+	Costs    []cost    `json:"costs,omitempty"`
 }
 
 // promise is one target and what the run says about it.
@@ -71,12 +70,6 @@ func (rep *report) judge() {
 	}
 	atMost := func(what string, got, want float64) {
 		rep.Promises = append(rep.Promises, promise{what, fmt.Sprintf("at most %g", want), got, got <= want})
-	}
-	if r := rep.find("one-to-one", oneToOne); r != nil && rep.Prototype[oneToOne] > 0 {
-		atLeast("one to one, deliveries/s against the prototype", r.EndToEnd/rep.Prototype[oneToOne], 0.75)
-	}
-	if r := rep.find("fan-out", fanOut); r != nil && rep.Prototype[fanOut] > 0 {
-		atLeast("fan-out 10, deliveries/s against the prototype", r.EndToEnd/rep.Prototype[fanOut], 0.85)
 	}
 	if r := rep.find("one-to-one", light); r != nil {
 		atMost("light load, p50 ms", r.P50, 5)
@@ -159,11 +152,6 @@ func (rep *report) write(w io.Writer) error {
 		}
 		fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.1f\t| %.1f\t| %.0f\t| %.0f + %.0f\t| %d\t| %d\t| %d\t|\n",
 			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Refused, r.Duplicates, r.Lost)
-	}
-	for _, name := range []string{oneToOne, fanOut} {
-		if v := rep.Prototype[name]; v > 0 {
-			fmt.Fprintf(table, "| prototype: %s, mean of before and after\t|\t| %.0f\t|\t|\t|\t|\t|\t|\t|\n", name, v)
-		}
 	}
 	if len(rep.Costs) > 0 {
 		fmt.Fprintln(table, "\n| part\t| an event\t| each delivery\t| a delivery at a fan-out of ten, all included\t|")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
@@ -253,4 +254,14 @@ func (d *database) statements(ctx context.Context) ([]string, error) {
 	return d.asAdmin(ctx, `SELECT format('%8s ms total, %8s calls, %9s ms mean, %8s rows: %s', round(total_exec_time), calls,
 			round(mean_exec_time::numeric, 3), rows, left(regexp_replace(query, '\s+', ' ', 'g'), 200))
 		FROM public.pg_stat_statements ORDER BY total_exec_time DESC LIMIT 20`)
+}
+
+// withDatabase is a PostgreSQL URL with another database in it.
+func withDatabase(dsn, database string) string {
+	named, err := url.Parse(dsn)
+	if err != nil {
+		return dsn
+	}
+	named.Path = "/" + database
+	return named.String()
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"posthorn/static"
+	"posthorn/tools/gallery"
+	"posthorn/tools/look"
 	"posthorn/views/components"
-	"posthorn/views/gallery"
-	"posthorn/web/look"
 )
 
 // serveGallery serves the gallery as the program serves pages: with its content security policy.
