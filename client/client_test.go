@@ -121,7 +121,15 @@ func TestManyEventsGoInAsManyBatchesAsTheyNeed(t *testing.T) {
 		events = append(events, must[client.Emission](t)(client.NewEmission("order.completed", data)))
 	}
 	events[7].Type = "no type"
-	results := must[[]client.ItemResult](t)(c.EmitAll(t.Context(), events))
+	results, err := c.EmitAll(t.Context(), events)
+	var rejected *client.RejectedError
+	if !errors.As(err, &rejected) || rejected.Total != 1060 || len(rejected.Events) != 1 || rejected.Events[0].Index != 7 ||
+		rejected.Events[0].Err.Code != "type_malformed" || !strings.Contains(err.Error(), "1 of 1060 events were rejected") {
+		t.Errorf("the error is %v", err)
+	}
+	if text := fmt.Sprintf("%+v", results[7:9]); !strings.HasPrefix(text, "[400 type_malformed: ") || !strings.Contains(text, " 202 evt_") {
+		t.Errorf("printed, results are %s", text)
+	}
 	if len(results) != 1060 || batches.Load() != 3 {
 		t.Fatalf("%d results of %d batches", len(results), batches.Load())
 	}

@@ -43,9 +43,51 @@ const (
 	maxBatchBytes = 9 << 20
 )
 
+// RejectedError says that the server rejected some events of EmitAll and stored all others.
+type RejectedError struct {
+	Total  int            // events that were sent
+	Events []RejectedItem // those that were rejected, in their order
+}
+
+// RejectedItem is one event that was rejected: its place in the list that was emitted, and why.
+type RejectedItem struct {
+	Index int
+	Err   *Error
+}
+
+// Error is one line for a log: how many events were rejected, and why the first one was.
+func (e *RejectedError) Error() string {
+	first := e.Events[0]
+	return fmt.Sprintf("posthorn: %d of %d events were rejected; the first has the index %d: %s: %s",
+		len(e.Events), e.Total, first.Index, first.Err.Code, first.Err.Detail)
+}
+
+// String is one line for a log: the id of a stored event, or why the event was rejected.
+func (r ItemResult) String() string {
+	if r.ID == nil {
+		return fmt.Sprintf("%d %s: %s", r.Status, orEmpty(r.Code), orEmpty(r.Detail))
+	}
+	text := fmt.Sprintf("%d %s to %d endpoints", r.Status, *r.ID, orEmpty(r.Deliveries))
+	if orEmpty(r.Replayed) {
+		text += ", emitted before"
+	}
+	for _, w := range orEmpty(r.Warnings) {
+		text += fmt.Sprintf(", warning: %s: %s", w.Field, w.Detail)
+	}
+	return text
+}
+
+func orEmpty[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // EmitAll emits any number of events, as many at a time as the API takes, each with an idempotency key as in Emit. The
-// results follow the order of the events; one that was refused has no ID but a Code, and does not stop the others. On an
-// error (the server is away, the key is wrong) the results so far are returned: as many as events were asked about.
+// results follow the order of the events. A rejected event does not stop the others: it has a Code instead of an ID, and the
+// error is a *RejectedError beside the complete results. On any other error (the server is away, the key is wrong) the results so
+// far are returned, one for each event that was asked about.
 func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, error) {
 	results := make([]ItemResult, 0, len(events))
 	for len(results) < len(events) {
@@ -64,7 +106,21 @@ func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, 
 		}
 		results = append(results, got.Results...)
 	}
+	if rejected := rejections(results); len(rejected) > 0 {
+		return results, &RejectedError{Total: len(results), Events: rejected}
+	}
 	return results, nil
+}
+
+func rejections(results []ItemResult) (rejected []RejectedItem) {
+	for i, r := range results {
+		if r.ID == nil {
+			rejected = append(rejected, RejectedItem{Index: i, Err: &Error{
+				Status: r.Status, Code: orEmpty(r.Code), Title: http.StatusText(r.Status), Detail: orEmpty(r.Detail), Fields: orEmpty(r.Errors),
+			}})
+		}
+	}
+	return rejected
 }
 
 // nextBatch encodes as many events as fit into one request, at least one.

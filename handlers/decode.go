@@ -144,7 +144,7 @@ func (w *walker) value(s shape, path string) error {
 	if err != nil {
 		return notJSON(nil, err)
 	}
-	if why := s.mismatch(token); why != "" {
+	if why := s.mismatch(path, token); why != "" {
 		code := event.CodeFieldType
 		switch {
 		case path == "":
@@ -211,13 +211,17 @@ func (w *walker) object(t reflect.Type, path string) error {
 	return err
 }
 
-// mismatch says why a value of this kind may not stand here, or nothing.
-func (s shape) mismatch(token json.Token) string {
+// mismatch says why the value at a path can't be of this kind, or nothing.
+func (s shape) mismatch(path string, token json.Token) string {
+	subject := "The body"
+	if path != "" {
+		subject = fmt.Sprintf("The field %q", path)
+	}
 	if token == nil {
 		if s.null {
 			return ""
 		}
-		return "null stands where a value must be. Give a value, or leave the field out."
+		return subject + " must not be null. Give a value, or leave the field out."
 	}
 	if s.t == nil {
 		return ""
@@ -254,7 +258,7 @@ func (s shape) mismatch(token json.Token) string {
 	if ok {
 		return ""
 	}
-	return "Here must be " + wanted + "."
+	return subject + " must be " + wanted + "."
 }
 
 func fieldsOf(t reflect.Type) map[string]shape {

@@ -43,13 +43,13 @@ type commands struct {
 	} `cmd:"" help:"The database's schema."`
 
 	Tenant struct {
-		Create tenantCreateCommand `cmd:"" help:"Create a tenant and an API key that may do everything in it."`
+		Create tenantCreateCommand `cmd:"" help:"Create a tenant and an API key with every scope in it."`
 		List   tenantListCommand   `cmd:"" help:"List the tenants."`
-	} `cmd:"" help:"Organisations whose endpoints receive events."`
+	} `cmd:"" help:"Organizations whose endpoints receive events."`
 
 	Key struct {
 		Create keyCreateCommand `cmd:"" help:"Create an API key. It is shown once."`
-	} `cmd:"" help:"API keys, which let programs emit and manage."`
+	} `cmd:"" help:"API keys, with which programs emit events and manage endpoints."`
 
 	Operator struct {
 		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn; prints the link that sets their password."`
@@ -66,7 +66,7 @@ type commands struct {
 		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, whose endpoints hear of disabled endpoints, rotated secrets and failed deliveries of all tenants; or print the one there is."`
 	} `cmd:"" help:"The platform itself."`
 
-	Routes  routesCommand  `cmd:"" help:"List every path that the web server answers, and who may call it."`
+	Routes  routesCommand  `cmd:"" help:"List every path of the web server, and who can call it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -101,6 +101,7 @@ func (a *app) run(ctx context.Context) (code int) {
 			"`posthorn serve` runs everything and needs no configuration; `posthorn serve --help` lists the variables there are."),
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { panic(exit{code}) }),
+		kong.ValueFormatter(explainValue),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.ExplicitGroups([]kong.Group{{Key: "client", Title: "Commands that speak to a server with an API key (posthorn login, or POSTHORN_URL and POSTHORN_API_KEY):"}}),
 		kong.Vars{"scopes": scopeNames(access.PlatformScopes())},
@@ -109,12 +110,15 @@ func (a *app) run(ctx context.Context) (code int) {
 		return a.fail(err)
 	}
 	args := a.args
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	chosen, err := parser.Parse(args)
 	if err != nil {
-		_, _ = fmt.Fprintf(a.stderr, "posthorn: %v. Try `posthorn --help`.\n", err)
+		_, _ = fmt.Fprintf(a.stderr, "posthorn: %v. Try `%s --help`.\n", err, understood(err))
 		return exitUsage
 	}
 	chosen.BindTo(ctx, (*context.Context)(nil))
@@ -125,6 +129,30 @@ func (a *app) run(ctx context.Context) (code int) {
 		return a.fail(err)
 	}
 	return exitOK
+}
+
+// understood is the part of a wrong command line that names a command.
+func understood(err error) string {
+	words := []string{"posthorn"}
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) {
+		for _, p := range wrong.Context.Path {
+			if p.Command != nil {
+				words = append(words, p.Command.Name)
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// explainValue is a flag's help. The choices of an optional flag begin with an empty one, which is for kong alone.
+func explainValue(v *kong.Value) string {
+	if v.Enum != "" {
+		choices := strings.ReplaceAll(strings.Trim(v.Enum, ","), ",", ", ")
+		defer func(help string) { v.Help = help }(v.Help)
+		v.Help = strings.ReplaceAll(v.Help, v.Enum, choices)
+	}
+	return kong.DefaultHelpValueFormatter(v)
 }
 
 // fail prints an error for a person: the sentence that says what to do, then the cause in brackets.

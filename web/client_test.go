@@ -130,6 +130,16 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 	if text := d.ok(nil, "events get "+event.ID); !strings.Contains(text, `"order_id": "ord_1"`) || !strings.Contains(text, endpoint.ID) {
 		t.Errorf("the event: %s", text)
 	}
+	began := time.Now()
+	var scheduled struct {
+		ID        string     `json:"id"`
+		DeliverAt *time.Time `json:"deliver_at"`
+	}
+	d.ok(&scheduled, "emit note.made {} --json --deliver-at 1h")
+	d.ok(&scheduled, "events get --json "+scheduled.ID)
+	if at := scheduled.DeliverAt; at == nil || at.Before(began.Add(59*time.Minute)) || at.After(time.Now().Add(time.Hour)) {
+		t.Errorf("an hour ahead is %v", at)
+	}
 	var list []thing
 	eventually(t, "it is delivered", func() bool {
 		d.ok(&list, "deliveries list --json --status delivered --since 1h")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/client/cli"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -149,9 +150,49 @@ func TestMigrateGoesUpAndDownAndSaysWhereItStands(t *testing.T) {
 
 func TestVersionAndHelpNeedNoDatabase(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"version"}, {"--help"}, {}, {"serve", "--help"}, {"key", "create", "--help"}} {
+	for _, args := range [][]string{{"version"}, {"--help"}, {}, {"serve", "--help"}, {"key", "create", "--help"}, {"help"}, {"help", "endpoints", "create"}} {
 		if r := command(t, []string{"POSTHORN_ADDR=wrong"}, args...); r.code != exitOK || r.stdout == "" || r.stderr != "" {
 			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+func TestHelpSpeaksToPeople(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, wants, lacks string }{
+		{"help", "Commands that speak to a server", ""},
+		{"help emit", "Usage: posthorn emit", `=""`},
+		{"help endpoints create", "standard, x-webhook", `=""`},
+		{"help endpoints create", "--event-types=TYPE,...  ", ",standard"},
+		{"help deliveries list", "pending, retrying", ",pending"},
+		{"help key create", "never expires", "720h  "},
+	} {
+		r := command(t, nil, strings.Fields(c.args)...)
+		if r.code != exitOK || !strings.Contains(r.stdout, c.wants) || c.lacks != "" && strings.Contains(r.stdout, c.lacks) {
+			t.Errorf("posthorn %s: exit code %d\n%s", c.args, r.code, r.stdout)
+		}
+	}
+	for args, advice := range map[string]string{
+		"emit": "`posthorn emit --help`", "endpoints": "`posthorn endpoints --help`", "endpoints create --colour": "`posthorn endpoints create --help`",
+		"frobnicate": "`posthorn --help`",
+	} {
+		if r := command(t, nil, strings.Fields(args)...); r.code != exitUsage || !strings.Contains(r.stderr, "Try "+advice) {
+			t.Errorf("posthorn %s: %s", args, r.stderr)
+		}
+	}
+}
+
+func TestAServerThatIsAwayIsNamedAndWhy(t *testing.T) {
+	t.Parallel()
+	environ := []string{"POSTHORN_URL=http://127.0.0.1:1", "POSTHORN_API_KEY=phk_x"}
+	r := command(t, environ, "endpoints", "create", "https://example.com/hooks")
+	if r.code != cli.ExitUnavailable || !strings.Contains(r.stderr, "The server http://127.0.0.1:1 can't be reached: connection refused.") || strings.Contains(r.stderr, "dial tcp") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	for _, flags := range []string{"--topic=x", "--kafka=broker.example.com:9093", "--sasl=plain --user=x"} {
+		r := command(t, environ, append([]string{"endpoints", "create"}, strings.Fields(flags)...)...)
+		if r.code != exitUsage || !strings.Contains(r.stderr, "--kafka HOST:PORT --topic NAME") {
+			t.Errorf("%s: exit code %d: %s", flags, r.code, r.stderr)
 		}
 	}
 }

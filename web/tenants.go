@@ -20,7 +20,7 @@ const retentionDays = 90
 
 type (
 	tenantCreateCommand struct {
-		Name string `required:"" help:"The organisation's name."`
+		Name string `required:"" placeholder:"NAME" help:"The organization's name."`
 		JSON bool   `name:"json" help:"Print JSON: tenant_id and api_key."`
 	}
 	tenantListCommand struct {

@@ -58,8 +58,8 @@ func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
 type deadReplayAllCommand struct {
 	shared
 	selection
-	Since  string        `help:"Created at or after: a time span back from now, as 24h or 7d, or a time."`
-	Until  string        `help:"Created before, likewise."`
+	Since  string        `placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time."`
+	Until  string        `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
 	Reason string        `help:"Why; kept with the job and in the audit log."`
 	Pace   int           `help:"Deliveries a second, at most." placeholder:"N"`
 	DryRun bool          `help:"Say how many it would be, and send none."`

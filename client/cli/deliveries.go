@@ -13,16 +13,16 @@ type deliveryCommands struct {
 	List   deliveryListCommand   `cmd:"" help:"List deliveries, newest first."`
 	Get    deliveryGetCommand    `cmd:"" help:"Show a delivery with its attempts."`
 	Retry  deliveryRetryCommand  `cmd:"" help:"Send a waiting delivery at once."`
-	Cancel deliveryCancelCommand `cmd:"" help:"Call a waiting delivery off."`
-	Replay deliveryReplayCommand `cmd:"" help:"Send a settled delivery's event again, as a new delivery."`
+	Cancel deliveryCancelCommand `cmd:"" help:"Cancel a waiting delivery."`
+	Replay deliveryReplayCommand `cmd:"" help:"Send a finished delivery's event again, as a new delivery."`
 	Tail   deliveryTailCommand   `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
 }
 
 // selection are the flags that narrow a list of deliveries.
 type selection struct {
-	Endpoint string `help:"To one endpoint alone." placeholder:"EP"`
-	Type     string `help:"Of one event type alone."`
-	Channel  string `help:"Of one channel alone."`
+	Endpoint string `help:"Only deliveries to this endpoint." placeholder:"EP"`
+	Type     string `help:"Only events of this type." placeholder:"TYPE"`
+	Channel  string `help:"Only events of this channel." placeholder:"CHANNEL"`
 }
 
 func (s selection) params() client.ListDeliveriesParams {
@@ -33,8 +33,8 @@ type deliveryListCommand struct {
 	shared
 	window
 	selection
-	Status   string `help:"${enum}." enum:",pending,retrying,held,delivered,failed,canceled,all_failed" default:""`
-	Archived bool   `help:"Archived ones alone."`
+	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled,all_failed" default:""`
+	Archived bool   `help:"Only archived deliveries."`
 }
 
 // Run lists deliveries.
@@ -179,8 +179,8 @@ func (c oneDelivery) act(e *Env, sentence string, do func(*client.Client) (clien
 type testCommand struct {
 	one
 	EventType string        `help:"The test event's type." default:"endpoint.test"`
-	Data      string        `help:"Its data as JSON; @FILE or - for stdin."`
-	Wait      time.Duration `help:"How long to wait for the answer; 0 not at all." default:"30s"`
+	Data      string        `placeholder:"JSON" help:"The event's data as JSON; @FILE or - for stdin."`
+	Wait      time.Duration `help:"How long to wait for the response; 0 not at all." default:"30s"`
 }
 
 // Run sends a test event and waits for what becomes of it. An answer that is no success is exit code 1.

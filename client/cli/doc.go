@@ -11,7 +11,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -21,15 +24,15 @@ import (
 // Commands are the commands, as kong reads them from the tags.
 type Commands struct {
 	Login      loginCommand      `cmd:"" help:"Remember a server and an API key for the commands below." group:"client"`
-	Logout     logoutCommand     `cmd:"" help:"Forget them." group:"client"`
+	Logout     logoutCommand     `cmd:"" help:"Forget the server and the key." group:"client"`
 	Emit       emitCommand       `cmd:"" help:"Emit an event." group:"client"`
 	Events     eventsCommands    `cmd:"" help:"Events that were emitted." group:"client"`
 	Endpoints  endpointsCommands `cmd:"" help:"Where events go." group:"client"`
-	Deliveries deliveryCommands  `cmd:"" help:"Events on their way to endpoints." group:"client"`
-	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show what it answered." group:"client"`
-	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed for good." group:"client"`
+	Deliveries deliveryCommands  `cmd:"" help:"Every event sent to every subscribed endpoint." group:"client"`
+	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
+	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed permanently." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
-	Import     importCommand     `cmd:"" help:"Bring in event types and endpoints with their secrets." group:"client"`
+	Import     importCommand     `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
@@ -78,6 +81,9 @@ func Explain(err error) (line string, code int, ok bool) {
 	}
 	var refused *client.Error
 	if !errors.As(err, &refused) {
+		if text := unreachable(err); text != "" {
+			return text, ExitUnavailable, true
+		}
 		if text := err.Error(); strings.HasPrefix(text, "posthorn: ") {
 			return strings.TrimPrefix(text, "posthorn: "), ExitUnavailable, true
 		}
@@ -89,12 +95,36 @@ func Explain(err error) (line string, code int, ok bool) {
 	} else {
 		fmt.Fprintf(&b, "%s [%s]", refused.Detail, refused.Code)
 		for _, f := range refused.Fields {
-			if f.Detail != refused.Detail {
+			if f.Detail != refused.Detail || !strings.Contains(f.Detail, f.Field) {
 				fmt.Fprintf(&b, "\n  %s: %s", f.Field, f.Detail)
 			}
 		}
 	}
 	return b.String(), exitCode(refused.Status), true
+}
+
+// unreachable says that a server could not be asked, and why; empty where that is not what happened.
+func unreachable(err error) string {
+	var request *url.Error
+	if !errors.As(err, &request) {
+		return ""
+	}
+	server := request.URL
+	if u, err := url.Parse(request.URL); err == nil && u.Host != "" {
+		server = u.Scheme + "://" + u.Host
+	}
+	why := request.Err.Error()
+	var name *net.DNSError
+	var call *os.SyscallError
+	switch {
+	case errors.As(request.Err, &name) && name.IsNotFound:
+		why = "there is no host of this name"
+	case errors.As(request.Err, &call):
+		why = call.Err.Error()
+	case request.Timeout():
+		why = "it did not respond in time"
+	}
+	return fmt.Sprintf("The server %s can't be reached: %s. Check that it runs, and the address in POSTHORN_URL or `posthorn login`.", server, why)
 }
 
 func exitCode(status int) int {

@@ -16,20 +16,20 @@ type endpointsCommands struct {
 	Update endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
 	Delete endpointDeleteCommand `cmd:"" help:"Delete an endpoint; what is queued for it is not sent."`
 	Pause  endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
-	Resume endpointResumeCommand `cmd:"" help:"Deliver again, what was held first."`
+	Resume endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify endpointVerifyCommand `cmd:"" help:"Send the verification again."`
-	Test   testCommand           `cmd:"" help:"Send a test event and show what was answered."`
+	Test   testCommand           `cmd:"" help:"Send a test event and show the response."`
 	Secret struct {
-		List   secretListCommand   `cmd:"" help:"List the live secrets, never their text."`
-		Rotate secretRotateCommand `cmd:"" help:"Give the endpoint a new secret. It is shown once."`
-		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret now, in formats with one signature."`
+		List   secretListCommand   `cmd:"" help:"List the current secrets, never their text."`
+		Rotate secretRotateCommand `cmd:"" help:"Create a new secret. It is shown once."`
+		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret from now on, in formats with one signature."`
 	} `cmd:"" help:"What an endpoint's webhooks are signed with."`
 }
 
 type endpointListCommand struct {
 	shared
 	Limit  int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
-	Status string `help:"Of one status alone: ${enum}." enum:",unverified,active,paused,disabled" default:""`
+	Status string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
 // Run lists endpoints.
@@ -92,20 +92,20 @@ func (e *Env) endpoint(v client.Endpoint) {
 // settings are the flags that say how an endpoint is to be.
 type settings struct {
 	Description  string            `help:"What it is for."`
-	EventTypes   []string          `help:"Whole names, families as order.*, or *." placeholder:"TYPE,..."`
+	EventTypes   []string          `help:"Event types: whole names, families such as order.*, or *." placeholder:"TYPE"`
 	Filter       string            `help:"A CEL expression over type, data and channels; none removes it."`
-	Channels     []string          `help:"Events of these channels alone." placeholder:"CHANNEL,..."`
-	Format       string            `help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
+	Channels     []string          `help:"Only events of these channels." placeholder:"CHANNEL"`
+	Format       string            `placeholder:"FORMAT" help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
 	Prefix       string            `help:"Prefix of the format's header names."`
-	RetryPolicy  string            `help:"Schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven" default:""`
-	Timeout      int               `help:"Seconds for an answer, 1 to 30." placeholder:"SECONDS"`
-	MaxInFlight  int               `help:"Requests at once, 1 to 100." placeholder:"N"`
-	RateLimit    string            `help:"Requests a second, or none." placeholder:"N"`
-	Ordering     string            `help:"${enum}." enum:",none,key,strict" default:""`
-	Header       map[string]string `help:"A header of yours; may be given several times. Replaces all." placeholder:"NAME=VALUE" mapsep:"none"`
-	Metadata     map[string]string `help:"Your own notes; may be given several times. Replaces all." placeholder:"NAME=VALUE" mapsep:"none"`
-	Verification string            `help:"How it proves itself: ${enum}." enum:",challenge,challenge_get,simple" default:""`
-	Body         string            `help:"The API's JSON for all else: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
+	RetryPolicy  string            `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven" default:""`
+	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
+	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
+	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
+	Ordering     string            `placeholder:"ORDER" help:"Order of delivery: ${enum}." enum:",none,key,strict" default:""`
+	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
+	Metadata     map[string]string `help:"A note of your own; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
+	Verification string            `placeholder:"HOW" help:"How the endpoint is verified: ${enum}." enum:",challenge,challenge_get,simple" default:""`
+	Body         string            `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
 }
 
 // fields are the API's names and values of the flags that were given.
@@ -189,8 +189,8 @@ type endpointCreateCommand struct {
 	shared
 	settings
 	topic
-	URL    string `arg:"" optional:"" help:"Where events are to go; may also stand in --body."`
-	Secret string `help:"An existing secret to sign with: @FILE or - for stdin. Left out, one is made."`
+	URL    string `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
+	Secret string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
 }
 
 // Run creates an endpoint.
@@ -209,6 +209,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 	if given, err := c.lay(e, fields); err != nil {
 		return err
 	} else if given {
+		if !named(fields) {
+			return fail(ExitUsage, "A Kafka endpoint needs its bootstrap servers and its topic: --kafka HOST:PORT --topic NAME.")
+		}
 		fields["kind"] = "kafka"
 	}
 	if c.Secret != "" {
@@ -341,8 +344,8 @@ func (c secretListCommand) Run(ctx context.Context, e *Env) error {
 
 type secretRotateCommand struct {
 	one
-	Overlap string `help:"How long the old one goes on signing too, as 24h; at most 168h." default:"24h"`
-	Secret  string `help:"An existing secret: @FILE or - for stdin. Left out, one is made."`
+	Overlap string `help:"How long the old secret also signs, such as 24h; at most 168h." default:"24h"`
+	Secret  string `placeholder:"@FILE" help:"An existing secret: @FILE or - for stdin. Default: a new one."`
 }
 
 // Run rotates the secret.

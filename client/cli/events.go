@@ -14,14 +14,14 @@ import (
 
 type emitCommand struct {
 	shared
-	Type           string   `arg:"" help:"The event's type, as order.completed."`
-	Data           string   `arg:"" optional:"" help:"Its data as JSON; - reads stdin, @FILE a file. Left out, stdin where something is piped in, else {}."`
-	Key            string   `help:"Ordering key: events with the same one stay in order."`
-	Channel        []string `help:"A channel; may be given several times."`
-	Version        string   `name:"data-version" help:"Version of the data's shape."`
-	OccurredAt     string   `help:"When it happened, where that is not now."`
-	DeliverAt      string   `help:"Not to be delivered before; at most 30 days ahead."`
-	IdempotencyKey string   `help:"Makes it safe to run the same command again."`
+	Type           string   `arg:"" help:"The event's type, such as order.completed."`
+	Data           string   `arg:"" optional:"" help:"The event's data as JSON; - reads stdin, @FILE a file. Default: stdin if something is piped in, else {}."`
+	Key            string   `placeholder:"KEY" help:"Ordering key: events with the same key stay in order."`
+	Channel        []string `placeholder:"CHANNEL" help:"A channel; repeat the flag for more."`
+	Version        string   `name:"data-version" placeholder:"VERSION" help:"Version of the data's shape."`
+	OccurredAt     string   `placeholder:"TIME" help:"When it happened, if not now: a time span back from now, such as 2h, or a time, such as 2026-01-31T12:00:00Z."`
+	DeliverAt      string   `placeholder:"TIME" help:"Deliver later: a time span from now on, such as 1h or 7d, or a time to come, such as 2026-01-31T12:00:00Z; at most 30 days ahead."`
+	IdempotencyKey string   `placeholder:"KEY" help:"Makes it safe to run the same command again."`
 }
 
 // Run emits the event and says where it went.
@@ -42,7 +42,7 @@ func (c emitCommand) Run(ctx context.Context, e *Env) error {
 	if event.OccurredAt, err = moment("--occurred-at", c.OccurredAt, e.Now()); err != nil {
 		return err
 	}
-	if event.DeliverAt, err = moment("--deliver-at", c.DeliverAt, e.Now()); err != nil {
+	if event.DeliverAt, err = ahead("--deliver-at", c.DeliverAt, e.Now()); err != nil {
 		return err
 	}
 	accepted, err := sdk.Emit(ctx, event)
@@ -55,6 +55,11 @@ func (c emitCommand) Run(ctx context.Context, e *Env) error {
 			goes = "1 endpoint"
 		}
 		e.printf("%s goes to %s\n", accepted.ID, goes)
+		if accepted.Warnings != nil {
+			for _, w := range *accepted.Warnings {
+				e.notef("Warning: %s: %s\n", w.Field, w.Detail)
+			}
+		}
 	})
 }
 
@@ -102,8 +107,8 @@ type eventsCommands struct {
 type eventListCommand struct {
 	shared
 	window
-	Type    string `help:"Of one type alone."`
-	Channel string `help:"Of one channel alone."`
+	Type    string `help:"Only events of this type." placeholder:"TYPE"`
+	Channel string `help:"Only events of this channel." placeholder:"CHANNEL"`
 }
 
 // Run lists events.

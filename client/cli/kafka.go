@@ -4,12 +4,18 @@ import "strings"
 
 // topic are the flags of an endpoint that is a Kafka topic.
 type topic struct {
-	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers, with commas between: the endpoint is a topic of this Kafka cluster and no URL."`
-	Topic    string   `help:"The topic of --kafka."`
-	CA       string   `name:"ca-certificate" placeholder:"@FILE" help:"Certificates in PEM of the authorities by which alone the brokers are judged: @FILE or - for stdin; none takes them away."`
-	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to tell the brokers who writes: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none takes it away."`
-	User     string   `help:"The user name for --sasl."`
-	Password string   `help:"The password for --sasl: @FILE or - for stdin."`
+	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers of a Kafka cluster. Events are written to --topic of this cluster instead of being sent to a URL."`
+	Topic    string   `placeholder:"NAME" help:"The topic of the --kafka cluster."`
+	CA       string   `name:"ca-certificate" placeholder:"@FILE" help:"The only certificate authorities that the brokers are checked against, in PEM: @FILE or - for stdin; none removes them."`
+	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to authenticate to the brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none removes it."`
+	User     string   `placeholder:"NAME" help:"The user name for --sasl."`
+	Password string   `placeholder:"@FILE" help:"The password for --sasl: @FILE or - for stdin."`
+}
+
+// named reports whether a body's connection says which topic of which cluster.
+func named(fields map[string]any) bool {
+	connection, _ := fields["kafka"].(map[string]any)
+	return connection["bootstrap_servers"] != nil && connection["topic"] != nil
 }
 
 // lay writes the flags over a body's connection, and reports whether any was given.

@@ -23,16 +23,16 @@ import (
 
 type listenCommand struct {
 	shared
-	Forward    string        `required:"" help:"Where to hand deliveries on, as http://localhost:3000/hook." placeholder:"URL"`
-	EventTypes []string      `help:"Whole names, families as order.*, or *." default:"*" placeholder:"TYPE,..."`
-	Channels   []string      `help:"Events of at least one of these channels alone." placeholder:"CHANNEL,..."`
-	Filter     string        `help:"Events for which this CEL expression holds alone." placeholder:"CEL"`
+	Forward    string        `required:"" help:"Where to forward deliveries, such as http://localhost:3000/hook." placeholder:"URL"`
+	EventTypes []string      `help:"Event types: whole names, families such as order.*, or *." default:"*" placeholder:"TYPE"`
+	Channels   []string      `help:"Only events of at least one of these channels." placeholder:"CHANNEL"`
+	Filter     string        `help:"Only events for which this CEL expression is true." placeholder:"CEL"`
 	Format     string        `help:"Wire format: ${enum}." enum:"standard,x-webhook,t-v1,body-hex,raw" default:"standard"`
 	Prefix     string        `help:"Prefix of the format's header names." default:"Webhook"`
-	Secret     string        `help:"What to sign with: the text, or @FILE. Left out, one is made for this run."`
-	Since      string        `help:"Events since then too: a time span back from now, as 1h, or a time."`
-	Event      []string      `help:"Send these events (evt_...) and end; may be given several times."`
-	Timeout    time.Duration `help:"How long an answer may take." default:"15s"`
+	Secret     string        `placeholder:"SECRET" help:"What to sign with: the text, or @FILE. Default: a new secret for this run."`
+	Since      string        `placeholder:"TIME" help:"Begin with events since then: a time span back from now, such as 1h, or a time."`
+	Event      []string      `placeholder:"EVENT" help:"Send these events (evt_...) and end; repeat the flag for more."`
+	Timeout    time.Duration `help:"How long to wait for a response." default:"15s"`
 }
 
 // kept is how many deliveries can be sent again by their number.

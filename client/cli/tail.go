@@ -11,7 +11,7 @@ import (
 type deliveryTailCommand struct {
 	shared
 	selection
-	Status string        `help:"Only those that come to this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled" default:""`
+	Status string        `placeholder:"STATUS" help:"Only deliveries that change to this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled" default:""`
 	Every  time.Duration `help:"How often to look." default:"1s"`
 }
 

@@ -10,8 +10,8 @@ import (
 // window are the flags of a list.
 type window struct {
 	Limit int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
-	Since string `help:"Created at or after: a time span back from now, as 24h or 7d, or a time, as 2026-01-31T12:00:00Z."`
-	Until string `help:"Created before, likewise."`
+	Since string `placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time, such as 2026-01-31T12:00:00Z."`
+	Until string `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
 }
 
 func (w window) bounds(e *Env) (since, until *time.Time, err error) {
@@ -43,10 +43,29 @@ func moment(flag, text string, now time.Time) (*time.Time, error) {
 	}
 	back, err := span(flag, text)
 	if err != nil {
-		return nil, fail(ExitUsage, "%s is a time span, as 24h or 7d, or a time, as 2026-01-31T12:00:00Z.", flag)
+		return nil, fail(ExitUsage, "%s is a time span such as 24h or 7d, or a time such as 2026-01-31T12:00:00Z.", flag)
 	}
 	at := now.Add(-back).UTC()
 	return &at, nil
+}
+
+// ahead reads a span from now on or a time to come; nil for an empty text. What has passed is rejected: the server would send
+// such an event at once, which nobody can undo.
+func ahead(flag, text string, now time.Time) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	at, err := moment(flag, text, now)
+	if err != nil {
+		return nil, err
+	}
+	if forward, err := span(flag, text); err == nil {
+		at = new(now.Add(forward).UTC())
+	}
+	if at.Before(now) {
+		return nil, fail(ExitUsage, "%s is in the past: %s. Give a time to come, or a span from now on such as 1h.", flag, text)
+	}
+	return at, nil
 }
 
 // span reads a time span; beside Go's units it knows days, as 7d.
@@ -55,13 +74,13 @@ func span(flag, text string) (time.Duration, error) {
 	if number, ok := strings.CutSuffix(text, "d"); ok {
 		days, err := strconv.Atoi(number)
 		if err != nil || days > 36500 {
-			return 0, fail(ExitUsage, "%s is a time span, as 24h or 7d.", flag)
+			return 0, fail(ExitUsage, "%s is a time span such as 24h or 7d.", flag)
 		}
 		unit = strconv.Itoa(days*24) + "h"
 	}
 	d, err := time.ParseDuration(unit)
 	if err != nil || d < 0 {
-		return 0, fail(ExitUsage, "%s is a time span, as 24h or 7d.", flag)
+		return 0, fail(ExitUsage, "%s is a time span such as 24h or 7d.", flag)
 	}
 	return d, nil
 }

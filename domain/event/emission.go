@@ -22,6 +22,7 @@ type Emission struct {
 	Channels       []string  // each once, in the order received
 	OccurredAt     time.Time // the producer's time, UTC; zero when it gave none
 	DeliverAt      time.Time // not before, UTC; zero is at once, and so is a time that has passed
+	Late           bool      // deliver_at was more than LateAfter in the past: worth a warning
 	Version        string    // of the payload; empty is none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
 }
@@ -310,6 +311,7 @@ func (p *parser) deliverAtField() error {
 	case wait > MaxDelay:
 		return fault.InvalidField("deliver_at", CodeTimeRange, "The time to deliver at may lie at most 30 days ahead.")
 	case wait <= 0:
+		p.out.Late = wait < -LateAfter && !p.out.DeliverAt.IsZero()
 		p.out.DeliverAt = time.Time{}
 	}
 	return nil

@@ -330,6 +330,9 @@ func TestATimeToDeliverThatHasPassedMeansAtOnce(t *testing.T) {
 		if err != nil || !got.DeliverAt.Equal(want) {
 			t.Errorf("%s: %s, %v", text, got.DeliverAt, err)
 		}
+		if late := text == "2026-03-05T12:00:00+01:00"; got.Late != late {
+			t.Errorf("%s: late %t", text, got.Late)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ const (
 	MaxVersion        = 64
 	MaxIdempotencyKey = 255
 	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at may lie
+	LateAfter         = time.Minute         // a deliver_at in the past by less is a clock that differs, and worth no warning
 )
 
 // The codes of refusals. Those without a field concern the body as a whole.

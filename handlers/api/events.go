@@ -37,7 +37,7 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	accepted(c, r)
+	accepted(c, r, e)
 	return nil
 }
 
@@ -56,7 +56,7 @@ func idempotencyHeader(c *handlers.Call, e *event.Emission) error {
 }
 
 // accepted writes the 202 of an emission.
-func accepted(c *handlers.Call, r emit.Result) {
+func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 	if r.Duplicate {
 		c.Writer.Header().Set("Idempotent-Replayed", "true")
 	}
@@ -67,8 +67,8 @@ func accepted(c *handlers.Call, r emit.Result) {
 	out = r.ID.Time().AppendFormat(out, time.RFC3339Nano)
 	out = append(out, `","deliveries":`...)
 	out = strconv.AppendInt(out, int64(r.Deliveries), 10)
-	if len(r.Warnings) > 0 {
-		if text, err := json.Marshal(warningsOf(r)); err == nil { // texts alone
+	if warnings := warningsOf(r, e); len(warnings) > 0 {
+		if text, err := json.Marshal(warnings); err == nil { // texts alone
 			out = append(append(out, `,"warnings":`...), text...)
 		}
 	}
@@ -118,7 +118,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 				answer.Refused++
 				continue
 			}
-			results[places[i]] = acceptedItem(r)
+			results[places[i]] = acceptedItem(r, items[i].Emission)
 			answer.Accepted++
 		}
 	}
@@ -144,24 +144,29 @@ func wholeBatch(emitted []emit.Result) error {
 	return emitted[0].Err
 }
 
-func acceptedItem(r emit.Result) ItemResult {
+func acceptedItem(r emit.Result, e event.Emission) ItemResult {
 	text, at := id.Event.Format(r.ID), r.ID.Time()
 	out := ItemResult{Status: http.StatusAccepted, ID: &text, CreatedAt: &at, Deliveries: &r.Deliveries}
 	if r.Duplicate {
 		out.Replayed = &r.Duplicate
 	}
-	if len(r.Warnings) > 0 {
-		warnings := warningsOf(r)
+	if warnings := warningsOf(r, e); len(warnings) > 0 {
 		out.Warnings = &warnings
 	}
 	return out
 }
 
-// warningsOf tells in what an event that was stored does not fit its type's schema.
-func warningsOf(r emit.Result) []FieldProblem {
-	out := make([]FieldProblem, len(r.Warnings))
-	for i, w := range r.Warnings {
-		out[i] = FieldProblem{Field: w.Field, Code: "schema_mismatch", Detail: w.Detail}
+// warningsOf says what is doubtful about an event that was stored. A repeated request gets none about the time: the first one
+// may have been in time, and its event is the one that is stored.
+func warningsOf(r emit.Result, e event.Emission) []FieldProblem {
+	var out []FieldProblem
+	for _, w := range r.Warnings {
+		out = append(out, FieldProblem{Field: w.Field, Code: "schema_mismatch", Detail: w.Detail})
+	}
+	if e.Late && !r.Duplicate {
+		out = append(out, FieldProblem{
+			Field: "deliver_at", Code: event.CodeTimeRange, Detail: "deliver_at is in the past, so the event is delivered now.",
+		})
 	}
 	return out
 }

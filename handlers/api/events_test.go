@@ -344,3 +344,28 @@ func (w *world) events(t tenant, query string) []string {
 	w.t.Helper()
 	return ids(w.do(http.MethodGet, "/api/v1/events?"+query, t.key, nil).want(200))
 }
+
+func TestAnEventWhoseTimeHasPassedIsSentNowAndSaysSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(time.RFC3339) }
+	late := `{"type":"a","data":1,"deliver_at":"` + at(-time.Hour) + `","idempotency_key":"once"}`
+	first := w.do("POST", "/api/v1/events", acme.key, late).want(202)
+	if !strings.Contains(string(first.Body), `"code":"time_range"`) || !strings.Contains(string(first.Body), `"field":"deliver_at"`) {
+		t.Errorf("an hour late: %s", first.Body)
+	}
+	if again := w.do("POST", "/api/v1/events", acme.key, late).want(202); again.get("warnings") != nil || again.text("id") != first.text("id") {
+		t.Errorf("repeated: %s", again.Body)
+	}
+	for name, d := range map[string]time.Duration{"to come": time.Hour, "of a clock that differs": -10 * time.Second} {
+		r := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"deliver_at":"`+at(d)+`"}`).want(202)
+		if r.get("warnings") != nil {
+			t.Errorf("a time %s: %s", name, r.Body)
+		}
+	}
+	batch := w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"a","data":1},{"type":"a","data":1,"deliver_at":"`+at(-time.Hour)+`"}]}`).want(202)
+	if n := strings.Count(string(batch.Body), `"warnings"`); n != 1 || !strings.Contains(string(batch.Body), `"field":"deliver_at"`) {
+		t.Errorf("a batch: %s", batch.Body)
+	}
+}

@@ -1446,7 +1446,7 @@ type Accepted struct {
 	Deliveries int    `json:"deliveries"`
 	ID         string `json:"id"`
 
-	// Warnings In what its data does not fit the schema of its type, where that only warns
+	// Warnings Mismatches with the type's schema, where its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
 
@@ -1819,7 +1819,7 @@ type Emission struct {
 	// Data Any JSON, 256 KiB at most unless the platform says otherwise
 	Data json.RawMessage `json:"data"`
 
-	// DeliverAt Not before; at most 30 days ahead
+	// DeliverAt Not delivered before this time; at most 30 days ahead. A time in the past is accepted and means now; the response then has a warning
 	DeliverAt *time.Time `json:"deliver_at,omitempty"`
 
 	// IdempotencyKey As the header Idempotency-Key
