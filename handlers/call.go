@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -46,65 +43,6 @@ func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
 	}
 	return u, nil
 }
-
-// Body reads the whole request body, up to the route's bound.
-func (c *Call) Body() ([]byte, error) {
-	if enc := c.Request.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return nil, fault.New(fault.Invalid, "content_encoding_unsupported", "Send the body without Content-Encoding.")
-	}
-	length := c.Request.ContentLength
-	if length > c.maxBody {
-		// The rest of the body is not worth reading.
-		c.Writer.Header().Set("Connection", "close")
-		return nil, c.tooLarge()
-	}
-	limited := http.MaxBytesReader(c.Writer, c.Request.Body, c.maxBody)
-	var body []byte
-	var err error
-	if length >= 0 {
-		body = make([]byte, length)
-		_, err = io.ReadFull(limited, body)
-	} else {
-		body, err = io.ReadAll(limited)
-	}
-	var over *http.MaxBytesError
-	switch {
-	case err == nil:
-		return body, nil
-	case errors.As(err, &over):
-		return nil, c.tooLarge()
-	}
-	return nil, &fault.Error{Kind: fault.Invalid, Code: "body_incomplete", Detail: "The body ended early or came too slowly. Send the request again.", Cause: err}
-}
-
-func (c *Call) tooLarge() error {
-	return fault.New(fault.TooLarge, "body_too_large", fmt.Sprintf("The body is larger than %d bytes, the most that is read here. Send less.", c.maxBody))
-}
-
-// Decode reads a JSON object into a struct. Unknown and repeated fields, nulls where the contract has none, values of
-// another type, and bodies that are not JSON or not UTF-8 are refused by name.
-func (c *Call) Decode(into any) error {
-	body, err := c.Body()
-	if err != nil {
-		return err
-	}
-	return decode(body, into)
-}
-
-// DecodeOptional is Decode for a body that may be left out.
-func (c *Call) DecodeOptional(into any) error {
-	body, err := c.Body()
-	if err != nil {
-		return err
-	}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return nil
-	}
-	return decode(body, into)
-}
-
-// NoBody refuses a body where the contract has none; an empty object is as good as none.
-func (c *Call) NoBody() error { return c.DecodeOptional(&struct{}{}) }
 
 // Answer writes JSON.
 func (c *Call) Answer(status int, v any) error {

@@ -39,6 +39,7 @@ var statuses = map[fault.Kind]int{
 	fault.TooLarge:        http.StatusRequestEntityTooLarge,
 	fault.Limited:         http.StatusTooManyRequests,
 	fault.Unavailable:     http.StatusServiceUnavailable,
+	fault.UnsupportedType: http.StatusUnsupportedMediaType,
 }
 
 // Status is the HTTP status that an error becomes.

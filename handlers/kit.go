@@ -22,6 +22,7 @@ type Config struct {
 	Log           *slog.Logger
 	Now           func() time.Time
 	KeyRate       Rate // of requests with one key; zero fields: 10,000 a second, burst twice the rate
+	Bodies        Bodies
 	// What pages need; a kit that mounts none needs none of it.
 	Sessions       *Sessions
 	BaseURL        string   // the public URL: its origin may send forms
@@ -37,6 +38,8 @@ type Kit struct {
 	limit *limiter
 	now   func() time.Time
 
+	bodies *inFlight
+
 	sessions  *Sessions
 	status    statusPage
 	cross     *http.CrossOriginProtection
@@ -51,7 +54,7 @@ type Kit struct {
 // New makes a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), sessions: c.Sessions,
+		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
@@ -168,6 +171,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			k.Fail(c, err)
 			return
 		}
+		defer k.count(call)()
 		if err := r.Handler(call); err != nil {
 			k.Fail(c, err)
 		}

@@ -22,9 +22,12 @@ func Theme(r *http.Request) string {
 // ChooseTheme answers POST /theme: it keeps the choice for a year and goes back to the page that it was made on. A script
 // that has already changed the page gets no page.
 func ChooseTheme(c *Call) error {
-	c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, c.maxBody)
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
 	choice := &http.Cookie{ //nolint:gosec // on plain http it is sent too: it holds a taste, no secret
-		Name: themeCookie, Value: c.PostForm("theme"), Path: "/", MaxAge: 365 * 24 * 3600,
+		Name: themeCookie, Value: form.Get("theme"), Path: "/", MaxAge: 365 * 24 * 3600,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: c.Request.TLS != nil,
 	}
 	switch choice.Value {

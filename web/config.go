@@ -51,6 +51,8 @@ type Config struct {
 	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
 	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
 	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for deliveries under way"`
+	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"how many MiB of request bodies a process holds; what exceeds it is answered 503"`
+	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"how many MiB of them one tenant, platform key or person may hold"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
 
@@ -267,9 +269,28 @@ func (c *Config) checkRest(wrong complain) {
 	if len(c.WorkerName) > 100 || strings.ContainsFunc(c.WorkerName, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		wrong("POSTHORN_WORKER_NAME", "is longer than 100 bytes or holds control characters. Write a short name, as the host's.")
 	}
+	c.checkBodies(wrong)
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
 		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
 	}
+}
+
+// minBodyMemory holds one of the largest batches, in MiB.
+const minBodyMemory = 16
+
+func (c *Config) checkBodies(wrong complain) {
+	const most = 1 << 20
+	if c.BodyMemory < minBodyMemory || c.BodyMemory > most {
+		wrong("POSTHORN_BODY_MEMORY", "is %d. Write a number of MiB from %d to %d.", c.BodyMemory, minBodyMemory, most)
+	}
+	if c.BodyMemorySender < minBodyMemory || c.BodyMemorySender > most {
+		wrong("POSTHORN_BODY_MEMORY_PER_SENDER", "is %d. Write a number of MiB from %d to %d.", c.BodyMemorySender, minBodyMemory, most)
+	}
+}
+
+// bodies are the bounds of request bodies in memory.
+func (c *Config) bodies() handlers.Bodies {
+	return handlers.Bodies{Process: c.BodyMemory << 20, Sender: c.BodyMemorySender << 20}
 }
 
 // checkConsole reads where the console answers, and what is published of where requests come from.
@@ -324,6 +345,8 @@ func explainParse(err error, given map[string]string) Problem {
 	switch field.Type {
 	case reflect.TypeFor[time.Duration]():
 		return Problem{name, fmt.Sprintf("is %q, which is not a time span. Write it as 20s or 1m30s.", given[name])}
+	case reflect.TypeFor[int64]():
+		return Problem{name, fmt.Sprintf("is %q, which is not a whole number.", given[name])}
 	case reflect.TypeFor[slog.Level]():
 		return Problem{name, fmt.Sprintf("is %q. Write debug, info, warn or error.", given[name])}
 	}

@@ -22,6 +22,7 @@ const (
 	TooLarge                    // 413
 	Limited                     // 429
 	Unavailable                 // 503: try again
+	UnsupportedType             // 415
 )
 
 // Error is an error with a code and a sentence. Detail never holds a secret, a stack or a driver's message.

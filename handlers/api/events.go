@@ -18,7 +18,7 @@ import (
 // emitEvent answers after the event, its deliveries and its idempotency key are durable. It is the hot path: one read of
 // the body, one scan over it, no reflection.
 func (a *api) emitEvent(c *handlers.Call) error {
-	body, err := c.Body()
+	body, err := c.JSONBody()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 		return fault.InvalidField("idempotency_key", "idempotency_key_misplaced",
 			`A batch takes no Idempotency-Key header. Give each event its own "idempotency_key".`)
 	}
-	body, err := c.Body()
+	body, err := c.JSONBody()
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func TestTheRecoveryGuideCanBeTyped(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)\n```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", ""), "\n") {
 			line = strings.NewReplacer("'$SINCE'", since(began), "'$ENDPOINT'", ep, "$ENDPOINT", ep, "$EVENT", event, "$JOB", job).Replace(line)
-			m := regexp.MustCompile(`^curl -sS "\$POSTHORN_URL(/api/v1/[^"]+)" -H "Authorization: Bearer \$POSTHORN_API_KEY"(?: +-d '(.*)')?( -X POST)?$`).FindStringSubmatch(line)
+			m := regexp.MustCompile(`^curl -sS "\$POSTHORN_URL(/api/v1/[^"]+)" -H "Authorization: Bearer \$POSTHORN_API_KEY"(?: +--json '(.*)')?( -X POST)?$`).FindStringSubmatch(line)
 			if m == nil {
 				if strings.TrimSpace(line) != "" {
 					t.Errorf("not a command that this test can type: %s", line)

@@ -1,0 +1,144 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// firstRead is the size of a body's first buffer. The Content-Length is the sender's claim, so a buffer grows with what
+// has arrived; most bodies fit into the first one.
+const firstRead = 2 << 10
+
+// Body reads the whole request body, up to the route's bound.
+func (c *Call) Body() ([]byte, error) {
+	if enc := c.Request.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return nil, fault.New(fault.Invalid, "content_encoding_unsupported", "Send the body without Content-Encoding.")
+	}
+	length := c.Request.ContentLength
+	if length > c.maxBody {
+		// The rest of the body is not worth reading.
+		c.Writer.Header().Set("Connection", "close")
+		return nil, c.tooLarge()
+	}
+	body, err := readAll(http.MaxBytesReader(c.Writer, c.Request.Body, c.maxBody), length)
+	if err == nil {
+		return body, nil
+	}
+	var over *http.MaxBytesError
+	if errors.As(err, &over) {
+		return nil, c.tooLarge()
+	}
+	if full := fault.As(err); full != nil {
+		c.discardBody()
+		return nil, full
+	}
+	return nil, &fault.Error{
+		Kind: fault.Invalid, Code: "body_incomplete", Cause: err,
+		Detail: "The body ended early or came too slowly. Send the request again.",
+	}
+}
+
+// discardTime is how long a sender whose body is rejected has to finish it. One that is cut off while it writes sees a
+// reset connection in place of the response.
+const discardTime = 2 * time.Second
+
+// discardBody reads the rest of the body into nothing, for a moment, and lets the connection end with the response.
+func (c *Call) discardBody() {
+	c.Writer.Header().Set("Connection", "close")
+	body := c.Request.Body
+	if counted, ok := body.(*countedBody); ok {
+		body = counted.ReadCloser
+	}
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(discardTime)) // in tests there is no connection
+	_, _ = io.Copy(io.Discard, io.LimitReader(body, c.maxBody))
+}
+
+// readAll reads to the end. A length of 0 or more is the size that the sender declared; the buffer never exceeds it.
+func readAll(r io.Reader, length int64) ([]byte, error) {
+	size := int64(firstRead)
+	if length >= 0 {
+		size = min(size, length)
+	}
+	body := make([]byte, 0, size)
+	for {
+		if length >= 0 && int64(len(body)) == length {
+			return body, nil
+		}
+		if len(body) == cap(body) {
+			grown := 2 * int64(cap(body))
+			if length >= 0 {
+				grown = min(grown, length)
+			}
+			body = append(make([]byte, 0, grown), body...)
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == io.EOF && length > int64(len(body)):
+			return nil, io.ErrUnexpectedEOF
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (c *Call) tooLarge() error {
+	detail := fmt.Sprintf("The body is larger than %d bytes, the most that is read here. Send less.", c.maxBody)
+	return fault.New(fault.TooLarge, "body_too_large", detail)
+}
+
+var errNotJSONType = fault.New(fault.UnsupportedType, "content_type_unsupported",
+	"The body's Content-Type is not JSON. Send `Content-Type: application/json`.")
+
+// JSONBody is Body for JSON. A Content-Type that names another type is rejected; without one the body is read as JSON.
+func (c *Call) JSONBody() ([]byte, error) {
+	if !isJSON(c.Request.Header.Get("Content-Type")) && c.Request.ContentLength != 0 {
+		c.discardBody()
+		return nil, errNotJSONType
+	}
+	return c.Body()
+}
+
+// isJSON reports whether a Content-Type is absent, application/json, or a type of the +json suffix (RFC 6839).
+func isJSON(header string) bool {
+	if header == "" || header == "application/json" {
+		return true
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"))
+}
+
+// Decode reads a JSON object into a struct. Unknown and repeated fields, nulls where the contract has none, values of
+// another type, and bodies that are not JSON or not UTF-8 are refused by name.
+func (c *Call) Decode(into any) error {
+	body, err := c.JSONBody()
+	if err != nil {
+		return err
+	}
+	return decode(body, into)
+}
+
+// DecodeOptional is Decode for a body that may be left out.
+func (c *Call) DecodeOptional(into any) error {
+	body, err := c.JSONBody()
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	return decode(body, into)
+}
+
+// NoBody refuses a body where the contract has none; an empty object is as good as none.
+func (c *Call) NoBody() error { return c.DecodeOptional(&struct{}{}) }

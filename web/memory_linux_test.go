@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const largestBatch = 10 << 20
+
+func TestTheMemoryLimitFollowsTheUseBothWays(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	for _, c := range []struct{ limit, live, want int64 }{
+		{firstMemoryLimit, 10 * mib, firstMemoryLimit},
+		{firstMemoryLimit, 66 * mib, firstMemoryLimit},
+		{firstMemoryLimit, 100 * mib, 200 * mib},
+		{200 * mib, 60 * mib, 200 * mib}, // no swinging
+		{2000 * mib, 300 * mib, 600 * mib},
+		{2000 * mib, 20 * mib, firstMemoryLimit},
+	} {
+		if got := memoryLimit(c.limit, c.live); got != c.want {
+			t.Errorf("limit %d MiB, %d MiB live: %d MiB, want %d", c.limit/mib, c.live/mib, got/mib, c.want/mib)
+		}
+	}
+}
+
+// resident is a process's resident memory, in bytes.
+func (p *process) resident() int64 {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "status"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	kib, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// declare opens a connection that declares the largest batch, and sends the first bytes of it.
+func declare(t *testing.T, url, key string, sent int) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	fmt.Fprintf(c, "POST /api/v1/events/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, largestBatch)
+	go func() { _, _ = io.Copy(c, io.LimitReader(zeros{}, int64(sent))) }()
+	return c
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// goroutines is how many a process has: one more for each request in flight.
+func goroutines(t *testing.T, metrics string) int {
+	t.Helper()
+	_, body := fetch(t, metrics, "")
+	_, after, _ := strings.Cut(body, "\ngo_goroutines ")
+	n, err := strconv.Atoi(strings.Fields(after + " x")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestADeclaredBodyCostsNothingBeforeItArrives(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var m made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	p := launch(t, append(environ, anyPorts...), "web")
+	at := p.serving()
+	const connections = 1600
+	before, idle := p.resident(), goroutines(t, at.Metrics)
+	for round := range 2 { // a fresh heap's pages are untouched, and cost nothing the first time
+		open := make([]net.Conn, connections)
+		for i := range open {
+			open[i] = declare(t, at.URL, m.APIKey, 1)
+		}
+		eventually(t, "all requests are in flight", func() bool { return goroutines(t, at.Metrics) >= idle+connections })
+		if grown := p.resident() - before; grown > 64<<20 {
+			t.Errorf("round %d: %d connections cost %d MiB", round, connections, grown>>20)
+		}
+		for _, c := range open {
+			_ = c.Close()
+		}
+		eventually(t, "all requests have ended", func() bool { return goroutines(t, at.Metrics) < idle+connections/10 })
+	}
+}
+
+func TestBodiesInFlightAreBoundedBySenderAndMemoryReturns(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	var m, other made
+	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
+	succeed(t, environ, &other, "tenant", "create", "--name", "Other", "--json")
+	p := launch(t, slices.Concat(environ, anyPorts, []string{"POSTHORN_BODY_MEMORY=400", "POSTHORN_BODY_MEMORY_PER_SENDER=195"}), "web")
+	at := p.serving()
+	before := p.resident()
+	open := make([]net.Conn, 24)
+	refused := make(chan *http.Response, len(open))
+	for i := range open {
+		open[i] = declare(t, at.URL, m.APIKey, largestBatch-1)
+		go func() {
+			if res, err := http.ReadResponse(bufio.NewReader(open[i]), nil); err == nil {
+				refused <- res
+			}
+		}()
+	}
+	// The 24 batches are 240 MiB: at least 4 of them exceed the tenant's 195.
+	for range 4 {
+		select {
+		case res := <-refused:
+			if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+				t.Errorf("%d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
+			}
+		case <-time.After(patience):
+			t.Fatal("a body over the bound was not refused")
+		}
+	}
+	if status, body := fetch(t, at.URL+"/api/v1/tenant", other.APIKey); status != http.StatusOK {
+		t.Errorf("another tenant: %d %s", status, body)
+	}
+	// A body of another tenant finds room.
+	if res := post(t, at.URL+"/api/v1/events", other.APIKey, `{"type":"a.b","data":1}`); res != http.StatusAccepted {
+		t.Errorf("another tenant's event: %d", res)
+	}
+	if res := post(t, at.URL+"/api/v1/events/batch", m.APIKey, `{"events":[{"type":"a.b","data":"`+strings.Repeat("x", 9<<20)+`"}]}`); res != http.StatusServiceUnavailable {
+		t.Errorf("the tenant at its bound: %d", res)
+	}
+	if peak := p.resident() - before; peak < 100<<20 {
+		t.Errorf("the peak is %d MiB: no peak", peak>>20)
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	eventually(t, "the memory has returned", func() bool { return p.resident()-before < 64<<20 })
+	if res := post(t, at.URL+"/api/v1/events", m.APIKey, `{"type":"a.b","data":1}`); res != http.StatusAccepted {
+		t.Errorf("after the peak: %d", res)
+	}
+}
+
+// post sends a body and returns the status.
+func post(t *testing.T, url, key, body string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
