@@ -13,7 +13,6 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
-	"posthorn/domain/retry"
 	"posthorn/domain/signature"
 )
 
@@ -204,40 +203,6 @@ func TestRetryAfterHoldsTheWholeLaneAndJunkIsIgnored(t *testing.T) {
 	defer w.dispatch.mu.Unlock()
 	if l := w.dispatch.lanes[waits]; l == nil || l.notBefore.IsZero() {
 		t.Error("the lane in memory knows of no wait")
-	}
-}
-
-// The wait that an answer asks for, from the wire to the decision.
-func TestRetryAfterIsReadFromTheAnswer(t *testing.T) {
-	t.Parallel()
-	var value string
-	r := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
-		rw.Header()["Retry-After"] = []string{value}
-		rw.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer r.Close()
-	s := newSender(loopback(t))
-	defer transportOf(s).CloseIdleConnections()
-	for _, tt := range []struct {
-		value    string
-		min, max time.Duration
-	}{
-		{"120", 2 * time.Minute, 2 * time.Minute},
-		{time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute, time.Hour},
-		{"0", 0, 0},
-		{"-1", 0, 0},
-		{"1e12", 0, 0},
-		{"1000000000000", delivery.MaxRetryAfter, delivery.MaxRetryAfter},
-		{"soon", 0, 0},
-		{"", 0, 0},
-	} {
-		value = tt.value
-		result, _ := s.send(t.Context(), someJob(`{}`), someTarget(t, r.URL))
-		schedule, _ := retry.Named("five")
-		d := delivery.Decide(delivery.Policy{Schedule: schedule}, 1, result, 0.5)
-		if d.Status != delivery.Retrying || d.LaneWait < tt.min || d.LaneWait > tt.max || d.RetryIn < d.LaneWait {
-			t.Errorf("%q: the lane waits %v and the delivery %v, want %v to %v", tt.value, d.LaneWait, d.RetryIn, tt.min, tt.max)
-		}
 	}
 }
 

@@ -5,14 +5,14 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
-	"posthorn/domain/signature"
+	"posthorn/worker/send"
 )
 
 // eventCache keeps the payloads of recent events, so that an event is read once however many endpoints it goes to, and
 // not at all where it was emitted through this very process. Oldest out first.
 type eventCache struct {
 	mu    sync.Mutex
-	byID  map[id.UUID]*payload
+	byID  map[id.UUID]*send.Payload
 	order []id.UUID
 	head  int
 	bytes int64
@@ -20,31 +20,12 @@ type eventCache struct {
 
 const eventCacheBytes = 12 << 20
 
-// payload is an event in memory, with its body as receivers get it. The body depends on nothing but the event and the
-// format, so an event that goes to ten endpoints is rendered once.
-type payload struct {
-	*db.Event
-	mu     sync.Mutex
-	format signature.Format
-	body   []byte
-}
-
-// render returns the body in a format; it must not be changed. The last format is kept.
-func (p *payload) render(f signature.Format, m signature.Message) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.body == nil || p.format != f {
-		p.format, p.body = f, signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
-	}
-	return p.body
-}
-
-func newEventCache() *eventCache { return &eventCache{byID: map[id.UUID]*payload{}} }
+func newEventCache() *eventCache { return &eventCache{byID: map[id.UUID]*send.Payload{}} }
 
 // overhead is what an entry weighs besides its data.
 const overhead = 400
 
-func (c *eventCache) add(events []*payload) {
+func (c *eventCache) add(events []*send.Payload) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range events {
@@ -68,8 +49,8 @@ func (c *eventCache) add(events []*payload) {
 }
 
 // find returns the known events and a list of those that must be read.
-func (c *eventCache) find(rows []db.ReadLanesRow) (known map[id.UUID]*payload, missing []db.EventRef) {
-	known = make(map[id.UUID]*payload, len(rows))
+func (c *eventCache) find(rows []db.ReadLanesRow) (known map[id.UUID]*send.Payload, missing []db.EventRef) {
+	known = make(map[id.UUID]*send.Payload, len(rows))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range rows {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/worker/send"
 )
 
 // job is one delivery in a worker's memory, from the read of its queue row until its result is recorded.
@@ -18,7 +20,7 @@ type job struct {
 	attempts int16 // made before this one
 	delivery id.UUID
 	eventID  id.UUID
-	event    *payload // nil: gone, or its data expunged
+	event    *send.Payload // nil: gone, or its data expunged
 	lane     *lane
 	key      string // order key; empty: unordered
 	replay   bool
@@ -84,6 +86,17 @@ type lane struct {
 	missing   int       // times in a row that the database did not name us as its owner
 
 	order *ordering // nil: the endpoint asks for no order
+}
+
+// target is what a lane's deliveries are sent with: a snapshot of the endpoint's configuration that never changes.
+type target struct {
+	*send.Destination
+	policy      delivery.Policy
+	maxInFlight int
+	rate, burst int // requests a second; 0: unlimited
+	ordered     bool
+	health      health.Policy
+	log         *slog.Logger // names the endpoint
 }
 
 // ordering is what the owner of an ordered lane knows about its blocked rows.

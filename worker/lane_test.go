@@ -11,6 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/worker/send"
 )
 
 // row is a queue row of the model; who has committed it sees it.
@@ -114,9 +115,9 @@ func (m *queueModel) look() {
 }
 
 func (m *queueModel) take(settled int64) {
-	events := map[id.UUID]*payload{}
+	events := map[id.UUID]*send.Payload{}
 	for _, r := range m.found {
-		events[r.EventID] = &payload{Event: &db.Event{ID: r.EventID, Data: []byte("{}")}}
+		events[r.EventID] = &send.Payload{Event: &db.Event{ID: r.EventID, Data: []byte("{}")}}
 	}
 	m.d.take(m.planned, *m.reading, m.found, events, nil, settled, id.UUID{})
 	m.reading = nil

@@ -3,11 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/worker/send"
 )
 
 const (
@@ -83,7 +85,7 @@ func (w *Worker) pass(ctx context.Context) error {
 }
 
 // payloads finds the events of rows: in the cache, or in the database. An event may be cut (read it later) or gone.
-func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.UUID]*payload, map[id.UUID]bool, error) {
+func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
 	known, missing := w.events.find(rows)
 	gone := map[id.UUID]bool{}
 	if len(missing) == 0 {
@@ -96,7 +98,7 @@ func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.U
 	if err != nil {
 		return nil, nil, err
 	}
-	fresh := make([]*payload, 0, len(found))
+	fresh := make([]*send.Payload, 0, len(found))
 	for _, ref := range missing {
 		f, ok := found[ref.ID]
 		switch {
@@ -104,7 +106,7 @@ func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.U
 		case !ok || f.Data == nil:
 			gone[ref.ID] = true
 		default:
-			p := &payload{Event: f.Event}
+			p := &send.Payload{Event: f.Event}
 			known[ref.ID] = p
 			fresh = append(fresh, p)
 		}
@@ -156,15 +158,36 @@ func (w *Worker) lease(ctx context.Context) error {
 	return nil
 }
 
-// targetOf reads a lane's configuration; nil when it cannot be served, which is logged and looked at again when it changes.
+// targetOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change of the
+// endpoint brings the next try.
 func (w *Worker) targetOf(l db.Leased) *target {
-	t, err := w.sender.newTarget(l, w.keys)
+	t, err := w.newTarget(l)
 	if err != nil {
 		w.log.Error("endpoint cannot be served: its deliveries wait", "endpoint", endpointID(l.Endpoint.ID), "error", err)
 		return nil
 	}
-	t.log = w.log.With("tenant", id.Tenant.Format(l.Endpoint.TenantID), "endpoint", t.endpoint, "url", t.masked)
+	t.log = w.log.With("tenant", id.Tenant.Format(l.Endpoint.TenantID), "endpoint", t.Endpoint, "url", t.Masked)
 	return t
+}
+
+func (w *Worker) newTarget(l db.Leased) (*target, error) {
+	e := &l.Endpoint
+	settings, err := e.OpenSettings(w.keys)
+	if err != nil {
+		return nil, fmt.Errorf("sealed settings: %w", err)
+	}
+	to, err := w.sender.NewDestination(l, settings, w.keys)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{
+		Destination: to, maxInFlight: int(e.MaxInFlight), ordered: e.Ordering != "none", health: l.Policy,
+		policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors},
+	}
+	if settings.RateLimit != nil {
+		t.rate, t.burst = *settings.RateLimit, settings.EffectiveBurst()
+	}
+	return t, nil
 }
 
 // plan chooses the lanes to read now and how much of each.
@@ -225,7 +248,7 @@ func (d *dispatcher) abandon(lanes []*lane) {
 
 // take puts what a read found into memory. Rows whose event is cut are left for the next read; those whose event is gone
 // are returned.
-func (d *dispatcher) take(lanes []*lane, read db.LaneRead, rows []db.ReadLanesRow, events map[id.UUID]*payload, gone map[id.UUID]bool, settled int64, epoch id.UUID) (lost []*job) {
+func (d *dispatcher) take(lanes []*lane, read db.LaneRead, rows []db.ReadLanesRow, events map[id.UUID]*send.Payload, gone map[id.UUID]bool, settled int64, epoch id.UUID) (lost []*job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	type progress struct {

@@ -67,10 +67,10 @@ func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
 		w.finishVerification(ctx, v, 0, "The endpoint's configuration could not be read on our side.", "failed")
 		return
 	}
-	status, detail, proven := w.sender.prove(ctx, t, leased.Endpoint.Verification, v)
+	status, detail, verified := w.sender.Verify(ctx, t.Destination, leased.Endpoint.Verification, v)
 	switch {
 	case ctx.Err() != nil:
-	case proven:
+	case verified:
 		w.verified(ctx, v, status)
 	case int(v.Tries) > len(verifyDelays):
 		w.finishVerification(ctx, v, status, detail, "failed")
@@ -84,7 +84,7 @@ func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
 	if err != nil && ctx.Err() == nil {
 		w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)
 	}
-	w.log.Info("verification", "endpoint", endpointID(v.EndpointID), "status", status, "proven", proven, "detail", detail, "try", v.Tries)
+	w.log.Info("verification", "endpoint", endpointID(v.EndpointID), "status", status, "verified", verified, "detail", detail, "try", v.Tries)
 }
 
 func statusOrNull(status int) *int32 {

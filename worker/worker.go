@@ -4,7 +4,7 @@
 //
 //	announcements -> reader (lease, read)        reader.go, order.go, horizon.go
 //	              -> dispatcher (whose turn?)    dispatch.go, lane.go
-//	              -> sender (one attempt)        send.go, carriers.go, http.go, dial.go, target.go
+//	              -> sender (one attempt)        worker/send
 //	              -> decide (pure)               domain/delivery
 //	              -> recorder (one transaction)  record.go
 //
@@ -31,10 +31,10 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/worker/jobs"
+	"posthorn/worker/send"
 )
 
 // Config is what a worker needs.
@@ -61,7 +61,7 @@ type Worker struct {
 
 	member     membership
 	dispatch   *dispatcher
-	sender     *sender
+	sender     *send.Sender
 	inbox      http.Handler // receives what is sent to test inboxes; nil without
 	events     *eventCache
 	horizon    horizon
@@ -84,7 +84,7 @@ type Worker struct {
 func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
-		sender: newSender(c.Egress), events: newEventCache(), promoter: newPromoter(), clock: newClock(), revisions: newRevisions(), assessor: newAssessor(),
+		sender: send.New(c.Egress), events: newEventCache(), promoter: newPromoter(), clock: newClock(), revisions: newRevisions(), assessor: newAssessor(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
@@ -101,9 +101,9 @@ func New(c Config) *Worker {
 
 // Committed takes in what a committer of this process has stored and returns the endpoints that others should hear of.
 func (w *Worker) Committed(b emit.Batch) []id.UUID {
-	fresh := make([]*payload, len(b.Events))
+	fresh := make([]*send.Payload, len(b.Events))
 	for i, e := range b.Events {
-		fresh[i] = &payload{Event: e}
+		fresh[i] = &send.Payload{Event: e}
 	}
 	w.events.add(fresh)
 	foreign := w.dispatch.wake(b.Endpoints)
@@ -156,7 +156,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	beating.Wait()
 	recorder.Wait()
 	w.background.Wait() // the recorder starts some of it
-	w.sender.close()
+	w.sender.Close()
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (w *Worker) openInbox() (shut func()) {
 	if w.inbox == nil {
 		return func() {}
 	}
-	return w.sender.carriers[endpoint.Inbox].(*inboxCarrier).door.open(w.inbox)
+	return w.sender.OpenInbox(w.inbox)
 }
 
 // drain waits for the requests under way; what is not done within the grace is broken off and recorded as it is.
@@ -219,17 +219,19 @@ func (w *Worker) startJob(j *job) {
 // perform makes one attempt, decides, hands the result to the recorder and returns the delivery that starts next.
 func (w *Worker) perform(j *job) (next *job) {
 	t := j.lane.target.Load()
-	answer, attempt := w.sender.send(w.sending, j, t)
 	number := int(j.attempts) + 1
-	decision := delivery.Decide(t.policy, number-int(j.probes), answer, rand.Float64())
-	attempt.Class = statClass(answer, decision.Class)
+	response, attempt := w.sender.Deliver(w.sending, t.Destination, send.Message{
+		Event: j.event, EventID: j.eventText(), DeliveryID: j.deliveryText(), Attempt: number, Replayed: j.replay,
+	})
+	decision := delivery.Decide(t.policy, number-int(j.probes), response, rand.Float64())
+	attempt.Class = statClass(response, decision.Class)
 	r := &result{job: j, outcome: db.Outcome{
 		TenantID: j.lane.tenant, DeliveryID: j.delivery, EventID: j.event.ID, EndpointID: j.lane.id, EventType: j.event.Type, Gen: j.gen,
-		Attempts: int16(number), Result: answer, Attempt: attempt,
+		Attempts: int16(number), Result: response, Attempt: attempt,
 	}}
-	e := end{decision: decision, result: answer, broken: w.sending.Err() != nil && answer.Failure == delivery.FailReset}
+	e := end{decision: decision, result: response, broken: w.sending.Err() != nil && response.Failure == delivery.FailReset}
 	if decision.Class != delivery.Success {
-		e.error = lastError(answer, attempt)
+		e.error = lastError(response, attempt)
 	}
 	then := w.dispatch.finished(j, e, time.Now())
 	r.outcome.Decision, r.outcome.Probes, r.health, r.assess = then.decision, j.probes, then.change, then.assess

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"bufio"
@@ -22,6 +22,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/delivery"
+	"posthorn/domain/retry"
 	"posthorn/domain/signature"
 )
 
@@ -87,9 +88,9 @@ func (r *raw) count() (requests, conns int) {
 	return len(r.requests), r.conns
 }
 
-func newTestSender(t testing.TB) *sender {
-	s := newSender(loopback(t))
-	t.Cleanup(s.close)
+func newTestSender(t testing.TB) *Sender {
+	s := New(loopback(t))
+	t.Cleanup(s.Close)
 	return s
 }
 
@@ -181,10 +182,10 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 				server = newRaw(t, tt.serve)
 				address = server.url()
 			}
-			target := someTarget(t, address)
+			target := someDestination(t, address)
 			target.timeout = time.Second
 			began := time.Now()
-			r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target)
+			r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`))
 			if took := time.Since(began); took > tt.within+time.Second {
 				t.Errorf("ended after %v", took)
 			}
@@ -299,10 +300,10 @@ func TestResponseBombsEndAtTheirLimitWithinBoundedMemory(t *testing.T) {
 		server := newRaw(t, serve)
 		for range 8 { // at once
 			all.Go(func() {
-				target := someTarget(t, server.url())
+				target := someDestination(t, server.url())
 				target.timeout = 2 * time.Second
 				began := time.Now()
-				_, a := s.send(context.Background(), someJob(`{}`), target)
+				_, a := s.Deliver(context.Background(), target, someMessage(`{}`))
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("%s: ended after %v", name, took)
 				}
@@ -328,7 +329,7 @@ func TestAnAnswerIsKeptInPartAndAsText(t *testing.T) {
 	server := newRaw(t, func(c net.Conn, _ int) {
 		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-Bad: a\xffb\r\nX-Long: "+strings.Repeat("ä", 4000)+"\r\nContent-Length: 20000\r\n\r\n"+strings.Repeat("x", 20000))
 	})
-	_, a := newTestSender(t).send(t.Context(), someJob(`{}`), someTarget(t, server.url()))
+	_, a := newTestSender(t).Deliver(t.Context(), someDestination(t, server.url()), someMessage(`{}`))
 	if len(a.ResponseExcerpt) != delivery.MaxExcerpt {
 		t.Errorf("%d bytes of the body are kept, want %d", len(a.ResponseExcerpt), delivery.MaxExcerpt)
 	}
@@ -341,10 +342,10 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)
-	target := someTarget(t, server.url())
+	target := someDestination(t, server.url())
 	var first, last *db.AttemptRecord
 	for i := range 5 {
-		r, a := s.send(t.Context(), someJob(`{}`), target)
+		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 		if r.Status != 200 {
 			t.Fatalf("%+v: %s", r, a.Error)
 		}
@@ -384,14 +385,14 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 				answerOK(c)
 			})
 			s := newTestSender(t)
-			target := someTarget(t, server.url())
+			target := someDestination(t, server.url())
 			target.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.prove(t.Context(), target, "challenge_get", db.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+					status, _, _ := s.Verify(t.Context(), target, "challenge_get", db.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
 					return delivery.Result{Status: status}
 				}
-				r, _ := s.send(t.Context(), someJob(`{}`), target)
+				r, _ := s.Deliver(t.Context(), target, someMessage(`{}`))
 				return r
 			}
 			if r := send(); r.Status != 200 {
@@ -415,13 +416,13 @@ func TestNoHeaderCanBeInjected(t *testing.T) {
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)
 	for _, value := range []string{"a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\x00b", "a\r\n\r\nPOST /evil HTTP/1.1"} {
-		target := someTarget(t, server.url())
+		target := someDestination(t, server.url())
 		target.headers = []signature.Header{{Name: "X-Shop", Value: value}}
-		if r, _ := s.send(t.Context(), someJob(`{}`), target); r.Status == 200 {
+		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status == 200 {
 			t.Errorf("%q was sent", value)
 		}
 		target.headers = []signature.Header{{Name: value, Value: "x"}}
-		if r, _ := s.send(t.Context(), someJob(`{}`), target); r.Status == 200 {
+		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status == 200 {
 			t.Errorf("a header named %q was sent", value)
 		}
 	}
@@ -440,7 +441,7 @@ func TestPhasesAreOnRecord(t *testing.T) {
 		time.Sleep(60 * time.Millisecond)
 		_, _ = io.WriteString(c, "ok")
 	})
-	_, a := newTestSender(t).send(t.Context(), someJob(`{}`), someTarget(t, server.url()))
+	_, a := newTestSender(t).Deliver(t.Context(), someDestination(t, server.url()), someMessage(`{}`))
 	if a.Wait < 50000 || a.Read < 50000 || a.Total < 110000 {
 		t.Errorf("waited %d, read %d, %d µs in all", a.Wait, a.Read, a.Total)
 	}
@@ -476,10 +477,10 @@ func TestAHostThatDoesNotAnswerIsAConnectError(t *testing.T) {
 			defer func() { _ = c.Close() }()
 		}
 	}
-	target := someTarget(t, "http://"+address)
+	target := someDestination(t, "http://"+address)
 	target.timeout = time.Second
 	began := time.Now()
-	r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target)
+	r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`))
 	if r.Failure != delivery.FailConnect || a.Error != "no connection in time" {
 		t.Errorf("%s: %q, want a connect error", r.Failure, a.Error)
 	}
@@ -492,7 +493,7 @@ func TestARequestThatAStopBreaksOffSaysSo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	server := newRaw(t, func(net.Conn, int) { cancel(); time.Sleep(time.Second) })
-	r, a := newTestSender(t).send(ctx, someJob(`{}`), someTarget(t, server.url()))
+	r, a := newTestSender(t).Deliver(ctx, someDestination(t, server.url()), someMessage(`{}`))
 	if r.Failure != delivery.FailReset || !strings.Contains(a.Error, "stopped") {
 		t.Errorf("%s: %q", r.Failure, a.Error)
 	}
@@ -502,13 +503,47 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	t.Setenv("http_proxy", "http://127.0.0.1:1")
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
-	s := newSender(loopback(t))
-	if transportOf(s).Proxy != nil {
+	s := New(loopback(t))
+	if stockTransport(s).Proxy != nil {
 		t.Error("the sender asks the environment for a proxy")
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	if r, a := s.send(t.Context(), someJob(`{}`), someTarget(t, server.URL)); r.Status != 200 {
+	if r, a := s.Deliver(t.Context(), someDestination(t, server.URL), someMessage(`{}`)); r.Status != 200 {
 		t.Errorf("%+v: %s", r, a.Error)
+	}
+}
+
+// The wait that an answer asks for, from the wire to the decision.
+func TestRetryAfterIsReadFromTheAnswer(t *testing.T) {
+	t.Parallel()
+	var value string
+	r := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header()["Retry-After"] = []string{value}
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer r.Close()
+	s := New(loopback(t))
+	defer stockTransport(s).CloseIdleConnections()
+	for _, tt := range []struct {
+		value    string
+		min, max time.Duration
+	}{
+		{"120", 2 * time.Minute, 2 * time.Minute},
+		{time.Now().Add(time.Hour).UTC().Format(http.TimeFormat), 59 * time.Minute, time.Hour},
+		{"0", 0, 0},
+		{"-1", 0, 0},
+		{"1e12", 0, 0},
+		{"1000000000000", delivery.MaxRetryAfter, delivery.MaxRetryAfter},
+		{"soon", 0, 0},
+		{"", 0, 0},
+	} {
+		value = tt.value
+		result, _ := s.Deliver(t.Context(), someDestination(t, r.URL), someMessage(`{}`))
+		schedule, _ := retry.Named("five")
+		d := delivery.Decide(delivery.Policy{Schedule: schedule}, 1, result, 0.5)
+		if d.Status != delivery.Retrying || d.LaneWait < tt.min || d.LaneWait > tt.max || d.RetryIn < d.LaneWait {
+			t.Errorf("%q: the lane waits %v and the delivery %v, want %v to %v", tt.value, d.LaneWait, d.RetryIn, tt.min, tt.max)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"context"
@@ -39,14 +39,14 @@ func fakeCluster(t testing.TB, options ...kfake.Opt) (*kfake.Cluster, *endpoint.
 	return c, &endpoint.KafkaConnection{Servers: c.ListenAddrs()[:1], Topic: "orders"}
 }
 
-func topicTarget(t testing.TB, to *endpoint.KafkaConnection) *target {
+func topicDestination(t testing.TB, to *endpoint.KafkaConnection) *Destination {
 	t.Helper()
-	target := someTarget(t, to.Address())
+	target := someDestination(t, to.Address())
 	target.kind, target.to = endpoint.Kafka, to
 	return target
 }
 
-func carrierOf(s *sender) *kafkaCarrier { return s.carriers[endpoint.Kafka].(*kafkaCarrier) }
+func kafkaOf(s *Sender) *kafkaTransport { return s.transports[endpoint.Kafka].(*kafkaTransport) }
 
 // consume reads so many records from the beginning of a topic.
 func consume(t testing.TB, to *endpoint.KafkaConnection, n int) []*kgo.Record {
@@ -72,12 +72,12 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 	t.Parallel()
 	_, to := fakeCluster(t)
 	s := newTestSender(t)
-	target := topicTarget(t, to)
+	target := topicDestination(t, to)
 	target.headers = []signature.Header{{Name: "X-Team", Value: "payments"}}
-	j := someJob(`{"total":12.50}`)
+	m := someMessage(`{"total":12.50}`)
 	key := "customer-7"
-	j.event.Key = &key
-	r, a := s.send(t.Context(), j, target)
+	m.Event.Key = &key
+	r, a := s.Deliver(t.Context(), target, m)
 	if r != (delivery.Result{Status: 200}) || a.Error != "" || a.Total == 0 || a.Connect == 0 || a.TLS != 0 || a.Signature == "" || !strings.HasPrefix(a.URL, "kafka://127.0.0.1:") {
 		t.Fatalf("%+v %+v", r, a)
 	}
@@ -93,7 +93,7 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 		}
 		return ""
 	}
-	if string(got.Key) != key || header("x-team") != "payments" || header("webhook-id") != j.eventText() || header("content-type") != "application/json" {
+	if string(got.Key) != key || header("x-team") != "payments" || header("webhook-id") != m.EventID || header("content-type") != "application/json" {
 		t.Errorf("key %q, headers %s", got.Key, got.Headers)
 	}
 	secret := signature.NewSecret([32]byte{1})
@@ -101,7 +101,7 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 		t.Errorf("the record does not verify: %v\n%s", err, got.Value)
 	}
 	// The next attempt finds everything open.
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("the second: %+v %+v", r, a)
 	}
 	if second := consume(t, to, 2)[1]; second.Key != nil {
@@ -192,14 +192,14 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 				c.change(to)
 			}
 			if c.trust {
-				carrierOf(s).roots = x509.NewCertPool()
-				carrierOf(s).roots.AddCert(good.Leaf)
+				kafkaOf(s).roots = x509.NewCertPool()
+				kafkaOf(s).roots.AddCert(good.Leaf)
 			}
-			target := topicTarget(t, to)
+			target := topicDestination(t, to)
 			target.timeout = 15 * time.Second // what is known is said at once, not when the time is over
 			began := time.Now()
 			for range 2 { // at first sight, and again
-				r, a := s.send(t.Context(), someJob(`{}`), target)
+				r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 				c.want.check(t, r, a.Error)
 			}
 			if took := time.Since(began); took > 10*time.Second {
@@ -208,10 +208,10 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 			if to.TLS && c.trust {
 				return
 			}
-			target.endpoint = "ep_verified" // through another producer
-			status, detail, proven := s.carriers[endpoint.Kafka].prove(t.Context(), target, &parcel{body: []byte(`{}`)}, challenge{})
-			if proven != (c.want.result.Status == 200) || status != c.want.result.Status || !proven && !strings.Contains(detail, c.want.text) {
-				t.Errorf("verification: %d %q %v", status, detail, proven)
+			target.Endpoint = "ep_verified" // through another producer
+			status, detail, verified := s.transports[endpoint.Kafka].verify(t.Context(), target, &request{body: []byte(`{}`)}, challenge{})
+			if verified != (c.want.result.Status == 200) || status != c.want.result.Status || !verified && !strings.Contains(detail, c.want.text) {
+				t.Errorf("verification: %d %q %v", status, detail, verified)
 			}
 		})
 	}
@@ -244,10 +244,10 @@ func TestABrokerThatAdvertisesAPrivateAddressIsABlockedAddress(t *testing.T) {
 			return elsewhere{l, advertised}, err
 		}))
 		_ = c
-		target := topicTarget(t, &endpoint.KafkaConnection{Servers: real, Topic: "orders"})
+		target := topicDestination(t, &endpoint.KafkaConnection{Servers: real, Topic: "orders"})
 		target.timeout = 10 * time.Second
 		began := time.Now()
-		r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target)
+		r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`))
 		outcome{delivery.Result{Failure: delivery.FailBlocked}, "blocked address"}.check(t, r, a.Error)
 		if took := time.Since(began); took > 4*time.Second {
 			t.Errorf("%s: named after %v", private, took)
@@ -259,7 +259,7 @@ func TestALargeRecordIsRejectedAndItsNeighboursAreNot(t *testing.T) {
 	t.Parallel()
 	_, to := fakeCluster(t, kfake.BrokerConfigs(map[string]string{"message.max.bytes": "3000"}))
 	s := newTestSender(t)
-	target := topicTarget(t, to)
+	target := topicDestination(t, to)
 	small, large := `{"text":"`+strings.Repeat("s", 1000)+`"}`, `{"text":"`+strings.Repeat("l", 5000)+`"}`
 	var wait sync.WaitGroup
 	for i := range 20 {
@@ -268,7 +268,7 @@ func TestALargeRecordIsRejectedAndItsNeighboursAreNot(t *testing.T) {
 			if i%5 == 0 {
 				data, want = large, outcome{delivery.OfKafka("MESSAGE_TOO_LARGE"), "MESSAGE_TOO_LARGE"}
 			}
-			r, a := s.send(t.Context(), someJob(data), target)
+			r, a := s.Deliver(t.Context(), target, someMessage(data))
 			want.check(t, r, a.Error)
 		})
 	}
@@ -289,11 +289,11 @@ func TestABrokerThatNeverAnswersEndsWithTheTimeOut(t *testing.T) {
 				return nil, nil, true
 			})
 			s := newTestSender(t)
-			target := topicTarget(t, to)
+			target := topicDestination(t, to)
 			target.timeout = 700 * time.Millisecond
 			for range 2 {
 				began := time.Now()
-				r, a := s.send(t.Context(), someJob(`{}`), target)
+				r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 				outcome{delivery.Result{Failure: delivery.FailTimeout}, "no acknowledgement in time"}.check(t, r, a.Error)
 				if took := time.Since(began); took > 1500*time.Millisecond {
 					t.Errorf("ended after %v", took)
@@ -308,19 +308,19 @@ func TestAfterAnUnknownOutcomeTheOrderHolds(t *testing.T) {
 	t.Parallel()
 	c, to := fakeCluster(t)
 	s := newTestSender(t)
-	target := topicTarget(t, to)
-	if r, a := s.send(t.Context(), someJob(`"first"`), target); r.Status != 200 {
+	target := topicDestination(t, to)
+	if r, a := s.Deliver(t.Context(), target, someMessage(`"first"`)); r.Status != 200 {
 		t.Fatal(r, a.Error)
 	}
 	c.ControlKey(0, func(kmsg.Request) (kmsg.Response, error, bool) { return nil, nil, true }) // swallows one
 	target.timeout = 700 * time.Millisecond
-	second := someJob(`"second"`)
-	if r, a := s.send(t.Context(), second, target); r.Failure != delivery.FailTimeout {
+	second := someMessage(`"second"`)
+	if r, a := s.Deliver(t.Context(), target, second); r.Failure != delivery.FailTimeout {
 		t.Fatal(r, a.Error)
 	}
 	target.timeout = 5 * time.Second
-	for _, j := range []*job{second, someJob(`"third"`)} {
-		if r, a := s.send(t.Context(), j, target); r.Status != 200 {
+	for _, m := range []Message{second, someMessage(`"third"`)} {
+		if r, a := s.Deliver(t.Context(), target, m); r.Status != 200 {
 			t.Fatal(r, a.Error)
 		}
 	}
@@ -341,13 +341,13 @@ func TestAnswersOfTheBrokerAreOutcomes(t *testing.T) {
 	t.Parallel()
 	c, to := fakeCluster(t)
 	s := newTestSender(t)
-	target := topicTarget(t, to)
+	target := topicDestination(t, to)
 	for _, e := range []*kerr.Error{kerr.InvalidRecord, kerr.PolicyViolation, kerr.TopicAuthorizationFailed, kerr.InvalidTimestamp, kerr.UnknownServerError} {
 		c.ControlKey(0, func(req kmsg.Request) (kmsg.Response, error, bool) {
 			return refusal(req.(*kmsg.ProduceRequest), e.Code), nil, true
 		})
-		target.endpoint = e.Message // through a producer of its own
-		r, a := s.send(t.Context(), someJob(`{}`), target)
+		target.Endpoint = e.Message // through a producer of its own
+		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 		outcome{delivery.OfKafka(e.Message), e.Message}.check(t, r, a.Error)
 		if !strings.Contains(string(a.ResponseExcerpt), e.Message) {
 			t.Errorf("the attempt keeps %s", a.ResponseExcerpt)
@@ -376,8 +376,8 @@ func TestABriefAbsenceOfTheBrokerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	c, to := fakeCluster(t)
 	s := newTestSender(t)
-	target := topicTarget(t, to)
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 {
+	target := topicDestination(t, to)
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 {
 		t.Fatal(r, a.Error)
 	}
 	var lost int
@@ -389,7 +389,7 @@ func TestABriefAbsenceOfTheBrokerIsWaitedFor(t *testing.T) {
 		c.DropControl()
 		return nil, nil, false
 	})
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || lost < 4 {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 || lost < 4 {
 		t.Errorf("%+v %q after %d broken connections", r, a.Error, lost)
 	}
 	if got := consume(t, to, 2); len(got) != 2 {
@@ -401,11 +401,11 @@ func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
 	t.Parallel()
 	_, to := fakeCluster(t)
 	s := newTestSender(t)
-	k := carrierOf(s)
+	k := kafkaOf(s)
 	for i := range maxIdleProducers + 10 {
-		target := topicTarget(t, to)
-		target.endpoint = fmt.Sprint("ep_", i)
-		pr, err := k.producers.borrow(target.endpoint, to)
+		target := topicDestination(t, to)
+		target.Endpoint = fmt.Sprint("ep_", i)
+		pr, err := k.producers.borrow(target.Endpoint, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -425,7 +425,7 @@ func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
 	for _, p := range []*producer{first, same, changed} {
 		k.producers.giveBack(p)
 	}
-	s.close()
+	s.Close()
 	if len(k.producers.by) != 0 {
 		t.Error("a stop leaves producers open")
 	}
@@ -453,7 +453,7 @@ func TestWhatSpeaksNoKafkaIsNamed(t *testing.T) {
 		says string
 		want delivery.Failure
 	}{
-		"a web server":      {"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", delivery.FailProtocol},
+		"a web server":      {"HTTP/1.1 400 Bad request\r\nContent-Length: 0\r\n\r\n", delivery.FailProtocol},
 		"an endless answer": {"\x7f\xff\xff\xff" + strings.Repeat("a", 100_000), delivery.FailProtocol},
 		"a negative size":   {"\xff\xff\xff\xff", delivery.FailProtocol},
 		"noise":             {"\x00\x00\x00\x20" + strings.Repeat("\x80", 32), delivery.FailProtocol},
@@ -479,10 +479,10 @@ func TestWhatSpeaksNoKafkaIsNamed(t *testing.T) {
 					}()
 				}
 			}()
-			target := topicTarget(t, &endpoint.KafkaConnection{Servers: []string{l.Addr().String()}, Topic: "orders"})
+			target := topicDestination(t, &endpoint.KafkaConnection{Servers: []string{l.Addr().String()}, Topic: "orders"})
 			target.timeout = 3 * time.Second
 			began := time.Now()
-			if r, a := newTestSender(t).send(t.Context(), someJob(`{}`), target); r.Failure != c.want || a.Error == "" {
+			if r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != c.want || a.Error == "" {
 				t.Errorf("%+v %q, want %s", r, a.Error, c.want)
 			}
 			if took := time.Since(began); took > 3500*time.Millisecond {

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"context"
@@ -33,11 +33,11 @@ const (
 
 // producer is an endpoint's client, with what it learnt about its brokers.
 type producer struct {
-	endpoint string
-	to       *endpoint.KafkaConnection
-	carrier  *kafkaCarrier
-	roots    *x509.CertPool // nil: the system's
-	many     *kgo.Client
+	endpoint  string
+	to        *endpoint.KafkaConnection
+	transport *kafkaTransport
+	roots     *x509.CertPool // nil: the system's
+	many      *kgo.Client
 	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which tells at
 	// once and exactly what is wrong.
 	known atomic.Bool
@@ -70,8 +70,8 @@ type noConnection struct {
 
 const kafkaRemembered = 16
 
-func (k *kafkaCarrier) newProducer(name string, to *endpoint.KafkaConnection) (*producer, error) {
-	p := &producer{endpoint: name, to: to, carrier: k, roots: k.roots}
+func (k *kafkaTransport) newProducer(name string, to *endpoint.KafkaConnection) (*producer, error) {
+	p := &producer{endpoint: name, to: to, transport: k, roots: k.roots}
 	if to.CA != "" {
 		certificates, _, refusal := endpoint.Certificates(to.CA)
 		if refusal != "" {
@@ -124,7 +124,7 @@ func (p *producer) close() {
 // dial connects to a server that was configured or that the cluster named: the guard judges each alike.
 func (p *producer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ph := &phases{began: time.Now(), plain: !p.to.TLS}
-	conn, err := p.carrier.guard.dial(context.WithValue(ctx, phasesKey{}, ph), network, address)
+	conn, err := p.transport.guard.dial(context.WithValue(ctx, phasesKey{}, ph), network, address)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 	}
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.carrier.sessions}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions}
 	if p.to.CA != "" {
 		config.ClientSessionCache = nil // a session says nothing of who vouched for it, and others go by other authorities
 	}

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"io"
@@ -23,24 +23,24 @@ func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusTeapot)
 	})
-	w := &Worker{inbox: receiver, sender: newSender(egress.Policy{})}
-	shut := w.openInbox()
-	own := w.sender.carriers[endpoint.Inbox]
+	s := New(egress.Policy{})
+	shut := s.OpenInbox(receiver)
+	own := s.transports[endpoint.Inbox]
 	defer own.close()
 	for _, address := range []string{"http://127.0.0.1:8080/inbox/token", "https://127.0.0.1:8080/inbox/token"} {
-		target := someTarget(t, address)
-		inside, err := own.aim(endpoint.Settings{URL: address})
+		target := someDestination(t, address)
+		inside, err := own.configure(endpoint.Settings{URL: address})
 		if err != nil {
 			t.Fatal(err)
 		}
 		target.kind, target.to = endpoint.Inbox, inside
 		for range 3 {
-			if r, _ := w.sender.send(t.Context(), someJob(`{}`), target); r.Status != http.StatusTeapot {
+			if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != http.StatusTeapot {
 				t.Fatalf("%s: %+v", address, r)
 			}
 		}
-		target = someTarget(t, address)
-		if r, _ := w.sender.send(t.Context(), someJob(`{}`), target); r.Failure != delivery.FailBlocked {
+		target = someDestination(t, address)
+		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 			t.Errorf("%s as an ordinary endpoint: %+v", address, r)
 		}
 	}
@@ -48,9 +48,9 @@ func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 		t.Errorf("%d arrived as they should, want 6", n)
 	}
 	shut()
-	target := someTarget(t, "http://127.0.0.1:8080/inbox/token")
+	target := someDestination(t, "http://127.0.0.1:8080/inbox/token")
 	target.kind = endpoint.Inbox
-	if r, a := w.sender.send(t.Context(), someJob(`{}`), target); r.Failure == delivery.FailNone {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure == delivery.FailNone {
 		t.Errorf("after the end: %+v %+v", r, a)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"crypto/ecdsa"
@@ -50,7 +50,7 @@ func TestBrokersAreJudgedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(private.Leaf)
 	refused := outcome{delivery.Result{Failure: delivery.FailTLS}, "certificate not accepted"}
-	// All go through one carrier: what one endpoint trusts helps no other, neither a session that one has had there.
+	// All go through one transport: what one endpoint trusts helps no other, neither a session that one has had there.
 	for _, c := range []struct {
 		name, ca string
 		machine  *x509.CertPool // what the machine trusts
@@ -63,12 +63,12 @@ func TestBrokersAreJudgedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 		{"the machine knows it", "", trusted, outcome{result: delivery.OfKafka("")}},
 		{"the machine knows it and the endpoint names another", pemOf(other), trusted, refused},
 	} {
-		carrierOf(s).roots = c.machine
+		kafkaOf(s).roots = c.machine
 		connection := to.Clone().(*endpoint.KafkaConnection)
 		connection.CA = c.ca
-		target := topicTarget(t, connection)
-		target.endpoint, target.timeout = c.name, 10*time.Second
-		r, a := s.send(t.Context(), someJob(`{}`), target)
+		target := topicDestination(t, connection)
+		target.Endpoint, target.timeout = c.name, 10*time.Second
+		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 		if r != c.want.result {
 			t.Error(c.name)
 		}

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"bytes"
@@ -24,14 +24,17 @@ import (
 // maxAnswerHead bounds an answer's headers, in bytes.
 const maxAnswerHead = 64 << 10
 
-// httpCarrier makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
-type httpCarrier struct {
+// maxIdlePerHost lets all requests that a worker has in flight go to one host and keep their connections.
+const maxIdlePerHost = 1024
+
+// httpTransport makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
+type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
 }
 
-func newHTTPCarrier(g *guard) *httpCarrier {
-	return &httpCarrier{guard: g, transport: &http.Transport{
+func newHTTPTransport(g *guard) *httpTransport {
+	return &httpTransport{guard: g, transport: &http.Transport{
 		Proxy:                  nil,
 		DialContext:            g.dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1024)},
@@ -40,7 +43,7 @@ func newHTTPCarrier(g *guard) *httpCarrier {
 		MaxResponseHeaderBytes: maxAnswerHead,
 		DisableCompression:     true,
 		MaxIdleConns:           4096,
-		MaxIdleConnsPerHost:    maxInFlight,
+		MaxIdleConnsPerHost:    maxIdlePerHost,
 		IdleConnTimeout:        30 * time.Second,
 		ReadBufferSize:         2 << 10,
 		WriteBufferSize:        2 << 10,
@@ -53,9 +56,9 @@ type httpAddress struct {
 	plain bool // http: only to addresses that the operator allows
 }
 
-// aim takes a URL that the policy refuses too, which may be stricter than when the endpoint was saved: nothing goes out, and
-// the attempt says why.
-func (h *httpCarrier) aim(s endpoint.Settings) (any, error) {
+// configure accepts a URL that the policy rejects, since the policy can be stricter now than when the endpoint was saved:
+// nothing is sent, and the attempt says why.
+func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 	u, err := h.guard.policy.CheckURL(s.URL)
 	if err != nil {
 		if u, err = url.Parse(s.URL); err != nil {
@@ -65,9 +68,9 @@ func (h *httpCarrier) aim(s endpoint.Settings) (any, error) {
 	return &httpAddress{url: u, plain: u.Scheme == "http"}, nil
 }
 
-func (h *httpCarrier) close() { h.transport.CloseIdleConnections() }
+func (h *httpTransport) close() { h.transport.CloseIdleConnections() }
 
-func (h *httpCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.AttemptRecord) delivery.Result {
+func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result {
 	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
@@ -77,7 +80,7 @@ func (h *httpCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.Att
 }
 
 // exchange writes a request and reads its answer, within the endpoint's time-out.
-func (h *httpCarrier) exchange(ctx context.Context, t *target, request func(context.Context) *http.Request, a *db.AttemptRecord) (delivery.Result, http.Header) {
+func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *db.AttemptRecord) (delivery.Result, http.Header) {
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
@@ -100,7 +103,7 @@ func (h *httpCarrier) exchange(ctx context.Context, t *target, request func(cont
 }
 
 // post makes a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
-func post(ctx context.Context, t *target, body []byte, headers []signature.Header) *http.Request {
+func post(ctx context.Context, t *Destination, body []byte, headers []signature.Header) *http.Request {
 	h := make(http.Header, len(headers)+len(t.headers)+4)
 	for _, c := range t.headers {
 		h[c.Name] = []string{c.Value}

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"context"
@@ -16,27 +16,27 @@ import (
 	"posthorn/domain/signature"
 )
 
-// kafkaCarrier writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for each endpoint
+// kafkaTransport writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for each endpoint
 // that has something to send.
 //
 // An attempt ends with its endpoint's time-out whatever its client still does. A record whose outcome is not known by then is taken
 // back and tried again by the schedule, so that it may be in the topic twice, with the same id. Older records never come after
 // newer ones of their key: an ordered lane has one of a key under way, and after one that was taken back the producer goes on under
 // another epoch, so that brokers refuse what was still on its way.
-type kafkaCarrier struct {
+type kafkaTransport struct {
 	guard     *guard
 	roots     *x509.CertPool // nil: the system's
 	sessions  tls.ClientSessionCache
 	producers producers
 }
 
-func newKafkaCarrier(g *guard) *kafkaCarrier {
-	k := &kafkaCarrier{guard: g, sessions: tls.NewLRUClientSessionCache(256)}
+func newKafkaTransport(g *guard) *kafkaTransport {
+	k := &kafkaTransport{guard: g, sessions: tls.NewLRUClientSessionCache(256)}
 	k.producers.open = k.newProducer
 	return k
 }
 
-func (k *kafkaCarrier) aim(s endpoint.Settings) (any, error) {
+func (k *kafkaTransport) configure(s endpoint.Settings) (any, error) {
 	to, ok := s.Connection.(*endpoint.KafkaConnection)
 	if !ok || to == nil {
 		return nil, errors.New("the endpoint has no Kafka connection")
@@ -44,9 +44,9 @@ func (k *kafkaCarrier) aim(s endpoint.Settings) (any, error) {
 	return to, nil
 }
 
-func (k *kafkaCarrier) close() { k.producers.closeAll() }
+func (k *kafkaTransport) close() { k.producers.closeAll() }
 
-func (k *kafkaCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.AttemptRecord) delivery.Result {
+func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result {
 	said := k.write(ctx, t, p, a.StartedAt)
 	a.Error, a.ResponseExcerpt = said.text, said.excerpt
 	a.DNS, a.Connect, a.TLS = said.spent.dns, said.spent.connect, said.spent.tls
@@ -55,8 +55,8 @@ func (k *kafkaCarrier) carry(ctx context.Context, t *target, p *parcel, a *db.At
 	return said.result
 }
 
-// prove takes a record that is acknowledged for proof: who may not write to the topic gets none.
-func (k *kafkaCarrier) prove(ctx context.Context, t *target, p *parcel, _ challenge) (status int, detail string, proven bool) {
+// verify counts an acknowledged record as verified: a client without write permission gets no acknowledgement.
+func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request, _ challenge) (status int, detail string, verified bool) {
 	said := k.write(ctx, t, p, time.Now())
 	switch {
 	case said.result.Failure != delivery.FailNone:
@@ -67,12 +67,12 @@ func (k *kafkaCarrier) prove(ctx context.Context, t *target, p *parcel, _ challe
 	return 200, "", true
 }
 
-func (k *kafkaCarrier) write(ctx context.Context, t *target, p *parcel, at time.Time) said {
+func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, at time.Time) said {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	to := t.to.(*endpoint.KafkaConnection)
-	pr, err := k.producers.borrow(t.endpoint, to)
+	pr, err := k.producers.borrow(t.Endpoint, to)
 	if err != nil {
 		return said{result: delivery.Result{Failure: delivery.FailInternal}, text: "the connection's settings could not be used", took: time.Since(began)}
 	}
@@ -90,7 +90,7 @@ func (k *kafkaCarrier) write(ctx context.Context, t *target, p *parcel, at time.
 
 // recordOfParcel is a message as its record: the body is the value, the event's key the key, the headers record headers with names in
 // lower case, since those of records are told apart by case.
-func recordOfParcel(t *target, p *parcel, topic string, at time.Time) *kgo.Record {
+func recordOfParcel(t *Destination, p *request, topic string, at time.Time) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Value: p.body, Timestamp: at, Headers: make([]kgo.RecordHeader, 0, len(p.headers)+len(t.headers)+1)}
 	if p.key != "" {
 		r.Key = []byte(p.key)

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"context"
@@ -41,21 +41,21 @@ func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 	}
 }
 
-// newInboxCarrier sends over HTTP as to any URL, through the door alone. Its transport is its own: the other one keeps
+// newInboxTransport sends over HTTP as to any URL, through the door alone. Its transport is its own: the other one keeps
 // connections by host, and an inbox's host is this server's public one.
-func newInboxCarrier(g *guard) *inboxCarrier {
-	c := &inboxCarrier{newHTTPCarrier(g), newInboxDoor()}
+func newInboxTransport(g *guard) *inboxTransport {
+	c := &inboxTransport{newHTTPTransport(g), newInboxDoor()}
 	c.transport.DialContext = c.door.dial
 	return c
 }
 
-type inboxCarrier struct {
-	*httpCarrier
+type inboxTransport struct {
+	*httpTransport
 	door *inboxDoor
 }
 
-// aim leaves the URL's host out of it, but for what the receiver is told.
-func (*inboxCarrier) aim(s endpoint.Settings) (any, error) {
+// configure ignores the URL's host, except for the Host header that the receiver sees.
+func (*inboxTransport) configure(s endpoint.Settings) (any, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, fmt.Errorf("url: %w", err)

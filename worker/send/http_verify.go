@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// prove sends the challenge as the mode asks and judges the answer.
-func (h *httpCarrier) prove(ctx context.Context, t *target, p *parcel, c challenge) (status int, detail string, proven bool) {
+// verify sends the challenge in the endpoint's mode and checks the response.
+func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
 	a := &db.AttemptRecord{}
 	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {
@@ -33,7 +33,7 @@ func (h *httpCarrier) prove(ctx context.Context, t *target, p *parcel, c challen
 	return r.Status, "The endpoint answered 2xx, but its body is not the challenge. Answer with the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
 }
 
-func getChallenge(ctx context.Context, t *target, challenge string) *http.Request {
+func getChallenge(ctx context.Context, t *Destination, challenge string) *http.Request {
 	u := *t.to.(*httpAddress).url
 	q := u.Query()
 	q.Set("challenge", challenge)

@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"context"
@@ -159,7 +159,7 @@ func (c *canary) silent(t testing.TB) {
 
 // The receiver is at 127.0.0.2 on a port of its own, the one address that the operator allows; canaries sit on the same
 // port of the others.
-func guarded(t *testing.T) (s *sender, names *nameServer, port string, canaries []*canary) {
+func guarded(t *testing.T) (s *Sender, names *nameServer, port string, canaries []*canary) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.2:0")
 	if err != nil {
@@ -187,9 +187,9 @@ func guarded(t *testing.T) (s *sender, names *nameServer, port string, canaries 
 		canaries = append(canaries, newCanary(t, "tcp6", "[::1]:"+port))
 	}
 	names = newNameServer(t)
-	s = newSender(policy)
+	s = New(policy)
 	s.guard.resolver = names.resolver()
-	t.Cleanup(transportOf(s).CloseIdleConnections)
+	t.Cleanup(stockTransport(s).CloseIdleConnections)
 	return s, names, port, canaries
 }
 
@@ -215,7 +215,7 @@ func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
 		{"nowhere.test.example", []string{}, delivery.FailDNS},
 	} {
 		names.set(tt.name, tt.addrs...)
-		r, a := s.send(t.Context(), someJob(`{}`), someTarget(t, "http://"+net.JoinHostPort(tt.name, port)))
+		r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(tt.name, port)), someMessage(`{}`))
 		if r.Failure != tt.failure || r.Failure == delivery.FailNone && r.Status != 200 {
 			t.Errorf("%s (%v): %s %d %q, want %s", tt.name, tt.addrs, r.Failure, r.Status, a.Error, tt.failure)
 		}
@@ -232,7 +232,7 @@ func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
 	names.aliases["three.test.example."] = "fine.test.example."
 	names.mu.Unlock()
 	for name, want := range map[string]delivery.Failure{"one.test.example": delivery.FailBlocked, "three.test.example": delivery.FailNone, "unknown.test.example": delivery.FailDNS} {
-		if r, a := s.send(t.Context(), someJob(`{}`), someTarget(t, "http://"+net.JoinHostPort(name, port))); r.Failure != want {
+		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(name, port)), someMessage(`{}`)); r.Failure != want {
 			t.Errorf("%s: %s %q, want %s", name, r.Failure, a.Error, want)
 		}
 	}
@@ -244,24 +244,24 @@ func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
 func TestAnAnswerThatChangesIsJudgedAnewAtEveryConnection(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
-	target := someTarget(t, "http://"+net.JoinHostPort("rebind.test.example", port))
+	target := someDestination(t, "http://"+net.JoinHostPort("rebind.test.example", port))
 	names.set("rebind.test.example", "127.0.0.2")
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 {
 		t.Fatalf("%+v %q", r, a.Error)
 	}
 	names.set("rebind.test.example", "127.0.0.1")
 	// The connection that was judged may be used again: it is still the same machine.
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("on the open connection: %+v %q", r, a.Error)
 	}
-	transportOf(s).CloseIdleConnections()
+	stockTransport(s).CloseIdleConnections()
 	for range 3 {
-		if r, _ := s.send(t.Context(), someJob(`{}`), target); r.Failure != delivery.FailBlocked {
+		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 			t.Errorf("on a new connection: %+v, want a blocked address", r)
 		}
 	}
 	names.set("rebind.test.example", "127.0.0.2")
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Status != 200 {
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 {
 		t.Errorf("after it healed: %+v %q", r, a.Error)
 	}
 	for _, c := range canaries {
@@ -273,18 +273,18 @@ func TestAnAnswerThatChangesIsJudgedAnewAtEveryConnection(t *testing.T) {
 func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
-	target := someTarget(t, "http://"+net.JoinHostPort("flip.test.example", port))
+	target := someDestination(t, "http://"+net.JoinHostPort("flip.test.example", port))
 	reached, blocked := 0, 0
 	for i := range 60 {
 		names.set("flip.test.example", []string{"127.0.0.2", "127.0.0.1", "127.0.0.3"}[i%3])
-		r, _ := s.send(t.Context(), someJob(`{}`), target)
+		r, _ := s.Deliver(t.Context(), target, someMessage(`{}`))
 		switch {
 		case r.Status == 200:
 			reached++
 		case r.Failure == delivery.FailBlocked:
 			blocked++
 		}
-		transportOf(s).CloseIdleConnections()
+		stockTransport(s).CloseIdleConnections()
 	}
 	if reached != 20 || blocked != 40 {
 		t.Errorf("%d reached and %d blocked, want 20 and 40", reached, blocked)
@@ -301,14 +301,14 @@ func TestLiteralsAreJudgedLikeNames(t *testing.T) {
 		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "10.0.0.1", "[fd00:ec2::254]", "[fe80::1%25lo]",
 		"127.0.0.3", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "①②⑦.⓪.⓪.①", "127。0。0。1",
 	} {
-		target := someTarget(t, "http://"+host+":"+port)
-		if r, _ := s.send(t.Context(), someJob(`{}`), target); r.Failure == delivery.FailNone {
+		target := someDestination(t, "http://"+host+":"+port)
+		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure == delivery.FailNone {
 			t.Errorf("%s: answered %d", host, r.Status)
 		}
 	}
-	empty := someTarget(t, "http://x:"+port)
+	empty := someDestination(t, "http://x:"+port)
 	empty.to.(*httpAddress).url.Host = ":" + port
-	if r, _ := s.send(t.Context(), someJob(`{}`), empty); r.Failure == delivery.FailNone {
+	if r, _ := s.Deliver(t.Context(), empty, someMessage(`{}`)); r.Failure == delivery.FailNone {
 		t.Error("no host at all was dialled")
 	}
 	for _, c := range canaries {
@@ -321,10 +321,10 @@ func TestPlainHTTPGoesNowhereThatTheOperatorDidNotList(t *testing.T) {
 	t.Parallel()
 	names := newNameServer(t)
 	names.set("public.test.example", "93.184.216.34")
-	s := newSender(egress.Policy{})
+	s := New(egress.Policy{})
 	s.guard.resolver = names.resolver()
-	target := someTarget(t, "http://public.test.example")
-	if r, a := s.send(t.Context(), someJob(`{}`), target); r.Failure != delivery.FailBlocked {
+	target := someDestination(t, "http://public.test.example")
+	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 		t.Errorf("%+v %q, want a blocked address", r, a.Error)
 	}
 }
@@ -333,13 +333,13 @@ func TestASilentNameServerIsADNSErrorWithinItsTime(t *testing.T) {
 	t.Parallel()
 	names := newNameServer(t)
 	names.silent.Store(true)
-	s := newSender(loopback(t))
+	s := New(loopback(t))
 	s.guard.resolver = names.resolver()
 	for _, limit := range []time.Duration{time.Second, 15 * time.Second} {
-		target := someTarget(t, "http://silent.test.example")
+		target := someDestination(t, "http://silent.test.example")
 		target.timeout = limit
 		began := time.Now()
-		r, a := s.send(t.Context(), someJob(`{}`), target)
+		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 		if took := time.Since(began); r.Failure != delivery.FailDNS || took > min(limit, dnsTimeout)+time.Second {
 			t.Errorf("with a time-out of %v: %s %q after %v", limit, r.Failure, a.Error, took)
 		}
@@ -369,7 +369,7 @@ func TestIPv6IsDialled(t *testing.T) {
 	s := newTestSender(t)
 	s.guard.resolver = names.resolver()
 	for _, host := range []string{"[::1]", "six.test.example"} {
-		if r, a := s.send(t.Context(), someJob(`{}`), someTarget(t, "http://"+host+":"+port)); r.Status != 200 {
+		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+host+":"+port), someMessage(`{}`)); r.Status != 200 {
 			t.Errorf("%s: %+v %q", host, r, a.Error)
 		}
 	}
@@ -432,7 +432,7 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 		{"TLS 1.1", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), []tls.Certificate{good}, delivery.FailTLS, "handshake failed"},
 		{"plain HTTP", func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1000))
-			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad request\r\nContent-Length: 0\r\n\r\n")
 		}, nil, delivery.FailTLS, "plain HTTP where TLS was expected"},
 		{"hangs up", func(c net.Conn) { _, _ = c.Read(make([]byte, 1000)); _ = c.Close() }, nil, delivery.FailTLS, "handshake failed"},
 		{"resets", func(c net.Conn) { _, _ = c.Read(make([]byte, 1000)); resetConn(c) }, nil, delivery.FailTLS, "handshake failed"},
@@ -468,11 +468,11 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 			for _, c := range tt.trust {
 				pool.AddCert(c.Leaf)
 			}
-			transportOf(s).TLSClientConfig.RootCAs = pool
-			target := someTarget(t, "https://tls.test.example:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+			stockTransport(s).TLSClientConfig.RootCAs = pool
+			target := someDestination(t, "https://tls.test.example:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 			target.timeout = 1500 * time.Millisecond
 			began := time.Now()
-			r, a := s.send(t.Context(), someJob(`{}`), target)
+			r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 			if r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.failure == delivery.FailNone && (r.Status != 200 || a.TLS == 0) {
 				t.Errorf("%s (status %d): %q; want %s: %q", r.Failure, r.Status, a.Error, tt.failure, tt.text)
 			}

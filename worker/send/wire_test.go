@@ -1,4 +1,4 @@
-package worker
+package send
 
 import (
 	"net/http"
@@ -10,6 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
 
@@ -23,8 +24,8 @@ func loopback(t testing.TB) egress.Policy {
 	return policy
 }
 
-// someTarget is a target without an endpoint behind it.
-func someTarget(t testing.TB, address string) *target {
+// someDestination is a target without an endpoint behind it.
+func someDestination(t testing.TB, address string) *Destination {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
@@ -34,33 +35,36 @@ func someTarget(t testing.TB, address string) *target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &target{
-		kind: endpoint.HTTP, to: &httpAddress{url: u, plain: u.Scheme == "http"}, masked: egress.Mask(address), timeout: 5 * time.Second, maxInFlight: 5, endpoint: "ep_test",
+	return &Destination{
+		kind: endpoint.HTTP, to: &httpAddress{url: u, plain: u.Scheme == "http"}, Masked: egress.Mask(address), timeout: 5 * time.Second, Endpoint: "ep_test",
 		signing: signature.Signing{Format: signature.Standard, Prefix: "Webhook", Keys: []signature.Key{key}}, expires: []time.Time{{}},
 	}
 }
 
-// someJob is a job outside any lane.
-func someJob(data string) *job {
+// someMessage is an event for nobody in particular.
+func someMessage(data string) Message {
 	u := db.NewID()
-	return &job{delivery: db.NewID(), event: &payload{Event: &db.Event{ID: u, CreatedAt: u.Time(), Type: "order.completed", Data: []byte(data)}}}
+	return Message{
+		Event:   &Payload{Event: &db.Event{ID: u, CreatedAt: u.Time(), Type: "order.completed", Data: []byte(data)}},
+		EventID: id.Event.Format(u), DeliveryID: id.Delivery.Format(db.NewID()), Attempt: 1,
+	}
 }
 
-// transportOf is what a sender makes its requests with.
-func transportOf(s *sender) *http.Transport {
-	return s.carriers[endpoint.HTTP].(*httpCarrier).transport
+// stockTransport is what a sender makes its requests with.
+func stockTransport(s *Sender) *http.Transport {
+	return s.transports[endpoint.HTTP].(*httpTransport).transport
 }
 
 func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 	t.Parallel()
 	s := newTestSender(t)
 	for _, kind := range endpoint.Kinds() {
-		if s.carriers[kind] == nil {
+		if s.transports[kind] == nil {
 			t.Errorf("nothing carries to endpoints of the kind %s", kind)
 		}
 	}
-	if len(s.carriers) != len(endpoint.Kinds()) {
-		t.Errorf("%d carriers for %d kinds", len(s.carriers), len(endpoint.Kinds()))
+	if len(s.transports) != len(endpoint.Kinds()) {
+		t.Errorf("%d transports for %d kinds", len(s.transports), len(endpoint.Kinds()))
 	}
 }
 
@@ -68,7 +72,7 @@ func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 func TestAKindThatIsNotKnownIsNotServed(t *testing.T) {
 	t.Parallel()
 	e := db.Endpoint{Kind: "pigeon", URL: "https://hooks.example.com"}
-	if _, err := newTestSender(t).newTarget(db.Leased{Endpoint: e}, nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
+	if _, err := newTestSender(t).NewDestination(db.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"}, nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
 		t.Errorf("got %v", err)
 	}
 }

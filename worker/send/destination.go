@@ -1,0 +1,97 @@
+package send
+
+import (
+	"fmt"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// Destination is all that sending to an endpoint needs: a snapshot of its configuration that never changes.
+type Destination struct {
+	Endpoint string // the id as receivers see it
+	Masked   string // the URL for logs and attempts, without the values of its query
+
+	kind    endpoint.Kind
+	to      any // where to, as the transport of the kind understands it
+	signing signature.Signing
+	expires []time.Time // of the signing keys, zero for none; parallel to signing.Keys
+	headers []signature.Header
+	timeout time.Duration
+}
+
+// NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and names no
+// secret.
+func (s *Sender) NewDestination(l db.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
+	e := &l.Endpoint
+	transport := s.transports[settings.Kind]
+	if transport == nil {
+		return nil, fmt.Errorf("kind %q is not known here: a newer process saved it", settings.Kind)
+	}
+	to, err := transport.configure(settings)
+	if err != nil {
+		return nil, err
+	}
+	d := &Destination{
+		Endpoint: id.Endpoint.Format(e.ID), Masked: egress.Mask(e.URL),
+		kind: settings.Kind, to: to, timeout: time.Duration(e.TimeoutSeconds) * time.Second,
+	}
+	for name, value := range settings.Headers.Values() {
+		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
+	}
+	return d, d.readSecrets(l, ring)
+}
+
+func (t *Destination) readSecrets(l db.Leased, ring *seal.Ring) error {
+	e := &l.Endpoint
+	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix}
+	for i, s := range l.Secrets {
+		plain, err := ring.Open(s.Sealed, e.TenantID, e.ID)
+		if err != nil {
+			return fmt.Errorf("secret %d: %w", i, err)
+		}
+		key, err := signature.ParseKey(t.signing.Format, string(plain))
+		if err != nil {
+			return fmt.Errorf("secret %d does not fit the format %s", i, e.Format)
+		}
+		if e.SlotSecretID != nil && s.ID == *e.SlotSecretID {
+			t.signing.Slot = i
+		}
+		t.signing.Keys = append(t.signing.Keys, key)
+		var until time.Time
+		if s.ExpiresAt != nil {
+			until = *s.ExpiresAt
+		}
+		t.expires = append(t.expires, until)
+	}
+	return t.signing.Validate()
+}
+
+// signingAt leaves out the keys whose overlap has ended since the configuration was read.
+func (t *Destination) signingAt(now time.Time) signature.Signing {
+	expired := 0
+	for _, until := range t.expires {
+		if !until.IsZero() && now.After(until) {
+			expired++
+		}
+	}
+	if expired == 0 || expired == len(t.expires) {
+		return t.signing
+	}
+	s := t.signing
+	s.Keys, s.Slot = nil, 0
+	for i, k := range t.signing.Keys {
+		if until := t.expires[i]; until.IsZero() || !now.After(until) {
+			if i == t.signing.Slot {
+				s.Slot = len(s.Keys)
+			}
+			s.Keys = append(s.Keys, k)
+		}
+	}
+	return s
+}

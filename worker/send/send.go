@@ -1,0 +1,89 @@
+// Package send makes delivery attempts: it renders and signs a message and hands it to the transport of the endpoint's
+// kind. It knows destinations and messages, and nothing of queues or lanes.
+//
+// Every connection is opened through one guard (dial.go), which resolves a name once, checks the whole answer and dials
+// a checked address.
+package send
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// Sender sends to endpoints of every kind. It is safe for concurrent use.
+type Sender struct {
+	transports map[endpoint.Kind]transport
+	guard      *guard
+	now        func() time.Time
+}
+
+// New returns a sender that connects only to addresses that the policy allows.
+func New(policy egress.Policy) *Sender {
+	s := &Sender{now: time.Now}
+	s.transports, s.guard = newTransports(policy)
+	return s
+}
+
+// Message is one event for one endpoint, as one attempt sends it.
+type Message struct {
+	Event      *Payload
+	EventID    string // as receivers see it
+	DeliveryID string // as receivers see it
+	Attempt    int    // from 1
+	Replayed   bool
+}
+
+// Deliver makes one attempt and returns its result and its record.
+func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *db.AttemptRecord) {
+	a := &db.AttemptRecord{ID: db.NewID(), URL: to.Masked}
+	a.StartedAt = a.ID.Time()
+	// The signed time is the time on record, so that the request's headers can be shown again exactly.
+	now := a.StartedAt
+	content := m.Event.Message(m.EventID, m.DeliveryID, to.Endpoint)
+	signing := to.signingAt(now)
+	body := m.Event.render(signing.Format, content)
+	headers := signing.Headers(make([]signature.Header, 0, 8), content, body, signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed})
+	a.Format, a.Signature = string(signing.Format), signature.Of(headers)
+	r := &request{message: content, body: body, headers: headers}
+	if m.Event.Key != nil {
+		r.key = *m.Event.Key
+	}
+	return s.transports[to.kind].deliver(ctx, to, r, a), a
+}
+
+// Verify sends a verification's challenge in the way of the endpoint's kind and checks the response. The detail is a
+// sentence for the endpoint's owner; it is empty after a success.
+func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v db.PendingVerificationsRow) (status int, detail string, verified bool) {
+	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
+	now := s.now()
+	signing := to.signingAt(now)
+	m := signature.Message{
+		EventID: id.Event.Format(v.ID), DeliveryID: id.Delivery.Format(v.ID), EndpointID: to.Endpoint, Type: "endpoint.verification",
+		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data,
+	}
+	body := signature.AppendBody(nil, signing.Format, m)
+	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)})
+	r := &request{message: m, body: body, headers: headers}
+	return s.transports[to.kind].verify(ctx, to, r, challenge{mode: mode, text: v.Challenge})
+}
+
+// OpenInbox lets test inboxes receive through this process until the returned function is called. Call it once.
+func (s *Sender) OpenInbox(receiver http.Handler) (closeInbox func()) {
+	return s.transports[endpoint.Inbox].(*inboxTransport).door.open(receiver)
+}
+
+// Close closes idle connections.
+func (s *Sender) Close() {
+	for _, t := range s.transports {
+		t.close()
+	}
+}

@@ -1,0 +1,56 @@
+package send
+
+import (
+	"context"
+	"net"
+
+	"posthorn/db"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/signature"
+)
+
+// transport delivers to the endpoints of one kind. It keeps the endpoint's timeout whatever the other side does, never sends
+// again by itself what has an outcome, and opens connections through the guard alone.
+type transport interface {
+	// configure reads where an endpoint is, once per configuration. The error is for operators and names no secret.
+	configure(s endpoint.Settings) (any, error)
+	// deliver makes one attempt, and records the response and the duration of each phase in it.
+	deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result
+	// verify sends a verification. The detail is for the endpoint's owner.
+	verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool)
+	// close closes idle connections.
+	close()
+}
+
+// transports has the transport of each kind. A further kind is a file beside this one and a row here
+// (docs/adr/0010-kinds.md).
+var transports = map[endpoint.Kind]func(*guard) transport{
+	endpoint.HTTP:  func(g *guard) transport { return newHTTPTransport(g) },
+	endpoint.Kafka: func(g *guard) transport { return newKafkaTransport(g) },
+	endpoint.Inbox: func(g *guard) transport { return newInboxTransport(g) },
+}
+
+// request is a message rendered and signed, the same for every transport.
+type request struct {
+	message signature.Message
+	key     string // the event's ordering key; empty: none
+	body    []byte // read-only
+	headers []signature.Header
+}
+
+// challenge is what an endpoint has to echo to be verified.
+type challenge struct {
+	mode string // how the endpoint wants to be asked
+	text string
+}
+
+func newTransports(policy egress.Policy) (map[endpoint.Kind]transport, *guard) {
+	g := &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}}
+	all := make(map[endpoint.Kind]transport, len(transports))
+	for kind, make := range transports {
+		all[kind] = make(g)
+	}
+	return all, g
+}
