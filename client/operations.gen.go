@@ -3010,7 +3010,7 @@ type PortalLinkInput struct {
 	// Accent A colour as #rrggbb
 	Accent *string `json:"accent,omitempty"`
 
-	// AllowSecrets Whether the session may see and rotate secrets and make API keys
+	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others
 	AllowSecrets *bool `json:"allow_secrets,omitempty"`
 
 	// BrandName Shown in place of Posthorn's name

@@ -13,6 +13,36 @@ import (
 	"posthorn/domain/id"
 )
 
+const createdEndpoint = `-- name: CreatedEndpoint :one
+SELECT count(*) FROM audit_log
+WHERE tenant_id = $1 AND id > posthorn.first_id($2) AND id < posthorn.first_id($3)
+	AND action = 'endpoint.create' AND actor_kind = $4 AND actor_id = $5 AND object_id = $6
+`
+
+type CreatedEndpointParams struct {
+	TenantID  *id.UUID
+	Since     time.Time
+	Until     time.Time
+	ActorKind string
+	ActorID   string
+	Object    string
+}
+
+// Whether somebody created this endpoint. The entry is written in the transaction that creates it.
+func (q *Queries) CreatedEndpoint(ctx context.Context, arg CreatedEndpointParams) (int64, error) {
+	row := q.db.QueryRow(ctx, createdEndpoint,
+		arg.TenantID,
+		arg.Since,
+		arg.Until,
+		arg.ActorKind,
+		arg.ActorID,
+		arg.Object,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const expungeSaid = `-- name: ExpungeSaid :one
 SELECT at, actor_kind, actor_id, reason FROM audit_log
 WHERE tenant_id = $1 AND action = 'event.expunge' AND object_id = $2

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"posthorn/domain/id"
 )
@@ -38,4 +39,13 @@ func (q *Queries) Audit(ctx context.Context, by Author, what Audited) error {
 		ID: NewID(), TenantID: what.Tenant, ActorKind: by.Kind, ActorID: by.ID, Action: what.Action,
 		ObjectKind: what.Kind, ObjectID: what.Object, Address: by.Address, Reason: what.Reason, Details: details,
 	})
+}
+
+// CreatedBy reports whether an author created an endpoint, as the audit log has it.
+func (q *Queries) CreatedBy(ctx context.Context, e Endpoint, by Author) (bool, error) {
+	n, err := q.CreatedEndpoint(ctx, CreatedEndpointParams{
+		TenantID: &e.TenantID, Since: e.CreatedAt.Add(-time.Minute), Until: e.CreatedAt.Add(time.Minute),
+		ActorKind: by.Kind, ActorID: by.ID, Object: id.Endpoint.Format(e.ID),
+	})
+	return n > 0, err
 }

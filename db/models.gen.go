@@ -635,6 +635,7 @@ type Session struct {
 	FreshAt    time.Time
 	SeenAt     time.Time
 	ExpiresAt  time.Time
+	Once       []byte
 }
 
 type Tenant struct {

@@ -78,7 +78,7 @@ func (q *Queries) EndSessionsOfPerson(ctx context.Context, arg EndSessionsOfPers
 }
 
 const findSession = `-- name: FindSession :one
-SELECT s.id, s.kind, s.pending, s.data, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
+SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
 	s.person_id, s.operator_id, s.link_id,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
 	(p.totp_at IS NOT NULL OR o.totp_at IS NOT NULL)::boolean AS has_totp,
@@ -94,6 +94,7 @@ type FindSessionRow struct {
 	Kind       string
 	Pending    bool
 	Data       json.RawMessage
+	Once       []byte
 	CreatedAt  time.Time
 	FreshAt    time.Time
 	SeenAt     time.Time
@@ -120,6 +121,7 @@ func (q *Queries) FindSession(ctx context.Context, hash []byte) (FindSessionRow,
 		&i.Kind,
 		&i.Pending,
 		&i.Data,
+		&i.Once,
 		&i.CreatedAt,
 		&i.FreshAt,
 		&i.SeenAt,
@@ -291,6 +293,38 @@ type SetSessionDataParams struct {
 func (q *Queries) SetSessionData(ctx context.Context, arg SetSessionDataParams) error {
 	_, err := q.db.Exec(ctx, setSessionData, arg.Data, arg.ID)
 	return err
+}
+
+const setSessionOnce = `-- name: SetSessionOnce :exec
+UPDATE sessions SET once = $1 WHERE id = $2
+`
+
+type SetSessionOnceParams struct {
+	Once []byte
+	ID   id.UUID
+}
+
+func (q *Queries) SetSessionOnce(ctx context.Context, arg SetSessionOnceParams) error {
+	_, err := q.db.Exec(ctx, setSessionOnce, arg.Once, arg.ID)
+	return err
+}
+
+const takeSessionOnce = `-- name: TakeSessionOnce :execrows
+UPDATE sessions SET once = NULL WHERE id = $1 AND once = $2
+`
+
+type TakeSessionOnceParams struct {
+	ID   id.UUID
+	Once []byte
+}
+
+// Of several pages that are opened together one shows it.
+func (q *Queries) TakeSessionOnce(ctx context.Context, arg TakeSessionOnceParams) (int64, error) {
+	result, err := q.db.Exec(ctx, takeSessionOnce, arg.ID, arg.Once)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const tenantsOf = `-- name: TenantsOf :many

@@ -15,7 +15,8 @@ import (
 var (
 	errSignIn = fault.New(fault.Unauthenticated, "sign_in_required", "Sign in to see this page.")
 	errFresh  = fault.New(fault.Forbidden, "sign_in_again", "Confirm that it is you: sign in again, then repeat what you did.")
-	errRole   = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant does not allow this. Ask an owner or admin of the tenant.")
+	// ErrRole refuses what a role does not allow.
+	ErrRole = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant does not allow this. Ask an owner or admin of the tenant.")
 )
 
 // admitPage finds whose the browser's session is, and what they are in the tenant that the path names. A tenant that they
@@ -124,7 +125,7 @@ func (k *Kit) authorise(c *Call, a Access) error {
 	case viewing != nil && !viewing.Acting && !reads:
 		return errReadOnly
 	case a.Action != "" && !c.Actor.May(a.Action) && (viewing == nil || !reads):
-		return errRole
+		return ErrRole
 	case c.suspended && !reads:
 		return errSuspended
 	case a.Fresh && !c.Actor.Session.Fresh:

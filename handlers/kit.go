@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -25,10 +26,11 @@ type Config struct {
 	Bodies        Bodies
 	// What pages need; a kit that mounts none needs none of it.
 	Sessions       *Sessions
-	BaseURL        string   // the public URL: its origin may send forms
-	FrameAncestors []string // origins that may show a portal within their pages
-	ConsoleHost    string   // where alone the console answers; empty: beside everything else
-	Proxies        Proxies  // whose word about where a request comes from is taken
+	Keys           *seal.Ring // seals what a session keeps to show once
+	BaseURL        string     // the public URL: its origin may send forms
+	FrameAncestors []string   // origins that may show a portal within their pages
+	ConsoleHost    string     // where alone the console answers; empty: beside everything else
+	Proxies        Proxies    // whose word about where a request comes from is taken
 }
 
 // Kit mounts routes and answers for what goes wrong before and behind their handlers.
@@ -41,6 +43,7 @@ type Kit struct {
 	bodies *inFlight
 
 	sessions  *Sessions
+	keys      *seal.Ring
 	status    statusPage
 	cross     *http.CrossOriginProtection
 	ancestors []string
@@ -54,7 +57,7 @@ type Kit struct {
 // New makes a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions,
+		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}

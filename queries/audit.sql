@@ -34,3 +34,9 @@ LIMIT @most::int;
 SELECT at, actor_kind, actor_id, reason FROM audit_log
 WHERE tenant_id = @tenant_id AND action = 'event.expunge' AND object_id = @object
 ORDER BY id DESC LIMIT 1;
+
+-- name: CreatedEndpoint :one
+-- Whether somebody created this endpoint. The entry is written in the transaction that creates it.
+SELECT count(*) FROM audit_log
+WHERE tenant_id = @tenant_id AND id > posthorn.first_id(@since) AND id < posthorn.first_id(@until)
+	AND action = 'endpoint.create' AND actor_kind = @actor_kind AND actor_id = @actor_id AND object_id = @object;

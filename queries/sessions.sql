@@ -8,7 +8,7 @@ VALUES (@id, @hash, @kind, sqlc.narg('person_id'), sqlc.narg('operator_id'), sql
 -- name: FindSession :one
 -- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired: a
 -- web server whose clock steps back revives no session.
-SELECT s.id, s.kind, s.pending, s.data, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
+SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
 	s.person_id, s.operator_id, s.link_id,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
 	(p.totp_at IS NOT NULL OR o.totp_at IS NOT NULL)::boolean AS has_totp,
@@ -23,6 +23,13 @@ UPDATE sessions SET seen_at = now(), address = @address WHERE id = @id;
 
 -- name: SetSessionData :exec
 UPDATE sessions SET data = @data WHERE id = @id;
+
+-- name: SetSessionOnce :exec
+UPDATE sessions SET once = @once WHERE id = @id;
+
+-- name: TakeSessionOnce :execrows
+-- Of several pages that are opened together one shows it.
+UPDATE sessions SET once = NULL WHERE id = @id AND once = @once;
 
 -- name: RotateSession :execrows
 -- Somebody has proved anew who they are: another token from now on, and the old one is nobody's.

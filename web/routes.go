@@ -35,7 +35,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	keys := handlers.NewAuthenticator(general, p.Log, time.Now)
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
-		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), BaseURL: p.URL(),
+		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), Keys: ring, BaseURL: p.URL(),
 		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies, Bodies: p.Config.bodies(),
 	})
 	engine := kit.NewEngine()

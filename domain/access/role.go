@@ -34,6 +34,7 @@ type Action string
 // The actions, in the order of DESIGN section 11's table.
 const (
 	Read              Action = "read"               // endpoints, deliveries, events, health
+	ReadMembers       Action = "read_members"       // who the members are; closed to sign-in links
 	ReadPayloads      Action = "read_payloads"      // what was sent, and what was answered
 	ChangeEndpoints   Action = "change_endpoints"   // create, change, pause, resume, verify, test
 	ActOnDeliveries   Action = "act_on_deliveries"  // replay, retry, cancel, archive
@@ -49,6 +50,7 @@ const (
 // grants is DESIGN section 11's table of action by role, a column to a role.
 var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	Read:              {true, true, true, true},
+	ReadMembers:       {true, true, true, true},
 	ReadPayloads:      {true, true, true, false}, // a viewer by setting: MayReadPayloads
 	ChangeEndpoints:   {true, true, true, false},
 	ActOnDeliveries:   {true, true, true, false},
@@ -82,11 +84,12 @@ func (r Role) MayReadPayloads(viewersMay bool) bool {
 	return r.May(ReadPayloads) || r == Viewer && viewersMay
 }
 
-// MayByPortal is May for somebody who came by a portal link: what shows secrets needs a link that allows them, and members,
-// ownership and the tenant's end are closed, since nobody in particular would have done it.
+// MayByPortal is May for somebody who came by a portal link: what shows secrets needs a link that allows them. Ownership and the
+// tenant's end are closed, since nobody in particular would have done it, and so are members: who the provider's people are is not
+// their customers' business.
 func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
 	switch a {
-	case ManageMembers, DeleteTenant, TransferOwnership, Expunge:
+	case ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge:
 		return false
 	case RotateSecrets, ManageKeys:
 		return allowSecrets && r.May(a)

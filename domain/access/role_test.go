@@ -15,7 +15,7 @@ func TestTheTableOfActionsByRole(t *testing.T) {
 		actions []Action
 		may     []Role
 	}{
-		{"read endpoints, deliveries, events, health", []Action{Read}, []Role{Owner, Admin, Developer, Viewer}},
+		{"read endpoints, deliveries, events, health, members", []Action{Read, ReadMembers}, []Role{Owner, Admin, Developer, Viewer}},
 		{"read payloads and responses", []Action{ReadPayloads}, []Role{Owner, Admin, Developer}},
 		{"create, change, pause, resume, verify, test endpoints", []Action{ChangeEndpoints}, []Role{Owner, Admin, Developer}},
 		{"replay, retry, cancel, archive", []Action{ActOnDeliveries}, []Role{Owner, Admin, Developer}},
@@ -94,7 +94,7 @@ func TestRolesAreReadByTheirNames(t *testing.T) {
 
 func TestAPortalLinkOpensNoMembersAndSecretsOnlyWhereItSaysSo(t *testing.T) {
 	t.Parallel()
-	closed := []Action{ManageMembers, DeleteTenant, TransferOwnership, Expunge}
+	closed := []Action{ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge}
 	secret := []Action{RotateSecrets, ManageKeys}
 	for _, r := range append(Roles(), "") {
 		for a := range grants {

@@ -15,7 +15,7 @@ func ViewLives() []time.Duration {
 // secrets. Pages are shown for reading whatever the action that they serve.
 func MayByView(a Action, acting bool) bool {
 	switch a {
-	case Read, ReadPayloads:
+	case Read, ReadPayloads, ReadMembers:
 		return true
 	}
 	return acting && Admin.MayByPortal(a, false)

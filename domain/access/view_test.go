@@ -7,7 +7,7 @@ import (
 
 func TestAnOperatorWhoLooksReadsAndActsOnlyWhereTheyAsked(t *testing.T) {
 	t.Parallel()
-	reads := []Action{Read, ReadPayloads}
+	reads := []Action{Read, ReadPayloads, ReadMembers}
 	acts := append([]Action{ChangeEndpoints, ActOnDeliveries, ChangeSettings}, reads...)
 	for a := range grants {
 		if got, want := MayByView(a, false), slices.Contains(reads, a); got != want {

@@ -62,40 +62,51 @@ func (a *admin) listKeys(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	var made newKey
+	if _, err := c.TakeOnce(keysPath, &made); err != nil {
+		return err
+	}
+	v.New, v.NewName = made.Text, made.Name
 	v.Shell = c.Shell("Platform keys", "keys")
 	return c.Render(http.StatusOK, console.Keys(v))
 }
 
-// createKey makes a platform key and answers with its text, which no later page shows.
+const keysPath = Root + "/keys"
+
+// newKey is what a session keeps until the next page shows it.
+type newKey struct{ Name, Text, Path string }
+
+// createKey makes a platform key. The page after it shows its text once.
 func (a *admin) createKey(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
 	wanted, wrong := a.readKey(form)
-	status, text := http.StatusCreated, ""
-	var row db.APIKey
-	if wrong == nil {
-		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-			if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
-				return err
-			}
-			return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
-		})
+	if wrong != nil {
+		v, err := a.keysView(c, form, handlers.WrongFields(wrong))
 		if err != nil {
 			return err
 		}
-		form = url.Values{}
-	} else {
-		status = handlers.Status(wrong)
+		v.Shell = c.Shell("Platform keys", "keys")
+		return c.Render(handlers.Status(wrong), console.Keys(v))
 	}
-	v, err := a.keysView(c, form, handlers.WrongFields(wrong))
+	made := newKey{Name: wanted.Name}
+	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		row, text, err := q.MakeKey(c.Ctx(), wanted)
+		if err != nil {
+			return err
+		}
+		made.Text = text
+		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+	})
+	if err == nil {
+		err = c.KeepOnce(keysPath, made)
+	}
 	if err != nil {
 		return err
 	}
-	v.New, v.NewName = text, row.Name
-	v.Shell = c.Shell("Platform keys", "keys")
-	return c.Render(status, console.Keys(v))
+	return c.Redirect(keysPath)
 }
 
 func (a *admin) readKey(form url.Values) (db.NewKey, error) {

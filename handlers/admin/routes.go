@@ -59,6 +59,7 @@ func (a *admin) routes() []handlers.Route {
 		open("POST", "/console/sign-out", a.signOut),
 
 		page("GET", "/account", a.home),
+		page("GET", "/account/recovery-codes", a.showCodes),
 		page("GET", "", a.overview),
 
 		page("GET", "/tenants", a.listTenants),

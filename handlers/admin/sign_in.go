@@ -387,7 +387,7 @@ func (a *admin) showTOTP(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
-// confirmTOTP turns the second factor on with its first code, ends the sign-in, and shows the recovery codes.
+// confirmTOTP turns the second factor on with its first code and ends the sign-in. The page after it shows the recovery codes.
 func (a *admin) confirmTOTP(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -429,5 +429,23 @@ func (a *admin) confirmTOTP(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/console"}))
+	if err := c.KeepOnceFor(session.ID, codesPage, shown); err != nil {
+		return err
+	}
+	return c.Redirect(codesPage)
+}
+
+// codesPage shows new recovery codes once.
+const codesPage = Root + "/account/recovery-codes"
+
+func (a *admin) showCodes(c *handlers.Call) error {
+	var shown []string
+	found, err := c.TakeOnce(codesPage, &shown)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return c.Redirect(Root)
+	}
+	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: Root}))
 }

@@ -49,7 +49,7 @@ func newWorld(t *testing.T, base string) *world {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().Add(w.ahead) }
-	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, Sessions: handlers.NewSessions(w.db, base), BaseURL: base})
+	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base})
 	engine := kit.NewEngine()
 	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}))
 	w.engine = engine
@@ -116,7 +116,9 @@ func TestAnOperatorNeedsASecondFactorAndACookieOfTheirOwn(t *testing.T) {
 	}
 	w.want("POST", "/console/setup/totp", url.Values{"code": {"12"}}, 400, "not the code")
 	used := code() // this very one, since the next half-minute has another
-	w.want("POST", "/console/setup/totp", url.Values{"code": {used}}, 200, "recovery codes")
+	w.want("POST", "/console/setup/totp", url.Values{"code": {used}}, 303, "/console/account/recovery-codes")
+	w.want("GET", "/console/account/recovery-codes", nil, 200, "recovery codes")
+	w.want("GET", "/console/account/recovery-codes", nil, 303, "/console")
 	w.want("GET", "/console", nil, 200, "op@example.com")
 	if c := w.cookies["__Host-posthorn-console"]; len(w.cookies) != 1 || c == nil || !c.Secure || !c.HttpOnly {
 		t.Errorf("%v", w.cookies)

@@ -63,34 +63,41 @@ func (a *admin) listTenants(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	var made newKey
+	if _, err := c.TakeOnce(tenantsPath, &made); err != nil {
+		return err
+	}
+	v.NewKey, v.NewTenant, v.NewTenantURL = made.Text, made.Name, made.Path
 	v.Shell = c.Shell("Tenants", "tenants")
 	return c.Render(http.StatusOK, console.Tenants(v))
 }
 
-// createTenant answers with the list and the new tenant's key, which no later page can show.
+const tenantsPath = Root + "/tenants"
+
+// createTenant makes a tenant. The list after it shows the tenant's key once.
 func (a *admin) createTenant(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
 	name, wrong := account.Name("name", form.Get("name"))
-	status, made, text := http.StatusCreated, db.Tenant{}, ""
-	if wrong == nil {
-		if made, text, err = a.DB.CreateTenant(c.Ctx(), db.NewTenant{Name: name}, c.Author()); err != nil {
+	if wrong != nil {
+		v, err := a.tenants(c)
+		if err != nil {
 			return err
 		}
+		v.Name.Value, v.Name.Error = form.Get("name"), handlers.WrongFields(wrong)["name"]
+		v.Shell = c.Shell("Tenants", "tenants")
+		return c.Render(handlers.Status(wrong), console.Tenants(v))
 	}
-	v, err := a.tenants(c)
+	made, text, err := a.DB.CreateTenant(c.Ctx(), db.NewTenant{Name: name}, c.Author())
 	if err != nil {
 		return err
 	}
-	if wrong != nil {
-		status, v.Name.Value, v.Name.Error = handlers.Status(wrong), form.Get("name"), handlers.WrongFields(wrong)["name"]
-	} else {
-		v.NewKey, v.NewTenant, v.NewTenantURL = text, made.Name, tenantPath(made.ID)
+	if err := c.KeepOnce(tenantsPath, newKey{Name: made.Name, Text: text, Path: tenantPath(made.ID)}); err != nil {
+		return err
 	}
-	v.Shell = c.Shell("Tenants", "tenants")
-	return c.Render(status, console.Tenants(v))
+	return c.Redirect(tenantsPath)
 }
 
 const (

@@ -63,6 +63,7 @@ func Routes(d Deps) []handlers.Route {
 		own("POST", "/account/name", a.rename),
 		own("GET", "/account/confirm", a.showConfirm),
 		own("POST", "/account/confirm", a.confirm),
+		own("GET", codesPage, a.showCodes),
 		own("POST", "/account/sessions/:session_id/end", a.endSession),
 		own("POST", "/account/sessions/end-others", a.endOtherSessions),
 		fresh("POST", "/account/email", a.changeEmail),
@@ -71,7 +72,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("GET", "/account/totp", a.showTOTP),
 		fresh("POST", "/account/totp", a.confirmTOTP),
 		fresh("POST", "/account/totp/off", a.stopTOTP),
-		fresh("POST", "/account/recovery-codes", a.renewRecoveryCodes),
+		fresh("POST", codesPage, a.renewRecoveryCodes),
 		fresh("POST", "/account/delete", a.deleteAccount),
 	}
 	if d.Local {

@@ -190,6 +190,9 @@ func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p db.Person, seed []b
 }
 
 func (a *auth) showTOTP(c *handlers.Call) error {
+	if c.Actor.Person.TOTP {
+		return c.Redirect("/account") // it is on already
+	}
 	v, _, _, err := a.setup(c)
 	if err != nil {
 		return err
@@ -197,7 +200,7 @@ func (a *auth) showTOTP(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
-// confirmTOTP turns the second factor on with its first code, and shows the recovery codes.
+// confirmTOTP turns the second factor on with its first code. The page after it shows the recovery codes.
 func (a *auth) confirmTOTP(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -232,7 +235,7 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return showCodes(c, shown)
+	return keepCodes(c, shown)
 }
 
 func newRecoveryCodes(c *handlers.Call, q *db.Queries, owner id.UUID) ([]string, error) {
@@ -247,7 +250,26 @@ func newRecoveryCodes(c *handlers.Call, q *db.Queries, owner id.UUID) ([]string,
 	return shown, q.InsertRecoveryCodes(c.Ctx(), db.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
 }
 
-func showCodes(c *handlers.Call, shown []string) error {
+// codesPage shows new recovery codes once.
+const codesPage = "/account/recovery-codes"
+
+func keepCodes(c *handlers.Call, shown []string) error {
+	if err := c.KeepOnce(codesPage, shown); err != nil {
+		return err
+	}
+	return c.Redirect(codesPage)
+}
+
+// showCodes shows the codes that were just made. Opened again, there is nothing to show but how many are left.
+func (a *auth) showCodes(c *handlers.Call) error {
+	var shown []string
+	found, err := c.TakeOnce(codesPage, &shown)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return c.Redirect("/account")
+	}
 	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/account"}))
 }
 
@@ -265,7 +287,7 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return showCodes(c, shown)
+	return keepCodes(c, shown)
 }
 
 func (a *auth) stopTOTP(c *handlers.Call) error {

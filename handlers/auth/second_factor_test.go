@@ -44,11 +44,15 @@ func (b *browser) enrol() (app, []string) {
 	}
 	b.post("/account/totp", url.Values{"code": {"000000"}}).want(400)
 	a.used = a.code()
-	shown := b.post("/account/totp", url.Values{"code": {a.used}}).want(200)
+	b.post("/account/totp", url.Values{"code": {a.used}}).to("/account/recovery-codes")
+	shown := b.get("/account/recovery-codes").want(200)
 	codes := regexp.MustCompile(`[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}`).FindAllString(shown.Body, -1)
 	if len(codes) < 10 {
 		b.w.t.Fatal(shown.Body)
 	}
+	// Opened again, the pages of the setup lead to the account, which says that the second factor is on.
+	b.get("/account/recovery-codes").to("/account")
+	b.get("/account/totp").to("/account")
 	return a, codes[:10]
 }
 

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"posthorn/db"
-	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -35,7 +34,10 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	}))
 }
 
-// createEndpoint adds an endpoint. Its secret is on the answer's page and on no other.
+// newSecret is what a session keeps until the next page shows it.
+type newSecret struct{ Text, Public string }
+
+// createEndpoint adds an endpoint. The page after it shows the secret once.
 func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -73,9 +75,31 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseNew(c, in, err)
 	}
-	v := pages.CreatedView{EndpointHead: fullHead(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification)}
-	if c.Actor.May(access.RotateSecrets) {
-		v.Secret, v.Public = secret.Text, secret.Public
+	created := endpointPath(c, e.ID) + "/created"
+	if c.Actor.Viewing == nil {
+		if err := c.KeepOnce(created, newSecret{secret.Text, secret.Public}); err != nil {
+			return err
+		}
+	}
+	return c.Redirect(created)
+}
+
+// showCreated follows the creation of an endpoint. Whoever created it sees its secret once: by a sign-in link too, since nobody
+// else could give the secret to the receiver. Operators see none.
+func (a *dashboard) showCreated(c *handlers.Call) error {
+	e, err := a.read(c)
+	if err != nil {
+		return err
+	}
+	var secret newSecret
+	if _, err := c.TakeOnce(endpointPath(c, e.ID)+"/created", &secret); err != nil {
+		return err
+	}
+	v := pages.CreatedView{
+		EndpointHead: fullHead(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification), Secret: secret.Text, Public: secret.Public,
+	}
+	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
+		return err
 	}
 	return c.Render(http.StatusOK, pages.Created(v))
 }

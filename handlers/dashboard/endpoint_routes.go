@@ -13,6 +13,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints", access.ChangeEndpoints, a.createEndpoint),
 		page("GET", "/endpoints/new", access.ChangeEndpoints, a.newEndpoint),
 		page("GET", "/endpoints/:endpoint_id", access.Read, a.showEndpoint),
+		page("GET", "/endpoints/:endpoint_id/created", access.Read, a.showCreated),
 		page("GET", "/endpoints/:endpoint_id/live", access.Read, a.liveEndpoint),
 		page("GET", "/endpoints/:endpoint_id/verification", access.Read, a.showVerification),
 		page("POST", "/endpoints/:endpoint_id/verify", access.ChangeEndpoints, a.verifyEndpoint),
@@ -25,8 +26,9 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints/:endpoint_id/filter", access.ChangeEndpoints, a.saveFilter),
 		page("POST", "/endpoints/:endpoint_id/filter/try", access.Read, a.tryFilter),
 		page("GET", "/endpoints/:endpoint_id/secrets", access.Read, a.showSecrets),
-		page("POST", "/endpoints/:endpoint_id/secrets", access.RotateSecrets, a.rotateSecret),
-		page("POST", "/endpoints/:endpoint_id/switch-secret", access.RotateSecrets, a.switchSecret),
+		// Sign-in links that show no secrets are let in for the endpoints that they created (rotates).
+		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),
+		page("POST", "/endpoints/:endpoint_id/switch-secret", access.ChangeEndpoints, a.switchSecret),
 		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),
 		large(page("POST", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.sendTest)),
 	}

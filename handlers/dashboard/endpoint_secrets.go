@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	"posthorn/db"
+	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 	"posthorn/handlers"
@@ -18,7 +20,53 @@ func (a *dashboard) showSecrets(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	var made newSecret
+	if _, err := c.TakeOnce(v.Href+"/secrets", &made); err != nil {
+		return err
+	}
+	v.New, v.Public = made.Text, made.Public
 	return c.Render(http.StatusOK, pages.Secrets(v))
+}
+
+// rotates reports whether the caller may rotate an endpoint's secrets: by role, or because a sign-in link that shows no secrets
+// created the endpoint. What it sees then is a secret of its own receiver.
+func (a *dashboard) rotates(c *handlers.Call, e db.Endpoint) (created bool, err error) {
+	portal := c.Actor.Portal
+	if c.Actor.May(access.RotateSecrets) || portal == nil || !c.Actor.May(access.ChangeEndpoints) {
+		return c.Actor.May(access.RotateSecrets), nil
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		created, err = q.CreatedBy(c.Ctx(), e, c.Author())
+		return err
+	})
+	return created, err
+}
+
+// errNotItsSecret is the refusal of a sign-in link that shows no secrets.
+var errNotItsSecret = fault.New(fault.Forbidden, "role_missing",
+	"This sign-in link shows the secrets of endpoints that were added with it, and of no others. Ask whoever sent you here to rotate the secret of this endpoint.")
+
+// mayRotate refuses who may not rotate the secrets of the endpoint that the path names.
+func (a *dashboard) mayRotate(c *handlers.Call, u id.UUID) error {
+	if c.Actor.May(access.RotateSecrets) {
+		return nil
+	}
+	if c.Actor.Portal == nil {
+		return handlers.ErrRole
+	}
+	var e db.Endpoint
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+		e, err = q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	created, err := a.rotates(c, e)
+	if err == nil && !created {
+		err = errNotItsSecret
+	}
+	return err
 }
 
 // secretsView reads an endpoint's live secrets.
@@ -43,6 +91,9 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		EndpointHead: head(c, e, "secrets"), OneSlot: signature.Format(e.Format).OneSlot(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
+	if v.MaySecrets, err = a.rotates(c, e); err != nil {
+		return v, err
+	}
 	for _, s := range live {
 		row := pages.SecretRow{Hint: s.Hint, Type: "HMAC", Signing: s.Signing, Created: s.CreatedAt}
 		if s.PublicKey != nil {
@@ -56,10 +107,13 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 	return v, nil
 }
 
-// rotateSecret makes a new secret and shows it on the answer's page, and on no other.
+// rotateSecret makes a new secret. The page after it shows the secret once.
 func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
+		return err
+	}
+	if err := a.mayRotate(c, u); err != nil {
 		return err
 	}
 	in, err := c.Form()
@@ -86,22 +140,20 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 			})
 		})
 	}
-	wrong := map[string]string{}
-	status := http.StatusOK
-	if err != nil {
-		status = handlers.Status(err)
-		wrong = handlers.WrongFields(err)
-		if err := handlers.NotInput(err); err != nil {
+	if err == nil {
+		page := endpointPath(c, u) + "/secrets"
+		if err := c.KeepOnce(page, newSecret{secret.Text, secret.Public}); err != nil {
 			return err
 		}
+		return c.Redirect(page)
+	}
+	status, wrong := handlers.Status(err), handlers.WrongFields(err)
+	if err := handlers.NotInput(err); err != nil {
+		return err
 	}
 	v, err := a.secretsView(c)
 	if err != nil {
 		return err
-	}
-	if len(wrong) == 0 {
-		v.New, v.Public = secret.Text, secret.Public
-		return c.Render(status, pages.Secrets(v))
 	}
 	if text := wrong["overlap_seconds"]; text != "" {
 		wrong = map[string]string{"overlap": text}
@@ -127,6 +179,9 @@ func nextSecret(f signature.Format, newest *db.EndpointSecret, kind endpoint.Sec
 func (a *dashboard) switchSecret(c *handlers.Call) error {
 	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
+		return err
+	}
+	if err := a.mayRotate(c, u); err != nil {
 		return err
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {

@@ -47,7 +47,7 @@ func (d *desk) as(role access.Role) *browser { return d.tn.of[role] }
 // add adds an endpoint as its owner does, and gives its path.
 func (d *desk) add(change ...string) string {
 	d.t.Helper()
-	got := d.as(access.Owner).post(d.root+"/endpoints", newForm(change...)).want(http.StatusOK, "whsec_").keep("endpoint-created")
+	got := d.as(access.Owner).next(d.root+"/endpoints", newForm(change...)).want(http.StatusOK, "whsec_").keep("endpoint-created")
 	return endpointInPage.FindString(got.Body)
 }
 
@@ -150,7 +150,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 	owner := w.as(access.Owner)
 	path := w.add()
 	owner.get(path).want(200).lacks("whsec_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "The new secret").keep("endpoint-rotated")
+	owner.next(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "The new secret").keep("endpoint-rotated")
 	owner.get(path+"/secrets").want(200, "Live secrets").lacks("whsec_")
 	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
 }
@@ -159,12 +159,12 @@ func TestAKeyPairIsChosenWhereTheFormatKnowsOne(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)
-	made := owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519")).want(200, "whsk_", "whpk_").keep("endpoint-created-pair")
+	made := owner.next(w.root+"/endpoints", newForm("secret_type", "ed25519")).want(200, "whsk_", "whpk_").keep("endpoint-created-pair")
 	path := endpointInPage.FindString(made.Body)
 	owner.get(path+"/secrets").want(200, "ed25519", "whpk_").lacks("whsk_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsk_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"hmac"}}).want(200, "whsec_").keep("endpoint-secrets")
-	owner.post(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"ed25519"}}).want(200, "whsk_")
+	owner.next(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsk_")
+	owner.next(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"hmac"}}).want(200, "whsec_").keep("endpoint-secrets")
+	owner.next(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"ed25519"}}).want(200, "whsk_")
 	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}, "secret_type": {"rsa"}}).want(400, `id="f-secret_type-error"`, "No secret was made", `value="3600" selected`)
 	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "format", "raw")).want(400, `id="f-secret_type-error"`, "signs with HMAC alone")
 	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "secret", "whsec_"+strings.Repeat("c2Vj", 10))).want(400, `id="f-secret-error"`)

@@ -25,6 +25,7 @@ func (a *dashboard) keyRoutes() []handlers.Route {
 		page("GET", "/keys", access.ManageKeys, a.listKeys),
 		page("GET", "/keys/new", access.ManageKeys, a.newKey),
 		page("POST", "/keys", access.ManageKeys, a.createKey),
+		page("GET", "/keys/:key_id/created", access.ManageKeys, a.showNewKey),
 		page("POST", "/keys/:key_id/revoke", access.ManageKeys, a.revokeKey),
 	}
 }
@@ -81,7 +82,7 @@ func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, w
 	return c.Render(status, pages.KeyForm(v))
 }
 
-// createKey makes a key and answers with its text, which no later page shows.
+// createKey makes a key. The page after it shows its text once.
 func (a *dashboard) createKey(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -116,9 +117,40 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.KeyMadeView{Root: path(c, ""), Row: keyRow(row, a.Now()), Text: text}
+	created := path(c, "/keys/"+id.Key.Format(row.ID)+"/created")
+	if err := c.KeepOnce(created, newKeyText{Name: row.Name, Text: text}); err != nil {
+		return err
+	}
+	return c.Redirect(created)
+}
+
+// newKeyText is what a session keeps until the next page shows it.
+type newKeyText struct{ Name, Text string }
+
+// showNewKey shows a new key once; later there is only the list.
+func (a *dashboard) showNewKey(c *handlers.Call) error {
+	u, err := c.ID(id.Key, "key_id")
+	if err != nil {
+		return err
+	}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		_, err := q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var made newKeyText
+	found, err := c.TakeOnce(path(c, "/keys/"+id.Key.Format(u)+"/created"), &made)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return c.Redirect(path(c, "/keys"))
+	}
+	v := pages.KeyMadeView{Root: path(c, ""), Name: made.Name, Text: made.Text}
 	v.Shell = c.Shell("Copy the new key", "keys")
-	return c.Render(http.StatusCreated, pages.KeyMade(v))
+	return c.Render(http.StatusOK, pages.KeyMade(v))
 }
 
 func (a *dashboard) readKey(c *handlers.Call, form url.Values) (db.NewKey, error) {

@@ -21,7 +21,7 @@ func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
 	dev.get(tn.path+"/keys/new").want(200, `value="events:write" checked`, "Emit events")
 	dev.post(tn.path+"/keys", url.Values{"name": {" "}, "expires_at": {"2020-01-01T00:00"}}).want(400, "The key has no scopes", "expired already", `value="2020-01-01T00:00"`)
 	dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"tenants:write"}}).want(400, "for platform keys alone", `value="Shop"`)
-	made := dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"events:write", "events:read"}, "expires_at": {"2099-01-01T00:00"}}).want(201, "It is shown this once")
+	made := dev.next(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"events:write", "events:read"}, "expires_at": {"2099-01-01T00:00"}}).want(200, "It is shown this once")
 	text := regexp.MustCompile(`phk_[0-9A-Za-z]{49}`).FindString(made.Body)
 	if text == "" || made.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("the key is not shown, or kept by browsers: %v", made.Header)
@@ -43,7 +43,7 @@ func TestTheAuditLogIsFiltered(t *testing.T) {
 	tn := w.tenant("A")
 	viewer := tn.of[access.Viewer]
 	for range 45 {
-		tn.of[access.Developer].post(tn.path+"/keys", url.Values{"name": {"<b>k</b>"}, "scopes": {"events:write"}}).want(201)
+		tn.of[access.Developer].post(tn.path+"/keys", url.Values{"name": {"<b>k</b>"}, "scopes": {"events:write"}}).to(tn.path + "/keys/")
 	}
 	first := viewer.get(tn.path+"/audit-log").want(200, "key.created", "&lt;b&gt;k&lt;/b&gt;").lacks("<b>k")
 	viewer.get(leads(first, "next")).want(200, "key.created")

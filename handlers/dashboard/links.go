@@ -32,7 +32,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		Role:    components.FieldProps{Name: "role", Label: "Role", Value: form.Get("role"), Error: wrong["role"]},
 		Session: components.FieldProps{Name: "session_seconds", Label: "Signed in for", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
 		Brand:   components.FieldProps{Name: "brand_name", Label: "Shown name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true, MaxLength: account.MaxName, Hint: "In place of Posthorn's."},
-		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "May see new secrets, rotate them, and make API keys", Checked: form.Get("allow_secrets") == "true"},
+		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "Without this, a link shows the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
 	}
 	ask := readListQuery(c, id.PortalLink)
 	list := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
@@ -80,10 +80,13 @@ func (a *dashboard) listLinks(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if _, err := c.TakeOnce(v.Root, &v.New); err != nil {
+		return err
+	}
 	return c.Render(http.StatusOK, pages.Links(v))
 }
 
-// createLink makes a link. Its address is on the answer's page and on no other.
+// createLink makes a link. The page after it shows its address once.
 func (a *dashboard) createLink(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -115,12 +118,11 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.linksView(c, form, nil)
-	if err != nil {
+	list := path(c, "/sign-in-links")
+	if err := c.KeepOnce(list, a.BaseURL+"/portal/open?token="+url.QueryEscape(token)); err != nil {
 		return err
 	}
-	v.New = a.BaseURL + "/portal/open?token=" + url.QueryEscape(token)
-	return c.Render(http.StatusCreated, pages.Links(v))
+	return c.Redirect(list)
 }
 
 // refuseLink shows the form again, with what is wrong beside each field.

@@ -48,7 +48,7 @@ func Routes(d Deps) []handlers.Route {
 		page("GET", "", access.Read, a.home),
 		page("GET", "/", access.Read, a.home),
 
-		page("GET", "/members", access.Read, a.listMembers),
+		page("GET", "/members", access.ReadMembers, a.listMembers),
 		page("POST", "/members/invite", access.ManageMembers, a.invite),
 		page("POST", "/members/:member_id/role", access.ManageMembers, a.changeRole),
 		page("POST", "/members/:member_id/remove", access.ManageMembers, a.removeMember),

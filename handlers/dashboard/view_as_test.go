@@ -84,6 +84,10 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 			continue
 		}
 		pages++
+		if strings.HasSuffix(r.Path, "/keys/:key_id/created") {
+			got.to(tn.path + "/keys") // the page shows a key to whoever has just made it
+			continue
+		}
 		if got.Status != http.StatusOK && got.Status != 286 {
 			t.Errorf("%s %s answers an operator who looks %d: %s", r.Method, r.Path, got.Status, got.Body)
 		}

@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { stop(); <-done })
 	kit := handlers.New(handlers.Config{
 		Authenticator: handlers.NewAuthenticator(w.db, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
-		Sessions: handlers.NewSessions(w.db, base),
+		Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
 	})
 	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit})
 	engine := kit.NewEngine()
@@ -187,6 +187,9 @@ func (b *browser) send(method, path string, form url.Values, header ...string) *
 	if p.Status == http.StatusInternalServerError {
 		b.w.t.Errorf("%s answered 500\n%s", p.what, b.w.log)
 	}
+	if method == "POST" && p.Status/100 == 2 && r.Header.Get("HX-Request") == "" && !triesOnly(path) {
+		b.w.t.Errorf("%s answered %d with a page: reloading it would send the form again", p.what, p.Status)
+	}
 	if strings.HasPrefix(p.Header.Get("Content-Type"), "text/html") {
 		faults := pagetest.Faults
 		if !strings.Contains(p.Body, "<html") {
@@ -235,6 +238,12 @@ func (p *page) to(prefix string) string {
 		p.t.Fatalf("%s answered %d to %q, want 303 to %s...: %s", p.what, p.Status, p.Location, prefix, p.Body)
 	}
 	return p.Location
+}
+
+// next follows a form to the page that it leads to.
+func (b *browser) next(path string, form url.Values) *page {
+	b.w.t.Helper()
+	return b.get(b.post(path, form).to("/"))
 }
 
 // sql runs a statement as a role that sees all tenants.

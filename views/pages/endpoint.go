@@ -163,9 +163,20 @@ func (v VerificationView) steps() []components.StepProps {
 // CreatedView follows the creation of an endpoint: the secret, shown this once, and the verification.
 type CreatedView struct {
 	EndpointHead
-	Secret       string
+	Secret       string // empty: it was shown before, or is not the reader's to see
 	Public       string
 	Verification VerificationView
+}
+
+// noSecret says why there is no secret to copy, and what to do about it.
+func (v CreatedView) noSecret() string {
+	switch {
+	case v.MaySecrets:
+		return "The secret was shown once, when the endpoint was added, and can't be shown again. If nobody has copied it, rotate the secret to get a new one."
+	case v.Shell.View != nil:
+		return "Operators can't see secrets. A member of the tenant can rotate the secret to get one."
+	}
+	return "Your role can't see this secret. An owner, admin, or developer of the tenant can rotate it and give you the new one."
 }
 
 // whereText says what a change of place entails.

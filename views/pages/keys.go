@@ -57,7 +57,7 @@ type KeyFormView struct {
 type KeyMadeView struct {
 	Shell layout.Shell
 	Root  string
-	Row   KeyRow
+	Name  string
 	Text  string
 }
 

@@ -598,7 +598,7 @@ func keyMade(v KeyMadeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-key", Label: v.Row.Name, Value: v.Text, Hint: "Send it as Authorization: Bearer …"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-key", Label: v.Name, Value: v.Text, Hint: "Send it as Authorization: Bearer …"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,0 +1,160 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"posthorn/db"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/handlers/dashboard"
+)
+
+// trials are the forms that change nothing. They answer with a page: sending them again repeats nothing.
+var trials = []string{"/filter/try", "/signature", "/deliveries/bulk"}
+
+func triesOnly(path string) bool {
+	for _, suffix := range trials {
+		if strings.HasSuffix(path, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// goodForms holds, for each form of a tenant's pages, values with which it succeeds.
+var goodForms = map[string]url.Values{
+	"/members/invite":                       {"email": {"new@example.com"}, "role": {"viewer"}},
+	"/members/:member_id/role":              {"role": {"developer"}},
+	"/members/:member_id/remove":            {},
+	"/invitations/:invitation_id/revoke":    {},
+	"/leave":                                {},
+	"/settings":                             {"name": {"Other"}, "retention_days": {"30"}},
+	"/settings/notices":                     {"contacts": {"ops@example.com"}},
+	"/settings/transfer":                    {},
+	"/settings/delete":                      {"name": {"Acme"}},
+	"/endpoints":                            newForm(),
+	"/endpoints/:endpoint_id/verify":        {},
+	"/endpoints/:endpoint_id/pause":         {},
+	"/endpoints/:endpoint_id/resume":        {},
+	"/endpoints/:endpoint_id/delete":        {},
+	"/endpoints/:endpoint_id/settings":      newForm(),
+	"/endpoints/:endpoint_id/filter":        {"filter": {""}},
+	"/endpoints/:endpoint_id/secrets":       {"overlap": {"0"}},
+	"/endpoints/:endpoint_id/switch-secret": {},
+	"/endpoints/:endpoint_id/test":          {"type": {"posthorn.test"}, "data": {"{}"}},
+	"/endpoints/:endpoint_id/inbox/answer":  {"answer": {"ok"}},
+	"/endpoints/:endpoint_id/inbox/clear":   {},
+	"/inboxes":                              {},
+	"/deliveries/:delivery_id/archive":      {},
+	"/deliveries/:delivery_id/cancel":       {},
+	"/deliveries/:delivery_id/replay":       {},
+	"/deliveries/:delivery_id/retry-now":    {},
+	"/deliveries/:delivery_id/unarchive":    {},
+	"/bulk-jobs":                            {"action": {"archive"}, "all": {"true"}, "status": {"failed"}},
+	"/bulk-jobs/:job_id/cancel":             {},
+	"/events":                               {"type": {"order.paid"}, "data": {"{}"}},
+	"/events/:event_id/replay":              {},
+	"/events/:event_id/expunge":             {"reason": {"asked for"}},
+	"/event-types":                          {"name": {"a.b"}},
+	"/event-types/:name":                    {"description": {"x"}},
+	"/event-types/:name/delete":             {},
+	"/keys":                                 {"name": {"k"}, "scopes": {"events:write"}},
+	"/keys/:key_id/revoke":                  {},
+	"/notices/read":                         {},
+	"/notices/preferences":                  {},
+	"/sign-in-links":                        {"role": {"viewer"}, "session_seconds": {"3600"}},
+	"/sign-in-links/:portal_link_id/revoke": {},
+}
+
+// TestEveryFormThatSucceedsLeadsToAPage sends each form of the route table as an owner. None answers with a page of its own, so
+// that reloading repeats nothing. What the state of the object at hand refuses is enough of a refusal here: the tests of each form
+// send it successfully, and every answer of theirs is checked in the same way (browser.send).
+func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	led := 0
+	for _, r := range dashboard.Routes(dashboard.Deps{}) {
+		short := strings.TrimPrefix(r.Path, dashboard.Root)
+		if r.Method != http.MethodPost || triesOnly(r.Path) {
+			continue
+		}
+		form, ok := goodForms[short]
+		if !ok {
+			t.Errorf("POST %s has no form here", short)
+			continue
+		}
+		tn := w.tenant("Acme")
+		path := fill(r.Path, tn.path, w.things(tn))
+		if strings.Contains(path, "//") || strings.Contains(short, "invitation_id") || strings.Contains(short, "portal_link_id") {
+			continue // its own test makes one
+		}
+		switch short {
+		case "/settings/transfer":
+			form = url.Values{"member": {id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'admin'", tn.id.String())))}}
+		case "/leave":
+			w.sql("UPDATE memberships SET role = 'owner' WHERE tenant_id = $1", tn.id.String())
+		}
+		got := tn.of[access.Owner].post(path, form)
+		switch {
+		case got.Status == http.StatusSeeOther:
+			led++
+		case got.Status/100 != 4:
+			t.Errorf("POST %s answered %d", short, got.Status)
+		default:
+			t.Logf("POST %s answered %d", short, got.Status)
+		}
+	}
+	if led < 25 {
+		t.Errorf("%d forms led to a page", led)
+	}
+}
+
+// A page that shows something once shows it to one of two that are opened at the same moment, and not again.
+func TestWhatIsShownOnceIsSealedUntilThen(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	created := owner.post(w.root+"/endpoints", newForm()).to(w.root + "/endpoints/")
+	if n := one[int](w.world, "SELECT count(*) FROM sessions WHERE once IS NOT NULL AND position('whsec' IN encode(once, 'escape')) = 0"); n != 1 {
+		t.Errorf("%d sessions keep a sealed secret", n)
+	}
+	w.as(access.Admin).get(created).want(200, "can&#39;t be shown again").lacks("whsec_")
+	owner.get(created).want(200, "whsec_", "Give it to your receiver").keep("endpoint-created")
+	owner.get(created).want(200, "can&#39;t be shown again", "Open secrets").lacks("whsec_").keep("endpoint-created-again")
+	if n := one[int](w.world, "SELECT count(*) FROM sessions WHERE once IS NOT NULL"); n != 0 {
+		t.Errorf("%d sessions still keep it", n)
+	}
+	if n := one[int](w.world, "SELECT count(*) FROM endpoints"); n != 1 {
+		t.Errorf("%d endpoints", n)
+	}
+}
+
+func TestASignInLinkSeesTheSecretOfWhatItAdded(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	theirs := w.add()
+	guest, other := w.portalSession(w.tn, access.Developer), w.portalSession(w.tn, access.Developer)
+	created := guest.post(w.root+"/endpoints", newForm()).to(w.root + "/endpoints/")
+	path := strings.TrimSuffix(created, "/created")
+	guest.get(created).want(200, "whsec_", `id="secret"`).keep("portal-endpoint-created")
+	guest.get(created).want(200, "rotate the secret to get a new one").lacks("whsec_", `id="secret"`)
+	guest.get(path+"/secrets").want(200, "Rotate secret")
+	guest.next(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsec_").keep("portal-endpoint-rotated")
+	guest.post(path+"/switch-secret", nil).to(path + "/secrets")
+
+	for _, c := range []struct {
+		b    *browser
+		path string
+	}{{guest, theirs}, {other, path}, {w.portalSession(w.tn, access.Viewer), path}} {
+		c.b.get(c.path+"/secrets").want(200).lacks("Rotate secret", "whsec_")
+		c.b.post(c.path+"/secrets", url.Values{"overlap": {"0"}}).want(http.StatusForbidden)
+		c.b.post(c.path+"/switch-secret", nil).want(http.StatusForbidden)
+		c.b.get(c.path+"/created").want(200).lacks("whsec_", `id="secret"`, "Open secrets")
+	}
+	guest.get(theirs+"/secrets").want(200, "you added with it").keep("portal-endpoint-secrets")
+	guest.post(w.root+"/endpoints/"+id.Endpoint.Format(db.NewID())+"/secrets", url.Values{"overlap": {"0"}}).want(http.StatusNotFound)
+	guest.get(w.root + "/members").want(http.StatusForbidden).lacks("@example.com")
+}
