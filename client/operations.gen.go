@@ -2038,6 +2038,9 @@ type EndpointInput struct {
 	// SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
 	SecretType *SecretType `json:"secret_type,omitempty"`
 
+	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`
+	SendVerification *bool `json:"send_verification,omitempty"`
+
 	// SensitiveHeaders Names in `custom_headers` whose values are write-only although the name does not tell
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
@@ -4088,8 +4091,10 @@ func (c *Client) ListEndpoints(ctx context.Context, params ListEndpointsParams) 
 
 // CreateEndpoint: create an endpoint.
 //
-// The answer holds the signing secret, this once. The endpoint is `unverified` until it answered the verification that
-// is sent at once; until then its deliveries are held.
+// The response contains the signing secret, only this once. The endpoint is `unverified` until it has responded to the
+// verification, which is sent immediately; until then its deliveries are held. If the receiver can't respond before it knows
+// the secret, create the endpoint with `"send_verification": false`, install the secret, and call
+// `POST /endpoints/{endpoint_id}/verify`.
 //
 // POST /endpoints, scope webhooks:write
 func (c *Client) CreateEndpoint(ctx context.Context, body EndpointInput) (EndpointCreated, error) {

@@ -45,9 +45,28 @@ func (q *Queries) CreateEndpoint(ctx context.Context, ring *seal.Ring, tenant id
 	return q.createEndpoint(ctx, ring, tenant, most, s, secret)
 }
 
+// CreateUnverified is CreateEndpoint without a verification: the endpoint's deliveries are held until somebody asks for one.
+func (q *Queries) CreateUnverified(ctx context.Context, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (FullEndpoint, error) {
+	if s.Kind == endpoint.Inbox {
+		return FullEndpoint{}, errInboxElsewhere
+	}
+	return q.addEndpoint(ctx, ring, tenant, most, s, secret)
+}
+
 var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "A test inbox is made by POST /inboxes, which gives it its URL.")
 
 func (q *Queries) createEndpoint(ctx context.Context, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (FullEndpoint, error) {
+	e, err := q.addEndpoint(ctx, ring, tenant, most, s, secret)
+	if err != nil {
+		return e, err
+	}
+	v, err := q.requestVerification(ctx, tenant, e.ID)
+	e.Verification = &v
+	return e, err
+}
+
+// addEndpoint stores an endpoint, if the tenant has room for one more, and routes events to it.
+func (q *Queries) addEndpoint(ctx context.Context, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (FullEndpoint, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return FullEndpoint{}, err
 	}
@@ -60,11 +79,7 @@ func (q *Queries) createEndpoint(ctx context.Context, ring *seal.Ring, tenant id
 	if err != nil {
 		return FullEndpoint{}, err
 	}
-	if err := q.reroute(ctx, e, false); err != nil {
-		return FullEndpoint{}, err
-	}
-	v, err := q.requestVerification(ctx, tenant, e.ID)
-	return FullEndpoint{Endpoint: e, Settings: s, Verification: &v, Record: EndpointRecord{HeldExact: true}}, err
+	return FullEndpoint{Endpoint: e, Settings: s, Record: EndpointRecord{HeldExact: true}}, q.reroute(ctx, e, false)
 }
 
 // storeEndpoint stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.

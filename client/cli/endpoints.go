@@ -191,6 +191,7 @@ type endpointCreateCommand struct {
 	topic
 	URL    string `arg:"" optional:"" help:"The URL that events are sent to; can also be in --body."`
 	Secret string `placeholder:"@FILE" help:"An existing secret to sign with: @FILE or - for stdin. Default: a new one."`
+	Later  bool   `name:"verify-later" help:"Send no verification yet: install the secret first, then run posthorn endpoints verify."`
 }
 
 // Run creates an endpoint.
@@ -221,6 +222,9 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 		}
 		fields["secret"] = string(secret)
 	}
+	if c.Later {
+		fields["send_verification"] = false
+	}
 	body, err := typed[client.EndpointInput](fields)
 	if err != nil {
 		return err
@@ -231,7 +235,11 @@ func (c endpointCreateCommand) Run(ctx context.Context, e *Env) error {
 	}
 	return c.show(e, made, func() {
 		e.pairs("Endpoint", made.ID, "URL", made.URL, "Status", string(made.Status), "Secret", made.Secret, "Public key", optional(made.PublicKey))
-		e.notef("The secret is shown this once. A verification is on its way; `posthorn endpoints get %s` shows whether it was answered.\n", made.ID)
+		next := "The verification is being sent; `posthorn endpoints get %s` shows how it went."
+		if c.Later {
+			next = "When your receiver has it, run `posthorn endpoints verify %s`."
+		}
+		e.notef("The secret is shown only once. "+next+"\n", made.ID)
 	})
 }
 

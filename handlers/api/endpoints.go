@@ -45,7 +45,11 @@ func (a *api) makeEndpoint(c *handlers.Call, q *db.Queries, in EndpointInput, ra
 	if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
 		return e, secret, err
 	}
-	if e, err = q.CreateEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+	create := q.CreateEndpoint
+	if in.SendVerification != nil && !*in.SendVerification {
+		create = q.CreateUnverified
+	}
+	if e, err = create(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
 		return e, secret, err
 	}
 	return e, secret, auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{

@@ -408,3 +408,17 @@ func TestAVerificationOpensWhatWaitedForItAndIsDoneElsewhere(t *testing.T) {
 		})
 	}
 }
+
+func TestAVerificationIsPutOffWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("Acme")
+	a := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"https://example.com/hooks","send_verification":false}`).want(http.StatusCreated)
+	if a.get("last_verification") != nil || a.text("status") != "unverified" {
+		t.Errorf("created %s", a.Body)
+	}
+	w.do("POST", "/api/v1/endpoints/"+a.text("id")+"/verify", tn.key, nil).want(http.StatusAccepted)
+	if got := w.do("GET", "/api/v1/endpoints/"+a.text("id"), tn.key, nil).want(http.StatusOK); got.text("last_verification.state") != "pending" {
+		t.Errorf("verified %s", got.Body)
+	}
+}

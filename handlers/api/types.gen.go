@@ -2037,6 +2037,9 @@ type EndpointInput struct {
 	// SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
 	SecretType *SecretType `json:"secret_type,omitempty"`
 
+	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`
+	SendVerification *bool `json:"send_verification,omitempty"`
+
 	// SensitiveHeaders Names in `custom_headers` whose values are write-only although the name does not tell
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`

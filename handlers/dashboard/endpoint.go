@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"posthorn/db"
@@ -174,12 +175,21 @@ func facts(e db.FullEndpoint) pages.EndpointFacts {
 	}
 }
 
+// verifiable are the states that a verification ends.
+var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
+
 func verificationView(c *handlers.Call, e db.Endpoint, v *db.Verification) pages.VerificationView {
 	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind, URL: egress.Mask(e.URL)}
+	if c.Actor.May(access.ChangeEndpoints) && slices.Contains(verifiable, endpoint.Status(e.Status)) {
+		out.Verify = endpointPath(c, e.ID) + "/verify"
+	}
 	if v == nil {
 		return out
 	}
 	out.State, out.Tries, out.Detail, out.At = v.State, int(v.Tries), v.LastDetail, v.RequestedAt
+	if v.State == "pending" && v.Tries > 0 {
+		out.NextAt = v.DueAt
+	}
 	if v.LastStatus != nil {
 		out.Status = int(*v.LastStatus)
 	}

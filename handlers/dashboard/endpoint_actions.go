@@ -78,7 +78,10 @@ func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("A verification is under way.")
+	if c.Fragment() {
+		return a.showVerification(c) // the page stays, with the secret that it may show
+	}
+	c.Flash("The verification is being sent.")
 	return c.Redirect(endpointPath(c, u))
 }
 

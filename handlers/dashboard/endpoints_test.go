@@ -155,6 +155,29 @@ func TestASecretIsShownOnce(t *testing.T) {
 	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
 }
 
+func TestANewEndpointIsVerifiedWhenItsReceiverKnowsTheSecret(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	button := "I&#39;ve installed it: verify now"
+	made := owner.next(w.root+"/endpoints", newForm()).want(200, "whsec_", button).keep("endpoint-created")
+	path := endpointInPage.FindString(made.Body)
+	if n := one[int](w.world, "SELECT count(*)::int FROM verifications"); n != 0 {
+		t.Fatalf("%d verifications before anybody asked", n)
+	}
+	owner.get(path).want(200, button, "Deliveries are held")
+	w.as(access.Viewer).get(path).want(200).lacks(button)
+	part := owner.post(path+"/verify", url.Values{}, "HX-Request", "true").want(200, "Send the challenge").lacks("<html", button)
+	if !strings.Contains(part.Body, `hx-get="`+path+`/verification"`) {
+		t.Errorf("the part does not renew itself: %s", part.Body)
+	}
+	w.sql("UPDATE verifications SET tries = 2, last_status = 401, last_detail = '401 Unauthorized instead of a 2xx.', due_at = now() + interval '10 seconds'")
+	owner.get(path+"/verification", "HX-Request", "true").want(200, "401 Unauthorized", "check that it has this endpoint&#39;s signing secret", "Next try", "Try now")
+	owner.get(path).want(200).keep("endpoint-verifying")
+	w.sql("UPDATE verifications SET state = 'failed', done_at = now(), last_status = 500, last_detail = '500 instead of a 2xx.'")
+	owner.get(path).want(200, "Verify again", "500 instead").lacks("Next try", "signing secret.").keep("endpoint-unverifiable")
+}
+
 func TestAKeyPairIsChosenWhereTheFormatKnowsOne(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)

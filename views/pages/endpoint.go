@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -117,11 +118,13 @@ type EndpointFacts struct {
 // VerificationView is how far a verification is; it renews itself while it is under way.
 type VerificationView struct {
 	Poll   string
+	Verify string // posting there sends a verification; empty where that is not offered
 	State  string // pending, succeeded, failed, superseded; empty for none
 	Tries  int
 	Status int
 	Detail string
 	At     time.Time
+	NextAt time.Time // of the next try; zero for none
 	Mode   string
 	Kind   string
 	URL    string
@@ -132,32 +135,58 @@ func (v VerificationView) running() bool { return v.State == "pending" }
 // steps are what happens in a verification, and how far it is.
 func (v VerificationView) steps() []components.StepProps {
 	sent := components.StepProps{State: components.StepRunning, Title: "Send the challenge", Text: "A signed request to " + v.URL + "."}
-	proof := components.StepProps{State: components.StepWaiting, Title: "Read the answer", Text: "It has to hold the challenge."}
+	proof := components.StepProps{State: components.StepWaiting, Title: "Check the response", Text: "It must contain the challenge."}
 	switch {
 	case v.Kind == string(endpoint.Kafka):
 		sent.Title, sent.Text = "Write a record", "A signed record to "+v.URL+"."
-		proof.Title, proof.Text = "Wait for the brokers", "All replicas in sync have to acknowledge it."
+		proof.Title, proof.Text = "Wait for the brokers", "All replicas in sync must acknowledge the record."
 	case v.Mode == "simple":
-		sent.Title, proof.Text = "Send a request", "Any 2xx will do."
+		sent.Title, proof.Text = "Send a request", "Any 2xx response is enough."
 	}
-	ready := components.StepProps{State: components.StepWaiting, Title: "Deliver", Text: "What waited is delivered then."}
+	ready := components.StepProps{State: components.StepWaiting, Title: "Deliver", Text: "Held deliveries are then sent."}
 	if v.Tries > 0 {
 		sent.State, proof.State = components.StepDone, components.StepRunning
 		sent.Text = components.Many(int64(v.Tries), "try", "tries") + " so far."
 	}
 	switch v.State {
+	case "":
+		sent.State = components.StepWaiting
 	case "succeeded":
 		sent.State, proof.State, ready.State = components.StepDone, components.StepDone, components.StepDone
-		proof.Text, ready.Text = "The endpoint has proven itself.", "The endpoint is ready."
+		proof.Text, ready.Text = "The response was right.", "The endpoint is ready."
 	case "failed":
 		sent.State, proof.State = components.StepDone, components.StepFailed
-		proof.Text = v.Detail
+		proof.Text = v.failure()
 	default:
 		if v.Detail != "" {
-			proof.Text = v.Detail + " It is tried again."
+			proof.Text = v.failure()
 		}
 	}
 	return []components.StepProps{sent, proof, ready}
+}
+
+// failure says why the last try failed, and what probably explains it.
+func (v VerificationView) failure() string {
+	if v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden {
+		return v.Detail + " The receiver probably rejected the signature: check that it has this endpoint's signing secret."
+	}
+	return v.Detail
+}
+
+// label is the button's that sends a verification.
+func (v VerificationView) label() string {
+	switch {
+	case v.running():
+		return "Try now"
+	case v.State == "" && v.Kind != string(endpoint.Kafka):
+		return "I've installed it: verify now"
+	}
+	return "Verify again"
+}
+
+// offers reports whether there is anything to press: before the first try, between two, and after the last.
+func (v VerificationView) offers() bool {
+	return v.Verify != "" && v.State != "succeeded" && (!v.running() || v.Detail != "")
 }
 
 // CreatedView follows the creation of an endpoint: the secret, shown this once, and the verification.
@@ -177,6 +206,14 @@ func (v CreatedView) noSecret() string {
 		return "Operators can't see secrets. A member of the tenant can rotate the secret to get one."
 	}
 	return "Your role can't see this secret. An owner, admin, or developer of the tenant can rotate it and give you the new one."
+}
+
+// verifyText says what happens next on the page of a new endpoint.
+func (v CreatedView) verifyText() string {
+	if v.Verification.Kind == string(endpoint.Kafka) {
+		return "Delivery starts once the endpoint is verified."
+	}
+	return "We send a signed challenge, and the receiver sends it back. Delivery starts after that."
 }
 
 // whereText says what a change of place entails.

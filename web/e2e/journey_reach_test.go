@@ -52,6 +52,8 @@ func keyboardIsEnough(t *testing.T, s *stage) {
 	goTo(t, tab, "URL")
 	keys(o.customer.url + "/hooks" + kb.Enter)
 	tab.Sees("Endpoint added")
+	goTo(t, tab, "I've installed it: verify now")
+	keys(kb.Enter)
 	tab.Sees("The endpoint is ready")
 	goTo(t, tab, "Open the endpoint")
 	keys(kb.Enter)
@@ -81,7 +83,7 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	tab.Fill("URL", o.customer.url+"/hooks")
 	tab.Press("Add endpoint")
 	tab.Sees("Endpoint added")
-	tab.Press("Open the endpoint")
+	tab.Press("I've installed it: verify now")
 	eventually(t, patience, "the endpoint is active", func() bool {
 		tab.Open(s.url + tab.Path())
 		return tab.Has("Send test event")

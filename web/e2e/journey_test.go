@@ -83,8 +83,12 @@ func signUpToFirstDelivery(t *testing.T, s *stage) {
 	tab.Fill("URL", shop.url+"/hooks")
 	tab.Press("Add endpoint")
 	tab.Sees("Endpoint added")
-	tab.Sees("Shown this once")
+	tab.Sees("Shown only once")
 	secret := once(tab, "secret")
+	if early := shop.requests(); len(early) != 0 {
+		t.Errorf("%d requests arrived before the secret could be installed", len(early))
+	}
+	tab.Press("I've installed it: verify now")
 	tab.Sees("The endpoint is ready") // without a reload
 	inspectOpen(t, tab)
 	tab.Press("Open the endpoint")
