@@ -257,6 +257,33 @@ func (e DryRunVerdictClause) Valid() bool {
 	}
 }
 
+// Defines values for EndpointConditionActions.
+const (
+	EndpointConditionActionsProbeNow EndpointConditionActions = "probe_now"
+	EndpointConditionActionsRecover  EndpointConditionActions = "recover"
+	EndpointConditionActionsReplay   EndpointConditionActions = "replay"
+	EndpointConditionActionsResume   EndpointConditionActions = "resume"
+	EndpointConditionActionsVerify   EndpointConditionActions = "verify"
+)
+
+// Valid indicates whether the value is a known member of the EndpointConditionActions enum.
+func (e EndpointConditionActions) Valid() bool {
+	switch e {
+	case EndpointConditionActionsProbeNow:
+		return true
+	case EndpointConditionActionsRecover:
+		return true
+	case EndpointConditionActionsReplay:
+		return true
+	case EndpointConditionActionsResume:
+		return true
+	case EndpointConditionActionsVerify:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EndpointKind.
 const (
 	EndpointKindHTTP   EndpointKind = "http"
@@ -275,6 +302,39 @@ func (e EndpointKind) Valid() bool {
 	case EndpointKindKafka:
 		return true
 	case EndpointKindListen:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EndpointState.
+const (
+	EndpointStateActive           EndpointState = "active"
+	EndpointStateDisabled         EndpointState = "disabled"
+	EndpointStateFailing          EndpointState = "failing"
+	EndpointStatePaused           EndpointState = "paused"
+	EndpointStatePausedByOperator EndpointState = "paused_by_operator"
+	EndpointStateSuspended        EndpointState = "suspended"
+	EndpointStateUnverified       EndpointState = "unverified"
+)
+
+// Valid indicates whether the value is a known member of the EndpointState enum.
+func (e EndpointState) Valid() bool {
+	switch e {
+	case EndpointStateActive:
+		return true
+	case EndpointStateDisabled:
+		return true
+	case EndpointStateFailing:
+		return true
+	case EndpointStatePaused:
+		return true
+	case EndpointStatePausedByOperator:
+		return true
+	case EndpointStateSuspended:
+		return true
+	case EndpointStateUnverified:
 		return true
 	default:
 		return false
@@ -1055,6 +1115,63 @@ func (e VerificationMode) Valid() bool {
 	}
 }
 
+// Defines values for WaitReason.
+const (
+	WaitReasonBreaker            WaitReason = "breaker"
+	WaitReasonConcurrency        WaitReason = "concurrency"
+	WaitReasonDeferred           WaitReason = "deferred"
+	WaitReasonEndpointDisabled   WaitReason = "endpoint_disabled"
+	WaitReasonEndpointPaused     WaitReason = "endpoint_paused"
+	WaitReasonEndpointUnverified WaitReason = "endpoint_unverified"
+	WaitReasonListener           WaitReason = "listener"
+	WaitReasonNext               WaitReason = "next"
+	WaitReasonNoWorker           WaitReason = "no_worker"
+	WaitReasonOrder              WaitReason = "order"
+	WaitReasonPausedByOperator   WaitReason = "paused_by_operator"
+	WaitReasonRateLimit          WaitReason = "rate_limit"
+	WaitReasonRetry              WaitReason = "retry"
+	WaitReasonRetryAfter         WaitReason = "retry_after"
+	WaitReasonTenantSuspended    WaitReason = "tenant_suspended"
+)
+
+// Valid indicates whether the value is a known member of the WaitReason enum.
+func (e WaitReason) Valid() bool {
+	switch e {
+	case WaitReasonBreaker:
+		return true
+	case WaitReasonConcurrency:
+		return true
+	case WaitReasonDeferred:
+		return true
+	case WaitReasonEndpointDisabled:
+		return true
+	case WaitReasonEndpointPaused:
+		return true
+	case WaitReasonEndpointUnverified:
+		return true
+	case WaitReasonListener:
+		return true
+	case WaitReasonNext:
+		return true
+	case WaitReasonNoWorker:
+		return true
+	case WaitReasonOrder:
+		return true
+	case WaitReasonPausedByOperator:
+		return true
+	case WaitReasonRateLimit:
+		return true
+	case WaitReasonRetry:
+		return true
+	case WaitReasonRetryAfter:
+		return true
+	case WaitReasonTenantSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for WhenHeld.
 const (
 	WhenHeldDrop WhenHeld = "drop"
@@ -1698,7 +1815,7 @@ type Delivery struct {
 	// LastStatus HTTP status of the last attempt that had one
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
-	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
+	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
 	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
@@ -1712,6 +1829,9 @@ type Delivery struct {
 	ReplayOf  nullable.Nullable[string]    `json:"replay_of"`
 	SettledAt nullable.Nullable[time.Time] `json:"settled_at"`
 	Status    DeliveryStatus               `json:"status"`
+
+	// Wait Why it waits; null where it does not
+	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
 }
 
 // DeliveryPage defines model for DeliveryPage.
@@ -1722,6 +1842,30 @@ type DeliveryPage struct {
 
 // DeliveryStatus defines model for DeliveryStatus.
 type DeliveryStatus string
+
+// DeliveryWait defines model for DeliveryWait.
+type DeliveryWait struct {
+	// Approximate Whether `until` is an estimate
+	Approximate bool `json:"approximate"`
+
+	// Behind Of `order`: the delivery that goes first
+	Behind nullable.Nullable[string] `json:"behind"`
+
+	// Detail The reason in a sentence
+	Detail string `json:"detail"`
+
+	// PausedScope Of `paused_by_operator`: platform, tenant, host, endpoint
+	PausedScope nullable.Nullable[string] `json:"paused_scope"`
+
+	// Reason `next`: nothing keeps it, it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
+	// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
+	Reason WaitReason `json:"reason"`
+
+	// Until When it is expected to end: of `breaker` the next probe. Null where that is not known
+	Until nullable.Nullable[time.Time] `json:"until"`
+}
 
 // DeliveryWithAttempts defines model for DeliveryWithAttempts.
 type DeliveryWithAttempts struct {
@@ -1745,7 +1889,7 @@ type DeliveryWithAttempts struct {
 	// LastStatus HTTP status of the last attempt that had one
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
-	// NextAttemptAt Null where nothing is scheduled, or where it goes as soon as its lane lets it
+	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
 	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
 
 	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
@@ -1762,6 +1906,9 @@ type DeliveryWithAttempts struct {
 	ReplayOf  nullable.Nullable[string]    `json:"replay_of"`
 	SettledAt nullable.Nullable[time.Time] `json:"settled_at"`
 	Status    DeliveryStatus               `json:"status"`
+
+	// Wait Why it waits; null where it does not
+	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
 }
 
 // DisableReason defines model for DisableReason.
@@ -1842,7 +1989,11 @@ type Endpoint struct {
 	AcceptConflict bool                   `json:"accept_conflict"`
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
-	CreatedAt      time.Time              `json:"created_at"`
+
+	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
+	// circuit breaker included. `active` means that the next delivery would be sent now.
+	Condition EndpointCondition `json:"condition"`
+	CreatedAt time.Time         `json:"created_at"`
 
 	// CustomHeaders Null where the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
@@ -1893,12 +2044,54 @@ type Endpoint struct {
 	WhenHeld WhenHeld `json:"when_held"`
 }
 
+// EndpointCondition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
+// circuit breaker included. `active` means that the next delivery would be sent now.
+type EndpointCondition struct {
+	// Actions What its owner can do about it, the most useful first. `resume`: POST /endpoints/{id}/resume; `verify`: POST
+	// /endpoints/{id}/verify; `probe_now`: POST /endpoints/{id}/test, whose event is the next probe, or retry-now of a delivery;
+	// `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
+	Actions []EndpointConditionActions `json:"actions"`
+
+	// Cause Why, in a word. Of `disabled` a disable reason; of `failing` the problem of the last failed attempt, such as `server_error`; of
+	// `unverified` `url_changed`. Null where there is nothing to say
+	Cause nullable.Nullable[string] `json:"cause"`
+
+	// Detail What it means, in a sentence or two
+	Detail string `json:"detail"`
+
+	// DisableAt When Posthorn will disable it unless a delivery succeeds
+	DisableAt nullable.Nullable[time.Time] `json:"disable_at"`
+
+	// Held Deliveries that wait because of this condition
+	Held int `json:"held"`
+
+	// HeldExact False where there are more: not all were counted
+	HeldExact bool `json:"held_exact"`
+
+	// NextProbeAt Of a failing endpoint; null while a probe is under way
+	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
+
+	// PausedScope What the operator paused: platform, tenant, host, endpoint
+	PausedScope nullable.Nullable[string] `json:"paused_scope"`
+
+	// Since Null where it is not known
+	Since nullable.Nullable[time.Time] `json:"since"`
+	State EndpointState                `json:"state"`
+}
+
+// EndpointConditionActions defines model for EndpointCondition.Actions.
+type EndpointConditionActions string
+
 // EndpointCreated defines model for EndpointCreated.
 type EndpointCreated struct {
 	AcceptConflict bool                   `json:"accept_conflict"`
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
-	CreatedAt      time.Time              `json:"created_at"`
+
+	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
+	// circuit breaker included. `active` means that the next delivery would be sent now.
+	Condition EndpointCondition `json:"condition"`
+	CreatedAt time.Time         `json:"created_at"`
 
 	// CustomHeaders Null where the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
@@ -2108,6 +2301,9 @@ type EndpointPatch struct {
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 }
+
+// EndpointState defines model for EndpointState.
+type EndpointState string
 
 // EndpointStatus defines model for EndpointStatus.
 type EndpointStatus string
@@ -3433,6 +3629,12 @@ type VerificationState string
 // VerificationMode `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 type VerificationMode string
 
+// WaitReason `next`: nothing keeps it, it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
+// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
+// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
+type WaitReason string
+
 // WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 // no delivery, and the event's routing says so.
 type WhenHeld string
@@ -3584,6 +3786,9 @@ type ListDeliveriesParams struct {
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 	Endpoint *string                     `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 
+	// Wait Deliveries that wait for this reason. Not together with a `status` that is final.
+	Wait *WaitReason `form:"wait,omitempty" json:"wait,omitempty"`
+
 	// Archived `true` lists archived deliveries alone.
 	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
 }
@@ -3605,6 +3810,9 @@ type ListEndpointsParams struct {
 	// Order By time of creation; `desc` unless the list says otherwise
 	Order  *ListEndpointsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 	Status *EndpointStatus           `form:"status,omitempty" json:"status,omitempty"`
+
+	// Condition Endpoints in this condition. A page may be short, even empty, before the end.
+	Condition *EndpointState `form:"condition,omitempty" json:"condition,omitempty"`
 }
 
 // ListEndpointsParamsOrder defines parameters for ListEndpoints.
@@ -3998,6 +4206,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 	r.setQuery("channel", params.Channel)
 	r.setQuery("status", params.Status)
 	r.setQuery("endpoint", params.Endpoint)
+	r.setQuery("wait", params.Wait)
 	r.setQuery("archived", params.Archived)
 	return answer[DeliveryPage](ctx, c, r)
 }
@@ -4086,6 +4295,7 @@ func (c *Client) ListEndpoints(ctx context.Context, params ListEndpointsParams) 
 	r.setQuery("cursor", params.Cursor)
 	r.setQuery("order", params.Order)
 	r.setQuery("status", params.Status)
+	r.setQuery("condition", params.Condition)
 	return answer[EndpointPage](ctx, c, r)
 }
 

@@ -26,8 +26,8 @@ func (q *Queries) ReadDelivery(ctx context.Context, tenant, u id.UUID) (Delivery
 	if err != nil {
 		return DeliveryState{}, err
 	}
-	rows := []DeliveryState{stateOf(r.Delivery, r.Queued, r.Held, r.NextAt)}
-	err = q.findPauses(ctx, tenant, rows)
+	rows := []DeliveryState{stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})}
+	err = q.explainWaits(ctx, &tenant, rows)
 	return rows[0], err
 }
 

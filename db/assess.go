@@ -205,6 +205,9 @@ func (q *Queries) clearHealth(ctx context.Context, tenant, u id.UUID) error {
 	if err := q.ClearHealth(ctx, ClearHealthParams{TenantID: tenant, EndpointID: u}); err != nil {
 		return err
 	}
+	if err := q.ReleaseProbes(ctx, []id.UUID{u}); err != nil {
+		return err
+	}
 	return q.ForgetWarnings(ctx, ForgetWarningsParams{TenantID: tenant, EndpointID: u})
 }
 

@@ -944,7 +944,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, arg LockBulkJobParams) (BulkJ
 }
 
 const lockDropped = `-- name: LockDropped :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
 LIMIT $4::int FOR UPDATE SKIP LOCKED
 `
@@ -985,6 +985,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 			&i.OrderKey,
 			&i.Probes,
 			&i.Asked,
+			&i.PlannedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -997,7 +998,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 }
 
 const lockFreeQueued = `-- name: LockFreeQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
 type LockFreeQueuedParams struct {
@@ -1029,6 +1030,7 @@ func (q *Queries) LockFreeQueued(ctx context.Context, arg LockFreeQueuedParams) 
 			&i.OrderKey,
 			&i.Probes,
 			&i.Asked,
+			&i.PlannedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1077,7 +1079,7 @@ func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]Loc
 }
 
 const lockManyQueued = `-- name: LockManyQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
 type LockManyQueuedParams struct {
@@ -1108,6 +1110,7 @@ func (q *Queries) LockManyQueued(ctx context.Context, arg LockManyQueuedParams) 
 			&i.OrderKey,
 			&i.Probes,
 			&i.Asked,
+			&i.PlannedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -56,7 +56,8 @@ func (q *Queries) ShiftLaneWaits(ctx context.Context, seconds float64) error {
 }
 
 const shiftRetries = `-- name: ShiftRetries :execrows
-UPDATE queue SET due_at = due_at + make_interval(secs => $1::double precision) WHERE state = 1
+UPDATE queue SET due_at = due_at + make_interval(secs => $1::double precision),
+	planned_at = planned_at + make_interval(secs => $1::double precision) WHERE state = 1
 `
 
 // Retries, but not what its emitter asked to be sent at a time of day.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -14,8 +15,10 @@ import (
 type DeliveryState struct {
 	Delivery
 	Shown  delivery.Status // with Held where its lane is held
-	NextAt *time.Time      // when it is due; nil where nothing is scheduled, or where it goes as soon as its lane lets it
-	Paused *Paused         // why it waits although its endpoint receives; nil: nobody keeps it
+	NextAt *time.Time      // when it will really be tried; nil where that is not known: Wait says why
+	Wait   *condition.Wait // why it waits; nil: it does not
+	Paused *Paused         // the operator's pause that keeps it; nil: none does
+	queued queued
 }
 
 // Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
@@ -24,15 +27,11 @@ type Paused struct {
 	Since *time.Time // nil: not known
 }
 
-// stateOf derives what is shown of a waiting delivery from its queue row and its lane.
-func stateOf(d Delivery, queued, held bool, nextAt *time.Time) DeliveryState {
-	s := DeliveryState{Delivery: d, Shown: d.Status}
-	switch {
-	case d.Status.Terminal(), !queued:
-	case held:
+// stateOf derives what is shown of a delivery from its queue row and its lane. explainWaits does the rest.
+func stateOf(d Delivery, held bool, row queued) DeliveryState {
+	s := DeliveryState{Delivery: d, Shown: d.Status, queued: row}
+	if row.waits && held && !d.Status.Terminal() {
 		s.Shown = delivery.Held
-	default:
-		s.NextAt = nextAt
 	}
 	return s
 }
@@ -47,9 +46,10 @@ type DeliveryList struct {
 	Channel   string
 	Endpoint  *id.UUID
 	Event     *id.UUID
-	Since     time.Time // created at or after
-	Until     time.Time // created before
-	Archived  bool      // archived ones alone; else none of them
+	Wait      condition.Reason // waiting for this reason; with Status, of that status
+	Since     time.Time        // created at or after
+	Until     time.Time        // created before
+	Archived  bool             // archived ones alone; else none of them
 	Ascending bool
 	After     id.UUID // the page begins beyond this id; zero at the list's beginning
 	Most      int
@@ -128,14 +128,16 @@ func (q *Queries) ListDeliveries(ctx context.Context, tenant id.UUID, l Delivery
 // budget is how many rows the page may look at.
 func (l *DeliveryList) budget() int {
 	waiting := l.Status != nil && (*l.Status == AllFailed || !l.Status.Terminal())
-	if l.Channel != "" || waiting && l.EventType != "" {
+	if l.Channel != "" || l.Wait != "" || waiting && l.EventType != "" {
 		return readBudget
 	}
 	return scanBudget
 }
 
 // partitioned reports whether the list is read from the deliveries themselves.
-func (l *DeliveryList) partitioned() bool { return l.Status == nil || *l.Status == delivery.Delivered }
+func (l *DeliveryList) partitioned() bool {
+	return l.Wait == "" && (l.Status == nil || *l.Status == delivery.Delivered)
+}
 
 // window is an open interval of ids, and so of time.
 type window struct{ low, high id.UUID }

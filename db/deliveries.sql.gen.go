@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/id"
 )
 
@@ -106,6 +107,52 @@ func (q *Queries) CancelDelivery(ctx context.Context, arg CancelDeliveryParams) 
 	var i CancelDeliveryRow
 	err := row.Scan(&i.Attempts, &i.EventType)
 	return i, err
+}
+
+const countAhead = `-- name: CountAhead :many
+SELECT u.delivery_id::uuid AS delivery_id, (
+	SELECT count(*) FROM (
+		SELECT 1 FROM queue q WHERE q.state = 0 AND q.endpoint_id = u.endpoint_id AND q.seq < u.seq LIMIT $1::int
+	) w) AS ahead
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::bigint[])) AS u(delivery_id, endpoint_id, seq)
+`
+
+type CountAheadParams struct {
+	Most       int32
+	Deliveries []id.UUID
+	Endpoints  []id.UUID
+	Seqs       []int64
+}
+
+type CountAheadRow struct {
+	DeliveryID id.UUID
+	Ahead      int64
+}
+
+// How many ready deliveries of its lane go before each of some rows, counted up to a bound.
+func (q *Queries) CountAhead(ctx context.Context, arg CountAheadParams) ([]CountAheadRow, error) {
+	rows, err := q.db.Query(ctx, countAhead,
+		arg.Most,
+		arg.Deliveries,
+		arg.Endpoints,
+		arg.Seqs,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CountAheadRow{}
+	for rows.Next() {
+		var i CountAheadRow
+		if err := rows.Scan(&i.DeliveryID, &i.Ahead); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deliveryTo = `-- name: DeliveryTo :one
@@ -220,8 +267,8 @@ func (q *Queries) EventsOnChannel(ctx context.Context, arg EventsOnChannelParams
 }
 
 const getDelivery = `-- name: GetDelivery :one
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM deliveries d
 LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
@@ -238,7 +285,10 @@ type GetDeliveryRow struct {
 	Delivery   Delivery
 	NextAt     *time.Time
 	Queued     bool
+	Seq        int64
 	QueueState int16
+	Asked      bool
+	OrderKey   *string
 	Held       bool
 }
 
@@ -263,10 +313,106 @@ func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDe
 		&i.Delivery.JobID,
 		&i.NextAt,
 		&i.Queued,
+		&i.Seq,
 		&i.QueueState,
+		&i.Asked,
+		&i.OrderKey,
 		&i.Held,
 	)
 	return i, err
+}
+
+const headsOfKeys = `-- name: HeadsOfKeys :many
+SELECT u.endpoint_id::uuid AS endpoint_id, u.order_key::text AS order_key, h.delivery_id
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[])) AS u(endpoint_id, order_key)
+CROSS JOIN LATERAL (
+	SELECT q.delivery_id FROM queue q
+	WHERE q.endpoint_id = u.endpoint_id AND q.order_key = u.order_key AND q.state <> 3 ORDER BY q.seq LIMIT 1
+) h
+`
+
+type HeadsOfKeysParams struct {
+	Endpoints []id.UUID
+	OrderKeys []string
+}
+
+type HeadsOfKeysRow struct {
+	EndpointID id.UUID
+	OrderKey   string
+	DeliveryID id.UUID
+}
+
+// The delivery that goes first of each ordering key.
+func (q *Queries) HeadsOfKeys(ctx context.Context, arg HeadsOfKeysParams) ([]HeadsOfKeysRow, error) {
+	rows, err := q.db.Query(ctx, headsOfKeys, arg.Endpoints, arg.OrderKeys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []HeadsOfKeysRow{}
+	for rows.Next() {
+		var i HeadsOfKeysRow
+		if err := rows.Scan(&i.EndpointID, &i.OrderKey, &i.DeliveryID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const healthOfEndpoints = `-- name: HealthOfEndpoints :many
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch FROM endpoint_health
+WHERE endpoint_id = ANY ($1::uuid[]) AND ($2::uuid IS NULL OR tenant_id = $2)
+`
+
+type HealthOfEndpointsParams struct {
+	Ids      []id.UUID
+	TenantID *id.UUID
+}
+
+func (q *Queries) HealthOfEndpoints(ctx context.Context, arg HealthOfEndpointsParams) ([]EndpointHealth, error) {
+	rows, err := q.db.Query(ctx, healthOfEndpoints, arg.Ids, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []EndpointHealth{}
+	for rows.Next() {
+		var i EndpointHealth
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.TenantID,
+			&i.ConsecutiveFailures,
+			&i.AuthStreak,
+			&i.UnhealthySince,
+			&i.TLSOnlySince,
+			&i.FirstFailureAt,
+			&i.LastFailureAt,
+			&i.LastSuccessAt,
+			&i.Exhausted,
+			&i.BreakerState,
+			&i.OpenedAt,
+			&i.NextProbeAt,
+			&i.Probes,
+			&i.GoneAt,
+			&i.OutageFrom,
+			&i.LastStatus,
+			&i.LastFailure,
+			&i.LastError,
+			&i.LastExcerpt,
+			&i.Epoch,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const insertCancellation = `-- name: InsertCancellation :exec
@@ -320,6 +466,72 @@ func (q *Queries) InsertReplay(ctx context.Context, arg InsertReplayParams) erro
 		arg.ReplayOf,
 	)
 	return err
+}
+
+const lanesOf = `-- name: LanesOf :many
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.limited_by,
+	posthorn.lane_served(l.owner, $1)::boolean AS served,
+	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
+FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
+LEFT JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p ON true
+WHERE e.id = ANY ($2::uuid[]) AND ($3::uuid IS NULL OR e.tenant_id = $3)
+`
+
+type LanesOfParams struct {
+	SilentSeconds float64
+	Ids           []id.UUID
+	TenantID      *id.UUID
+}
+
+type LanesOfRow struct {
+	ID           id.UUID
+	TenantID     id.UUID
+	Kind         string
+	Status       string
+	StatusReason string
+	StatusAt     time.Time
+	RateLimit    *int32
+	NotBefore    *time.Time
+	LimitedBy    condition.Limit
+	Served       bool
+	Scope        string
+	Since        time.Time
+	Now          time.Time
+}
+
+// What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
+func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow, error) {
+	rows, err := q.db.Query(ctx, lanesOf, arg.SilentSeconds, arg.Ids, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LanesOfRow{}
+	for rows.Next() {
+		var i LanesOfRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Kind,
+			&i.Status,
+			&i.StatusReason,
+			&i.StatusAt,
+			&i.RateLimit,
+			&i.NotBefore,
+			&i.LimitedBy,
+			&i.Served,
+			&i.Scope,
+			&i.Since,
+			&i.Now,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const listAttempts = `-- name: ListAttempts :many
@@ -420,7 +632,7 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 }
 
 const lockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 type LockQueuedParams struct {
@@ -447,6 +659,7 @@ func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, 
 		&i.OrderKey,
 		&i.Probes,
 		&i.Asked,
+		&i.PlannedAt,
 	)
 	return i, err
 }
@@ -535,8 +748,8 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 }
 
 const readDeliveries = `-- name: ReadDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
 JOIN deliveries d ON d.tenant_id = $3 AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
@@ -556,7 +769,10 @@ type ReadDeliveriesRow struct {
 	Delivery   Delivery
 	NextAt     *time.Time
 	Queued     bool
+	Seq        int64
 	QueueState int16
+	Asked      bool
+	OrderKey   *string
 	Held       bool
 }
 
@@ -594,7 +810,10 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Delivery.JobID,
 			&i.NextAt,
 			&i.Queued,
+			&i.Seq,
 			&i.QueueState,
+			&i.Asked,
+			&i.OrderKey,
 			&i.Held,
 		); err != nil {
 			return nil, err
@@ -605,6 +824,20 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const releaseProbes = `-- name: ReleaseProbes :exec
+UPDATE queue q SET due_at = least(q.due_at, greatest(now(), coalesce(q.planned_at, now())))
+WHERE q.ctid = ANY (ARRAY(
+	SELECT r.ctid FROM queue r WHERE r.probes > 0 AND r.state = 1 AND r.endpoint_id = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED
+))
+`
+
+// The breaker of some endpoints closed: deliveries that were probes go when their own schedule says, and not when the next probe
+// would have gone. Whoever has a row in hand at the moment moves it anyway.
+func (q *Queries) ReleaseProbes(ctx context.Context, endpoints []id.UUID) error {
+	_, err := q.db.Exec(ctx, releaseProbes, endpoints)
+	return err
 }
 
 const replayableEvent = `-- name: ReplayableEvent :one
@@ -885,24 +1118,25 @@ func (q *Queries) ScanDeliveries(ctx context.Context, arg ScanDeliveriesParams) 
 const scanQueue = `-- name: ScanQueue :one
 WITH page AS (
 	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
-	WHERE $1::boolean AND q.tenant_id = $4 AND q.delivery_id > $5::uuid AND q.delivery_id < $6::uuid
-		AND ($7::uuid IS NULL OR q.endpoint_id = $7)
-	ORDER BY q.delivery_id DESC LIMIT $8)
+	WHERE $1::boolean AND q.tenant_id = $5 AND q.delivery_id > $6::uuid AND q.delivery_id < $7::uuid
+		AND ($8::uuid IS NULL OR q.endpoint_id = $8)
+	ORDER BY q.delivery_id DESC LIMIT $9)
 	UNION ALL
 	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
-	WHERE NOT $1::boolean AND q.tenant_id = $4 AND q.delivery_id > $5 AND q.delivery_id < $6
-		AND ($7::uuid IS NULL OR q.endpoint_id = $7)
-	ORDER BY q.delivery_id LIMIT $8)
+	WHERE NOT $1::boolean AND q.tenant_id = $5 AND q.delivery_id > $6 AND q.delivery_id < $7
+		AND ($8::uuid IS NULL OR q.endpoint_id = $8)
+	ORDER BY q.delivery_id LIMIT $9)
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE coalesce(l.held, false) = $2::boolean
-		AND ($2 OR (page.attempts > 0) = $3::boolean)), '{}')::uuid[] AS ids
-FROM page LEFT JOIN lanes l ON l.tenant_id = $4 AND l.endpoint_id = page.endpoint_id
+	coalesce(array_agg(id) FILTER (WHERE $2::boolean OR coalesce(l.held, false) = $3::boolean
+		AND ($3 OR (page.attempts > 0) = $4::boolean)), '{}')::uuid[] AS ids
+FROM page LEFT JOIN lanes l ON l.tenant_id = $5 AND l.endpoint_id = page.endpoint_id
 `
 
 type ScanQueueParams struct {
 	Newest     bool
+	Waiting    bool
 	Held       bool
 	Tried      bool
 	TenantID   id.UUID
@@ -918,10 +1152,11 @@ type ScanQueueRow struct {
 	Ids     []id.UUID
 }
 
-// Waiting: pending, retrying or held. A blocked or deferred row is pending like any other.
+// Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any other.
 func (q *Queries) ScanQueue(ctx context.Context, arg ScanQueueParams) (ScanQueueRow, error) {
 	row := q.db.QueryRow(ctx, scanQueue,
 		arg.Newest,
+		arg.Waiting,
 		arg.Held,
 		arg.Tried,
 		arg.TenantID,

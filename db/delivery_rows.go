@@ -7,7 +7,6 @@ import (
 
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
-	"posthorn/domain/pause"
 )
 
 // scanned is what one look at a table found: the ids that match, how many rows were asked for and seen, and the last of
@@ -32,29 +31,29 @@ func (q *Queries) scan(ctx context.Context, tenant id.UUID, l *DeliveryList, w w
 		}
 		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
 	}
-	switch status {
-	case delivery.Pending, delivery.Retrying, delivery.Held:
+	switch any := status == -2 && l.Wait != ""; {
+	case any, status == delivery.Pending, status == delivery.Retrying, status == delivery.Held:
 		if l.Archived {
 			return scanned{asked: 1}, nil // what waits can't be archived
 		}
 		r, err := q.ScanQueue(ctx, ScanQueueParams{
-			Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying, TenantID: tenant,
+			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying, TenantID: tenant,
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case delivery.Failed:
+	case status == delivery.Failed:
 		r, err := q.ScanDeadLetters(ctx, ScanDeadLettersParams{
 			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case delivery.Canceled:
+	case status == delivery.Canceled:
 		r, err := q.ScanCancellations(ctx, ScanCancellationsParams{
 			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case AllFailed:
+	case status == AllFailed:
 		r, err := q.ScanAllFailed(ctx, ScanAllFailedParams{
 			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
@@ -97,6 +96,8 @@ func (l *DeliveryList) takes(d DeliveryState) bool {
 	switch {
 	case l.EventType != "" && d.EventType != l.EventType, l.Event != nil && d.EventID != *l.Event:
 		return false
+	case l.Wait != "" && (d.Wait == nil || d.Wait.Reason != l.Wait):
+		return false
 	case l.Status == nil, *l.Status == AllFailed:
 		return true
 	}
@@ -126,7 +127,7 @@ func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.U
 			return nil, err
 		}
 		for _, r := range rows {
-			read[r.Delivery.ID] = stateOf(r.Delivery, r.Queued, r.Held, r.NextAt)
+			read[r.Delivery.ID] = stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
 		}
 	}
 	out := make([]DeliveryState, 0, len(ids))
@@ -135,43 +136,7 @@ func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.U
 			out = append(out, d)
 		}
 	}
-	return out, q.findPauses(ctx, tenant, out)
-}
-
-// findPauses says of each delivery that waits, and is not held, which pause keeps it.
-func (q *Queries) findPauses(ctx context.Context, tenant id.UUID, rows []DeliveryState) error {
-	var endpoints []id.UUID
-	for _, d := range rows {
-		if d.waits() {
-			endpoints = append(endpoints, d.EndpointID)
-		}
-	}
-	if len(endpoints) == 0 {
-		return nil
-	}
-	slices.SortFunc(endpoints, compareIDs)
-	found, err := q.PausesOf(ctx, PausesOfParams{TenantID: tenant, Ids: slices.Compact(endpoints)})
-	if err != nil || len(found) == 0 {
-		return err
-	}
-	pauses := map[id.UUID]*Paused{}
-	for _, f := range found {
-		pauses[f.ID] = &Paused{By: pause.Scope(f.Scope)}
-		if f.Since.Unix() != 0 {
-			pauses[f.ID].Since = &f.Since
-		}
-	}
-	for i := range rows {
-		if rows[i].waits() {
-			rows[i].Paused = pauses[rows[i].EndpointID]
-		}
-	}
-	return nil
-}
-
-// waits reports whether the delivery is to be sent, at once or later.
-func (d DeliveryState) waits() bool {
-	return d.Shown == delivery.Pending || d.Shown == delivery.Retrying
+	return out, q.explainWaits(ctx, &tenant, out)
 }
 
 // onChannel keeps the deliveries whose event went out on a channel.

@@ -195,16 +195,19 @@ func (q *Queries) readEverywhere(ctx context.Context, found ScanAllDeliveriesRow
 		}
 		at += len(day.ids)
 		for _, r := range rows {
-			read[r.Delivery.ID] = stateOf(r.Delivery, r.Queued, r.Held, r.NextAt)
+			read[r.Delivery.ID] = stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
 		}
 	}
 	out := make([]DeliveryState, 0, len(found.Ids))
 	for _, u := range found.Ids {
-		if d, ok := read[u]; ok && l.takes(d) {
+		if d, ok := read[u]; ok {
 			out = append(out, d)
 		}
 	}
-	return out, nil
+	if err := q.explainWaits(ctx, nil, out); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(d DeliveryState) bool { return !l.takes(d) }), nil
 }
 
 // EventsEverywhere asks for a page of the events of all tenants, newest first.

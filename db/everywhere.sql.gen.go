@@ -106,7 +106,8 @@ func (q *Queries) OldestShown(ctx context.Context) (time.Time, error) {
 }
 
 const readAllDeliveries = `-- name: ReadAllDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(l.held, false)::boolean AS held
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
 JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
@@ -123,10 +124,14 @@ type ReadAllDeliveriesParams struct {
 }
 
 type ReadAllDeliveriesRow struct {
-	Delivery Delivery
-	NextAt   *time.Time
-	Queued   bool
-	Held     bool
+	Delivery   Delivery
+	NextAt     *time.Time
+	Queued     bool
+	Seq        int64
+	QueueState int16
+	Asked      bool
+	OrderKey   *string
+	Held       bool
 }
 
 // The rows of such a page that were created between two moments.
@@ -163,6 +168,10 @@ func (q *Queries) ReadAllDeliveries(ctx context.Context, arg ReadAllDeliveriesPa
 			&i.Delivery.JobID,
 			&i.NextAt,
 			&i.Queued,
+			&i.Seq,
+			&i.QueueState,
+			&i.Asked,
+			&i.OrderKey,
 			&i.Held,
 		); err != nil {
 			return nil, err

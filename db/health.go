@@ -4,18 +4,40 @@ import (
 	"context"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 // EndpointRecord is how an endpoint fares.
 type EndpointRecord struct {
 	EndpointHealth
 	Policy    health.Policy
-	Held      int64 // deliveries that wait because the endpoint is not active
-	HeldExact bool  // else there are more
+	Paused    *Paused // the widest pause of an operator that concerns the endpoint
+	Held      int64   // deliveries that wait because of the endpoint's condition
+	HeldExact bool    // else there are more
+}
+
+// Condition is how the endpoint is at a moment.
+func (e FullEndpoint) Condition(now time.Time) condition.Condition {
+	return e.Record.condition(e.Endpoint, now)
+}
+
+func (r EndpointRecord) condition(e Endpoint, now time.Time) condition.Condition {
+	f := condition.Facts{
+		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt, Breaker: r.Breaker(), Last: r.last(),
+		Held: r.Held, HeldAtLeast: !r.HeldExact,
+	}
+	if v := r.Verdict(r.Policy, now); !v.Disable {
+		f.DisableAt, f.DisableFor = v.DisableAt, v.Reason
+	}
+	if r.Paused != nil {
+		f.Scope, f.ScopeSince = r.Paused.By, orZero(r.Paused.Since)
+	}
+	return condition.Of(f, now)
 }
 
 // heldShown is how far held deliveries are counted for each endpoint of a list, and heldCounted for one alone.
@@ -35,14 +57,11 @@ func (q *Queries) addRecords(ctx context.Context, tenant id.UUID, full []FullEnd
 		return err
 	}
 	policy, place := health.ReadPolicy(platform, t.Settings), make(map[id.UUID]*EndpointRecord, len(full))
-	ids, waiting := make([]id.UUID, len(full)), []id.UUID{}
+	ids := make([]id.UUID, len(full))
 	for i := range full {
 		e := &full[i]
 		ids[i], place[e.ID] = e.ID, &e.Record
 		e.Record = EndpointRecord{Policy: policy, HeldExact: true}
-		if health.Holds(endpoint.Status(e.Status)) {
-			waiting = append(waiting, e.ID)
-		}
 	}
 	rows, err := q.EndpointHealthOf(ctx, EndpointHealthOfParams{TenantID: tenant, Endpoints: ids})
 	if err != nil {
@@ -50,6 +69,36 @@ func (q *Queries) addRecords(ctx context.Context, tenant id.UUID, full []FullEnd
 	}
 	for _, h := range rows {
 		place[h.EndpointID].EndpointHealth = h
+	}
+	pauses, err := q.PausesOf(ctx, PausesOfParams{TenantID: tenant, Ids: ids})
+	if err != nil {
+		return err
+	}
+	for _, p := range pauses {
+		place[p.ID].Paused = pausedOf(p.Scope, p.Since)
+	}
+	return q.addHeld(ctx, tenant, full, place)
+}
+
+// pausedOf is a pause as the database tells of it; nil: none.
+func pausedOf(scope string, since time.Time) *Paused {
+	if scope == "" {
+		return nil
+	}
+	p := &Paused{By: pause.Scope(scope)}
+	if since = notEpoch(since); !since.IsZero() {
+		p.Since = &since
+	}
+	return p
+}
+
+// addHeld counts what waits for endpoints whose deliveries are not sent now.
+func (q *Queries) addHeld(ctx context.Context, tenant id.UUID, full []FullEndpoint, place map[id.UUID]*EndpointRecord) error {
+	var waiting []id.UUID
+	for _, e := range full {
+		if !e.Condition(time.Time{}).Sends() {
+			waiting = append(waiting, e.ID)
+		}
 	}
 	if len(waiting) == 0 {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 	"posthorn/domain/bulk"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
@@ -406,6 +407,7 @@ type Lane struct {
 	NotBefore  *time.Time
 	DropBelow  int64
 	LeasedAt   *time.Time
+	LimitedBy  condition.Limit
 }
 
 type Ledger struct {
@@ -602,6 +604,7 @@ type Queue struct {
 	OrderKey   *string
 	Probes     int16
 	Asked      bool
+	PlannedAt  *time.Time
 }
 
 type QuotaBucket struct {

@@ -49,6 +49,7 @@ type HealthChange struct {
 	Breaker              health.Breaker
 	GoneAt               time.Time // the last 410 since the last success
 	OutageFrom           time.Time // when a breaker opened that closes after a long time
+	Closed               bool      // this closed the breaker: deliveries that were probes go by their own schedules again
 	LastError            LastError
 }
 
@@ -65,6 +66,7 @@ func (h *HealthChange) Merge(older HealthChange) {
 	if h.OutageFrom.IsZero() {
 		h.OutageFrom = older.OutageFrom
 	}
+	h.Closed = h.Closed || older.Closed
 	if h.LastError.Text == "" {
 		h.LastError = older.LastError
 	}
@@ -173,13 +175,22 @@ func (r *Record) queueMatches(b *pgx.Batch, matched Recorded) {
 		later.Gens = append(later.Gens, o.Gen)
 		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
 		later.Attempts, later.Probes = append(later.Attempts, o.Attempts), append(later.Probes, o.Probes)
+		later.PlannedUs = append(later.PlannedUs, plannedUs(o.Decision))
 	}
 	if len(settle.Tenants) > 0 {
 		b.Queue(settleQueue, settle.Tenants, settle.Deliveries, settle.Gens).Query(collectIDs(matched))
 	}
 	if len(later.Tenants) > 0 {
-		b.Queue(rescheduleQueue, later.Tenants, later.Deliveries, later.Gens, later.DelaysUs, later.Attempts, later.Probes).Query(collectIDs(matched))
+		b.Queue(rescheduleQueue, later.Tenants, later.Deliveries, later.Gens, later.DelaysUs, later.Attempts, later.Probes, later.PlannedUs).Query(collectIDs(matched))
 	}
+}
+
+// plannedUs is the wait of a probe's own schedule in microseconds; less than 0: the delivery was no probe.
+func plannedUs(d delivery.Decision) int64 {
+	if !d.Probe {
+		return -1
+	}
+	return d.PlanIn.Microseconds()
 }
 
 func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
@@ -382,9 +393,13 @@ func (r *Record) queueHealth(b *pgx.Batch) {
 		return
 	}
 	var p SaveHealthParams
+	var closed []id.UUID
 	var unhealthy, tls, firsts, lasts, successes, opened, probes, gone, outages []*time.Time
 	for _, h := range r.Health {
 		c := h.Counters
+		if h.Closed {
+			closed = append(closed, h.EndpointID)
+		}
 		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID), append(p.Epochs, h.Epoch)
 		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
 		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
@@ -400,6 +415,9 @@ func (r *Record) queueHealth(b *pgx.Batch) {
 	}
 	b.Queue(saveHealth, p.Endpoints, p.Tenants, p.Epochs, p.Failures, p.Auths, p.Exhausted, unhealthy, tls, firsts, lasts, successes,
 		p.Breakers, opened, probes, p.Probes, gone, outages, p.Statuses, p.LastFailures, p.Errors, p.Excerpts)
+	if len(closed) > 0 {
+		b.Queue(releaseProbes, closed)
+	}
 }
 
 func orNull(t time.Time) *time.Time {

@@ -845,6 +845,24 @@ func (q *Queries) NextDue(ctx context.Context, since time.Time) (float64, error)
 	return seconds, err
 }
 
+const noteLimits = `-- name: NoteLimits :exec
+UPDATE lanes l SET limited_by = u.limited_by
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::smallint[])) AS u(endpoint_id, limited_by)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = $1::uuid AND l.limited_by <> u.limited_by
+`
+
+type NoteLimitsParams struct {
+	Worker    id.UUID
+	Endpoints []id.UUID
+	Limits    []int16
+}
+
+// What holds back ready deliveries of lanes, for those who ask why a delivery waits.
+func (q *Queries) NoteLimits(ctx context.Context, arg NoteLimitsParams) error {
+	_, err := q.db.Exec(ctx, noteLimits, arg.Worker, arg.Endpoints, arg.Limits)
+	return err
+}
+
 const oldestRunningXid = `-- name: OldestRunningXid :one
 SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 `
@@ -1115,7 +1133,7 @@ SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.deliver
 	coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1315,7 +1333,8 @@ func (q *Queries) ReleaseLanes(ctx context.Context, arg ReleaseLanesParams) erro
 }
 
 const rescheduleQueue = `-- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[]) AS s
+SELECT s::uuid FROM posthorn.reschedule($1::uuid[], $2::uuid[], $3::int[], $4::bigint[], $5::smallint[], $6::smallint[],
+	$7::bigint[]) AS s
 `
 
 type RescheduleQueueParams struct {
@@ -1325,6 +1344,7 @@ type RescheduleQueueParams struct {
 	DelaysUs   []int64
 	Attempts   []int16
 	Probes     []int16
+	PlannedUs  []int64
 }
 
 func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams) ([]id.UUID, error) {
@@ -1335,6 +1355,7 @@ func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams
 		arg.DelaysUs,
 		arg.Attempts,
 		arg.Probes,
+		arg.PlannedUs,
 	)
 	if err != nil {
 		return nil, err

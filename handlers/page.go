@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -49,6 +50,8 @@ const (
 	ByEndpoint Filter = "endpoint"
 	ByArchived Filter = "archived"
 	ByAction   Filter = "action"
+	ByWait     Filter = "wait"
+	ByState    Filter = "condition"
 )
 
 // Page is which rows of a list were asked for. Zero values of filters say that they were not given.
@@ -62,6 +65,8 @@ type Page struct {
 	Channel   string
 	Endpoint  id.UUID
 	Status    string
+	Wait      condition.Reason // why a delivery waits
+	Condition condition.State  // of an endpoint
 	Action    string
 	Archived  bool
 	Chosen    map[string]string // the words of the list's choices
@@ -315,6 +320,16 @@ func (p *pageParser) filter(f Filter, value string) {
 			return
 		}
 		p.page.Archived = value == "true"
+	case ByWait:
+		if !oneOf(p, "wait", value, condition.Reasons()) {
+			return
+		}
+		p.page.Wait = condition.Reason(value)
+	case ByState:
+		if !oneOf(p, "condition", value, condition.States()) {
+			return
+		}
+		p.page.Condition = condition.State(value)
 	case ByAction:
 		if value == "" || len(value) > 100 || strings.ContainsFunc(value, func(r rune) bool { return r != '.' && r != '_' && (r < 'a' || r > 'z') }) {
 			p.refuse("action", "action_malformed", "action is one whole action, such as endpoint.created.")
@@ -322,6 +337,19 @@ func (p *pageParser) filter(f Filter, value string) {
 		}
 		p.page.Action = value
 	}
+}
+
+// oneOf reports whether a value is one of the words of a filter.
+func oneOf[T ~string](p *pageParser, name, value string, words []T) bool {
+	if slices.Contains(words, T(value)) {
+		return true
+	}
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = string(w)
+	}
+	p.refuse(name, name+"_unknown", fmt.Sprintf("%s is one of %s.", name, strings.Join(texts, ", ")))
+	return false
 }
 
 // NoEndpoint stands for a text that is no endpoint's id: no row has it, so the list is empty, as it is for an id of

@@ -10,7 +10,8 @@ UPDATE clock SET shifted = shifted + @seconds::double precision, stepped_at = cl
 
 -- name: ShiftRetries :execrows
 -- Retries, but not what its emitter asked to be sent at a time of day.
-UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
+UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precision),
+	planned_at = planned_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
 
 -- name: ShiftLaneWaits :exec
 UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::double precision) WHERE not_before IS NOT NULL;

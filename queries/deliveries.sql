@@ -44,7 +44,7 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: ScanQueue :one
--- Waiting: pending, retrying or held. A blocked or deferred row is pending like any other.
+-- Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any other.
 WITH page AS (
 	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
 	WHERE @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low::uuid AND q.delivery_id < @high::uuid
@@ -58,7 +58,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE coalesce(l.held, false) = @held::boolean
+	coalesce(array_agg(id) FILTER (WHERE @waiting::boolean OR coalesce(l.held, false) = @held::boolean
 		AND (@held OR (page.attempts > 0) = @tried::boolean)), '{}')::uuid[] AS ids
 FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
 
@@ -146,13 +146,51 @@ FROM page;
 
 -- name: ReadDeliveries :many
 -- The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
 LEFT JOIN queue q ON q.tenant_id = @tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = d.endpoint_id;
+
+-- name: LanesOf :many
+-- What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.limited_by,
+	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,
+	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
+FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
+LEFT JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p ON true
+WHERE e.id = ANY (@ids::uuid[]) AND (sqlc.narg('tenant_id')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant_id'));
+
+-- name: HealthOfEndpoints :many
+SELECT * FROM endpoint_health
+WHERE endpoint_id = ANY (@ids::uuid[]) AND (sqlc.narg('tenant_id')::uuid IS NULL OR tenant_id = sqlc.narg('tenant_id'));
+
+-- name: HeadsOfKeys :many
+-- The delivery that goes first of each ordering key.
+SELECT u.endpoint_id::uuid AS endpoint_id, u.order_key::text AS order_key, h.delivery_id
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@order_keys::text[])) AS u(endpoint_id, order_key)
+CROSS JOIN LATERAL (
+	SELECT q.delivery_id FROM queue q
+	WHERE q.endpoint_id = u.endpoint_id AND q.order_key = u.order_key AND q.state <> 3 ORDER BY q.seq LIMIT 1
+) h;
+
+-- name: CountAhead :many
+-- How many ready deliveries of its lane go before each of some rows, counted up to a bound.
+SELECT u.delivery_id::uuid AS delivery_id, (
+	SELECT count(*) FROM (
+		SELECT 1 FROM queue q WHERE q.state = 0 AND q.endpoint_id = u.endpoint_id AND q.seq < u.seq LIMIT @most::int
+	) w) AS ahead
+FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@seqs::bigint[])) AS u(delivery_id, endpoint_id, seq);
+
+-- name: ReleaseProbes :exec
+-- The breaker of some endpoints closed: deliveries that were probes go when their own schedule says, and not when the next probe
+-- would have gone. Whoever has a row in hand at the moment moves it anyway.
+UPDATE queue q SET due_at = least(q.due_at, greatest(now(), coalesce(q.planned_at, now())))
+WHERE q.ctid = ANY (ARRAY(
+	SELECT r.ctid FROM queue r WHERE r.probes > 0 AND r.state = 1 AND r.endpoint_id = ANY (@endpoints::uuid[]) FOR UPDATE SKIP LOCKED
+));
 
 -- name: EventsOnChannel :many
 -- Which of these events, created between two moments, went out on a channel.
@@ -163,8 +201,8 @@ JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.
 WHERE @channel::text = ANY(e.channels);
 
 -- name: GetDelivery :one
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(l.held, false)::boolean AS held
+SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM deliveries d
 LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id

@@ -46,7 +46,8 @@ FROM page;
 
 -- name: ReadAllDeliveries :many
 -- The rows of such a page that were created between two moments.
-SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(l.held, false)::boolean AS held
+SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
 JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz

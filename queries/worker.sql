@@ -188,7 +188,8 @@ ORDER BY heads.n;
 SELECT s::uuid FROM posthorn.settle(@tenants::uuid[], @deliveries::uuid[], @gens::int[]) AS s;
 
 -- name: RescheduleQueue :many
-SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[], @probes::smallint[]) AS s;
+SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @gens::int[], @delays_us::bigint[], @attempts::smallint[], @probes::smallint[],
+	@planned_us::bigint[]) AS s;
 
 -- name: RecordDeliveries :exec
 -- The rows are there, since their queue rows were: every one conflicts, and is found by the key. An UPDATE with a join
@@ -306,6 +307,12 @@ WHERE h.epoch = excluded.epoch;
 -- The oldest ready row of each lane that somebody wants to be tried at once, although its endpoint's breaker is open.
 SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS seq
 FROM queue WHERE asked AND endpoint_id = ANY(@endpoints::uuid[]) GROUP BY endpoint_id;
+
+-- name: NoteLimits :exec
+-- What holds back ready deliveries of lanes, for those who ask why a delivery waits.
+UPDATE lanes l SET limited_by = u.limited_by
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[])) AS u(endpoint_id, limited_by)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid AND l.limited_by <> u.limited_by;
 
 -- name: LaneHealth :many
 SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);

@@ -94,7 +94,7 @@ func (l *lane) count(j *job, e end, now time.Time) *db.HealthChange {
 	r.changes++
 	return &db.HealthChange{
 		EndpointID: l.id, TenantID: l.tenant, Epoch: r.epoch, N: r.changes, Counters: l.counters, Breaker: r.breaker, GoneAt: r.goneAt,
-		OutageFrom: outage, LastError: e.error,
+		OutageFrom: outage, Closed: was.State != health.Closed && r.breaker.State == health.Closed, LastError: e.error,
 	}
 }
 

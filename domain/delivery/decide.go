@@ -32,6 +32,8 @@ type Decision struct {
 	Status   Status        // Delivered, Retrying or Failed
 	Reason   Reason        // of a Failed one
 	RetryIn  time.Duration // of a Retrying one: the wait until the next attempt
+	Probe    bool          // RetryIn follows the endpoint's breaker, since the attempt was a probe
+	PlanIn   time.Duration // of a Probe: the wait of the delivery's own schedule, which holds once the breaker closes
 	LaneWait time.Duration // the whole lane sends nothing for so long; 0 is no wait
 	Disable  string        // why the endpoint is to be disabled at once: DisableGone or empty
 	Class    Class         // how the outcome counts for the endpoint's health
@@ -85,11 +87,13 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 }
 
 // Spared is the decision about an attempt that was a probe of an endpoint that does nothing but fail: what would be tried again,
-// or would have no attempt left, goes back for so long without having used up its schedule. What the answer settles stays settled.
+// or would have no attempt left, goes back for so long without having used up its schedule. PlanIn keeps what the schedule asked for:
+// nothing where no attempt was left. What the answer settles stays settled.
 func (d Decision) Spared(in time.Duration) (Decision, bool) {
 	if d.Status != Retrying && d.Reason != Exhausted {
 		return d, false
 	}
+	d.Probe, d.PlanIn = true, max(d.RetryIn, d.LaneWait)
 	d.Status, d.Reason, d.RetryIn = Retrying, None, max(in, d.LaneWait)
 	return d, true
 }

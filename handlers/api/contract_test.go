@@ -281,6 +281,7 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 var parameterProblems = map[string]string{
 	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
 	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "",
+	"wait": "wait_unknown", "condition": "condition_unknown",
 }
 
 // bodyProblems may refuse whatever reads a body, also where there should be none.

@@ -8,6 +8,7 @@ import (
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/db"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -22,6 +23,7 @@ var deliveryFilters = handlers.List{
 	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", "canceled", allFailed},
 	Filters: []handlers.Filter{
 		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
+		handlers.ByWait,
 	},
 }
 
@@ -31,7 +33,7 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 		return err
 	}
 	list := db.DeliveryList{
-		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived,
+		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived, Wait: p.Wait,
 	}
 	if !p.Endpoint.IsZero() {
 		list.Endpoint = &p.Endpoint
@@ -129,7 +131,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	v := deliveryView(d)
 	return c.Answer(http.StatusOK, DeliveryWithAttempts{
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
-		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt,
+		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt, Wait: v.Wait,
 		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf, JobID: v.JobID,
 		PausedBy: v.PausedBy, PausedSince: v.PausedSince, Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
 	})
@@ -147,11 +149,30 @@ func deliveryView(d db.DeliveryState) Delivery {
 	if d.Paused != nil {
 		v.PausedBy, v.PausedSince = nullable.NewNullableWithValue(string(d.Paused.By)), orNull(d.Paused.Since)
 	}
+	v.Wait.SetNull()
+	if d.Wait != nil {
+		v.Wait.Set(waitView(*d.Wait))
+	}
 	if d.JobID != nil {
 		v.JobID = nullable.NewNullableWithValue(id.Job.Format(*d.JobID))
 	}
 	if d.ReplayOf != nil {
 		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))
+	}
+	return v
+}
+
+// waitView is why a delivery waits.
+func waitView(w condition.Wait) DeliveryWait {
+	v := DeliveryWait{
+		Reason: WaitReason(w.Reason), Detail: w.Detail(), Until: orNullTime(w.Until), Approximate: w.About,
+		Behind: nullable.NewNullNullable[string](), PausedScope: nullable.NewNullNullable[string](),
+	}
+	if w.Reason == condition.OperatorPause {
+		v.PausedScope.Set(string(w.Scope))
+	}
+	if !w.Behind.IsZero() {
+		v.Behind.Set(id.Delivery.Format(w.Behind))
 	}
 	return v
 }

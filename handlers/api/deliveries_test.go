@@ -35,6 +35,7 @@ func TestDeliveriesAreListedByEveryStatus(t *testing.T) {
 	for _, name := range []string{"canceled", "canceled after an attempt"} {
 		w.do("POST", "/api/v1/deliveries/"+d[name]+"/cancel", tn.key, nil).want(http.StatusOK)
 	}
+	w.worker()
 	everything := "type=order.paid&endpoint=" + ep
 	for query, want := range map[string][]string{
 		"status=pending&endpoint=" + ep:      {d["pending"]},
@@ -56,6 +57,12 @@ func TestDeliveriesAreListedByEveryStatus(t *testing.T) {
 		"status=pending&archived=true":       nil,
 		everything:                           {d["pending"], d["retrying"], d["delivered"], d["failed"], d["canceled"], d["canceled after an attempt"], d["failed too"]},
 		"endpoint=ep_nonsense":               nil,
+		"wait=next":                          {d["pending"]},
+		"wait=retry":                         {d["retrying"]},
+		"wait=endpoint_paused":               {held1, tried},
+		"wait=retry&status=held":             nil,
+		"wait=retry&status=failed":           nil,
+		"wait=breaker":                       nil,
 		"until=2020-01-01T00:00:00Z":         nil,
 		"since=2999-01-01T00:00:00Z":         nil,
 	} {
@@ -71,6 +78,8 @@ func TestDeliveriesAreListedByEveryStatus(t *testing.T) {
 			t.Errorf("%s, in pages of one: got %v, want %v", query, names(d, paged), names(d, want))
 		}
 	}
+	w.do("GET", "/api/v1/deliveries?wait=long", tn.key, nil).problem(http.StatusBadRequest, "wait_unknown", "wait")
+	w.do("GET", "/api/v1/endpoints?condition=well", tn.key, nil).problem(http.StatusBadRequest, "condition_unknown", "condition")
 	w.do("GET", "/api/v1/deliveries?status=lost", tn.key, nil).problem(http.StatusBadRequest, "status_unknown", "status")
 	if a := w.do("GET", "/api/v1/deliveries/"+tried, tn.key, nil); a.text("status") != "held" || a.get("next_attempt_at") != nil {
 		t.Errorf("held: %s", a.Body)

@@ -7,6 +7,7 @@ import (
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/db"
+	"posthorn/domain/condition"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -61,8 +62,29 @@ func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	if e.Verification != nil {
 		v.LastVerification = nullable.NewNullableWithValue(verificationView(*e.Verification))
 	}
-	v.Health = recordView(e, now)
+	v.Health, v.Condition = recordView(e, now), conditionView(e.Condition(now))
 	return v
+}
+
+// conditionView is how an endpoint is, in all.
+func conditionView(c condition.Condition) EndpointCondition {
+	v := EndpointCondition{
+		State: EndpointState(c.State), Detail: c.Detail(), Cause: orNullText(c.Cause), PausedScope: orNullText(string(c.Scope)),
+		Since: orNullTime(c.Since), NextProbeAt: orNullTime(c.NextProbeAt), DisableAt: orNullTime(c.DisableAt),
+		Held: int(c.Held), HeldExact: !c.HeldAtLeast, Actions: []EndpointConditionActions{},
+	}
+	for _, a := range c.Actions() {
+		v.Actions = append(v.Actions, EndpointConditionActions(a))
+	}
+	return v
+}
+
+// orNullTime is a time that is null where it is zero.
+func orNullTime(t time.Time) nullable.Nullable[time.Time] {
+	if t.IsZero() {
+		return nullable.NewNullNullable[time.Time]()
+	}
+	return nullable.NewNullableWithValue(t)
 }
 
 // kafkaView is the topic of an endpoint that writes to one, without the password.
@@ -85,10 +107,11 @@ func recordView(e db.FullEndpoint, now time.Time) EndpointHealth {
 		ConsecutiveFailures: int(r.ConsecutiveFailures), AuthStreak: int(r.AuthStreak), Exhausted: int(r.Exhausted),
 		FirstFailureAt: orNull(r.FirstFailureAt), LastFailureAt: orNull(r.LastFailureAt), LastSuccessAt: orNull(r.LastSuccessAt),
 		DisableAt: nullable.NewNullNullable[time.Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
-		Warnings: []EndpointWarning{}, Held: int(r.Held), HeldExact: r.HeldExact,
+		Warnings: []EndpointWarning{}, HeldExact: true,
 		Breaker: Breaker{State: BreakerState(r.Breaker().At(now).String()), OpenedAt: orNull(r.OpenedAt), NextProbeAt: orNull(r.NextProbeAt)},
 	}
 	if health.Holds(endpoint.Status(e.Status)) {
+		v.Held, v.HeldExact = int(r.Held), r.HeldExact
 		return v
 	}
 	verdict := r.Verdict(r.Policy, now)

@@ -7,8 +7,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"posthorn/db"
 	"posthorn/domain/id"
 )
+
+// worker makes one that lives, as far as the database knows.
+func (w *world) worker() {
+	w.t.Helper()
+	w.sql("INSERT INTO workers (id, name) VALUES ($1, 'a worker')", db.NewID())
+}
 
 // sql runs a statement as a role that sees all tenants.
 func (w *world) sql(statement string, args ...any) {

@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"net/http"
+	"slices"
 
 	"posthorn/db"
 	"posthorn/domain/egress"
@@ -58,7 +59,7 @@ func (a *api) makeEndpoint(c *handlers.Call, q *db.Queries, in EndpointInput, ra
 }
 
 func (a *api) listEndpoints(c *handlers.Call) error {
-	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses()})
+	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses(), Filters: []handlers.Filter{handlers.ByState}})
 	if err != nil {
 		return err
 	}
@@ -77,6 +78,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	}
 	now := a.Now()
 	rows, next := cut(rows, p, func(e db.FullEndpoint) []byte { return e.ID[:] })
+	rows = slices.DeleteFunc(rows, func(e db.FullEndpoint) bool { return p.Condition != "" && e.Condition(now).State != p.Condition })
 	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e db.FullEndpoint) Endpoint { return maskedView(e, now) }), NextCursor: cursorOrNull(next)})
 }
 

@@ -1,0 +1,241 @@
+// Package condition is the one account of how an endpoint is and why a delivery waits. Every surface (API, command line, dashboard,
+// console, mail, metrics) shows what this package says, and derives nothing from stored columns itself.
+package condition
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/pause"
+)
+
+// State is how an endpoint is. Exactly one holds. Programs see the words: they never change.
+type State string
+
+// The states.
+const (
+	Suspended  State = "suspended"          // the operator suspended the endpoint's tenant
+	Disabled   State = "disabled"           // Posthorn disabled the endpoint, for a cause
+	Failing    State = "failing"            // its circuit breaker is open: nothing is sent but probes
+	Unverified State = "unverified"         // it has not been verified
+	Paused     State = "paused"             // a member or program of its tenant paused it
+	OnHold     State = "paused_by_operator" // the operator paused the endpoint, its tenant, its host, or everything
+	Active     State = "active"             // the next delivery would be sent now
+)
+
+// States lists the states, those first that need somebody's attention most. Lists of endpoints are sorted by it.
+func States() []State {
+	return []State{Failing, Disabled, Suspended, OnHold, Unverified, Paused, Active}
+}
+
+// Known reports whether there is such a state.
+func (s State) Known() bool { return slices.Contains(States(), s) }
+
+// Rank is the place of the state in States.
+func (s State) Rank() int { return slices.Index(States(), s) }
+
+// Word is the state for people: the token, with spaces.
+func (s State) Word() string { return strings.ReplaceAll(string(s), "_", " ") }
+
+// Facts are what is stored about an endpoint.
+type Facts struct {
+	Status      endpoint.Status
+	Reason      string    // why it has its status, as stored
+	StatusAt    time.Time // since when
+	Breaker     health.Breaker
+	Last        delivery.Result // of its last failed attempt; zero: none
+	Scope       pause.Scope     // the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
+	ScopeSince  time.Time       // zero: not known
+	DisableAt   time.Time       // when it will be disabled if nothing changes; zero: no date
+	DisableFor  health.Reason   // and why
+	Held        int64           // deliveries that wait for it
+	HeldAtLeast bool            // more than Held wait
+}
+
+// Condition is how an endpoint is, since when, why, and what comes next. Times that do not apply are zero.
+type Condition struct {
+	State       State
+	Scope       pause.Scope // of OnHold: what the operator paused
+	Since       time.Time   // zero: not known
+	Cause       string      // a word for programs, see CauseText; empty where there is nothing to say
+	NextProbeAt time.Time   // of Failing; zero while a probe is under way
+	DisableAt   time.Time   // when Posthorn will disable it unless a delivery succeeds
+	DisableFor  health.Reason
+	Held        int64 // deliveries that wait because of this condition
+	HeldAtLeast bool  // there are more than Held
+}
+
+// Of is the condition of an endpoint at a moment.
+func Of(f Facts, now time.Time) Condition {
+	c := Condition{State: stateOf(f), Since: f.StatusAt}
+	if c.State != Active {
+		c.Held, c.HeldAtLeast = f.Held, f.HeldAtLeast
+	}
+	switch c.State {
+	case Suspended:
+		c.Since = f.ScopeSince
+	case OnHold:
+		c.Since, c.Scope = f.ScopeSince, f.Scope
+	case Disabled, Unverified:
+		c.Cause = f.Reason
+	case Failing:
+		c.Since = f.Breaker.OpenedAt
+		if f.Last != (delivery.Result{}) {
+			c.Cause = string(health.ProblemOf(f.Last))
+		}
+		if f.Breaker.At(now) == health.Open {
+			c.NextProbeAt = f.Breaker.NextProbeAt
+		}
+	}
+	// The date holds whatever keeps the endpoint from being sent to, as long as it is active by itself.
+	if f.Status == endpoint.Active {
+		c.DisableAt, c.DisableFor = f.DisableAt, f.DisableFor
+	}
+	return c
+}
+
+// stateOf puts first what has to end first: a suspended tenant can change nothing, and resuming a disabled endpoint comes before
+// the end of an operator's pause can have an effect.
+func stateOf(f Facts) State {
+	switch {
+	case f.Scope == pause.Suspended:
+		return Suspended
+	case f.Status == endpoint.Disabled:
+		return Disabled
+	case f.Status == endpoint.Unverified:
+		return Unverified
+	case f.Status == endpoint.Paused:
+		return Paused
+	case f.Scope != "":
+		return OnHold
+	case f.Breaker.State != health.Closed:
+		return Failing
+	}
+	return Active
+}
+
+// Sends reports whether the next delivery would be sent now.
+func (c Condition) Sends() bool { return c.State == Active }
+
+// Probing reports whether a probe is under way, or due at once.
+func (c Condition) Probing() bool { return c.State == Failing && c.NextProbeAt.IsZero() }
+
+// causes are what the words for a cause mean, to follow "the endpoint".
+var causes = map[string]string{
+	"url_changed":                   "its URL changed",
+	string(health.Gone):             "it returned 410 Gone",
+	string(health.TLS):              "every connection failed with a TLS error",
+	string(health.Auth):             "it returned 401, 403, or 404 too many times in a row",
+	string(health.Unhealthy):        "every attempt failed for days",
+	string(health.Failures):         "too many attempts failed in a row",
+	string(health.Exhausted):        "too many deliveries ran out of attempts",
+	string(health.ProblemDNS):       "its host name was not found",
+	string(health.ProblemConnect):   "its server accepts no connection",
+	string(health.ProblemTimeout):   "it does not respond in time",
+	string(health.ProblemURL):       "it returns 404 or 410",
+	string(health.ProblemThrottled): "it returns 429 (too many requests)",
+	string(health.ProblemServer):    "it returns server errors (5xx)",
+	string(health.ProblemBlocked):   "its host name leads to a blocked address",
+	string(health.ProblemRedirect):  "it returns redirects (3xx)",
+	string(health.ProblemReset):     "connections to it break",
+	string(health.ProblemProtocol):  "its responses are not HTTP",
+	string(health.ProblemRejected):  "it rejects requests (4xx)",
+	string(health.ProblemNetwork):   "no request reaches it",
+	string(health.ProblemInternal):  "requests to it can't be rendered or signed",
+}
+
+// CauseText is a cause for people, to follow "because"; empty where there is nothing to say. TLS and auth name both a reason for
+// disabling and a problem of attempts.
+func (c Condition) CauseText() string {
+	if c.State == Failing {
+		switch health.Problem(c.Cause) {
+		case health.ProblemTLS:
+			return "no TLS connection to it succeeds"
+		case health.ProblemAuth:
+			return "it returns 401 or 403"
+		}
+	}
+	return causes[c.Cause]
+}
+
+// Title is the condition in a few words.
+func (c Condition) Title() string {
+	switch c.State {
+	case Suspended:
+		return "Tenant suspended"
+	case Disabled:
+		return "Endpoint disabled"
+	case Failing:
+		return "Endpoint failing"
+	case Unverified:
+		return "Endpoint not verified"
+	case Paused:
+		return "Endpoint paused"
+	case OnHold:
+		return "Paused by the operator"
+	}
+	return "Active"
+}
+
+// Detail says in a sentence or two what the condition means. Times are told beside it.
+func (c Condition) Detail() string {
+	because := func(text string) string {
+		if why := c.CauseText(); why != "" {
+			return text + ": " + why + "."
+		}
+		return text + "."
+	}
+	switch c.State {
+	case Suspended:
+		return pause.Suspended.Sentence()
+	case Disabled:
+		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified."
+	case Failing:
+		return because("The endpoint fails every attempt, so its circuit breaker is open") +
+			" Deliveries are on hold, and one at a time is sent as a probe. The first success releases the others."
+	case Unverified:
+		return because("The endpoint is not verified") + " Nothing is sent until it is. Deliveries are held for up to 7 days."
+	case Paused:
+		return "The endpoint was paused. Nothing is sent until it is resumed. Deliveries are held."
+	case OnHold:
+		return c.Scope.Sentence()
+	}
+	return "Deliveries are sent."
+}
+
+// Action is something that the endpoint's owner can do about a condition. Programs see the words.
+type Action string
+
+// The actions.
+const (
+	Resume   Action = "resume"    // send again; a disabled endpoint is verified first
+	Verify   Action = "verify"    // send the verification again
+	ProbeNow Action = "probe_now" // send a test event, which is the next probe
+	Replay   Action = "replay"    // send again what failed permanently
+	Recover  Action = "recover"   // send again everything that failed since a time
+)
+
+// ActionsKnown lists the actions.
+func ActionsKnown() []Action { return []Action{Resume, Verify, ProbeNow, Replay, Recover} }
+
+// Actions lists what the owner can do, the one that helps most first. About what operators did there is nothing.
+func (c Condition) Actions() []Action {
+	switch c.State {
+	case Disabled:
+		return []Action{Resume, Replay, Recover}
+	case Failing:
+		return []Action{ProbeNow, Replay, Recover}
+	case Unverified:
+		return []Action{Verify}
+	case Paused:
+		return []Action{Resume}
+	}
+	return nil
+}
+
+// Can reports whether an action is offered.
+func (c Condition) Can(a Action) bool { return slices.Contains(c.Actions(), a) }

@@ -1,0 +1,181 @@
+package condition_test
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func open(next time.Duration) health.Breaker {
+	return health.Breaker{State: health.Open, OpenedAt: now.Add(-time.Hour), NextProbeAt: now.Add(next)}
+}
+
+func TestAnEndpointIsInOneCondition(t *testing.T) {
+	t.Parallel()
+	at, paused := now.Add(-2*time.Hour), now.Add(-time.Minute)
+	seen := map[condition.State]bool{}
+	for name, c := range map[string]struct {
+		facts condition.Facts
+		want  condition.Condition
+	}{
+		"active": {condition.Facts{Status: endpoint.Active, StatusAt: at, Held: 3}, condition.Condition{State: condition.Active, Since: at}},
+		"failing": {
+			condition.Facts{
+				Status: endpoint.Active, StatusAt: at, Breaker: open(time.Minute), Last: delivery.Result{Status: 503}, Held: 3,
+				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
+			},
+			condition.Condition{
+				State: condition.Failing, Since: now.Add(-time.Hour), Cause: "server_error", NextProbeAt: now.Add(time.Minute), Held: 3,
+				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
+			},
+		},
+		"failing, a probe under way": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Breaker: open(-time.Second)},
+			condition.Condition{State: condition.Failing, Since: now.Add(-time.Hour)},
+		},
+		"disabled wins over its breaker and over a pause": {
+			condition.Facts{Status: endpoint.Disabled, Reason: "auth", StatusAt: at, Breaker: open(time.Minute), Scope: pause.Host, HeldAtLeast: true, Held: 9},
+			condition.Condition{State: condition.Disabled, Since: at, Cause: "auth", Held: 9, HeldAtLeast: true},
+		},
+		"paused wins over the operator's pause": {
+			condition.Facts{Status: endpoint.Paused, StatusAt: at, Scope: pause.Platform},
+			condition.Condition{State: condition.Paused, Since: at},
+		},
+		"unverified": {
+			condition.Facts{Status: endpoint.Unverified, Reason: "url_changed", StatusAt: at},
+			condition.Condition{State: condition.Unverified, Since: at, Cause: "url_changed"},
+		},
+		"paused by the operator wins over the breaker": {
+			condition.Facts{Status: endpoint.Active, StatusAt: at, Scope: pause.Tenant, ScopeSince: paused, Breaker: open(time.Minute)},
+			condition.Condition{State: condition.OnHold, Since: paused, Scope: pause.Tenant},
+		},
+		"suspended wins over all": {
+			condition.Facts{Status: endpoint.Disabled, StatusAt: at, Scope: pause.Suspended, ScopeSince: paused},
+			condition.Condition{State: condition.Suspended, Since: paused},
+		},
+	} {
+		got := condition.Of(c.facts, now)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if got.Sends() != (got.State == condition.Active) {
+			t.Errorf("%s: sends %t", name, got.Sends())
+		}
+		seen[got.State] = true
+	}
+	for _, s := range condition.States() {
+		if !seen[s] {
+			t.Errorf("no case for %s", s)
+		}
+		c := condition.Condition{State: s, Scope: pause.Host}
+		if c.Detail() == "" || s.Word() == "" || c.Title() == "" || s != condition.Active && c.Title() == "Active" {
+			t.Errorf("%s has no words: %q, %q", s, c.Title(), c.Detail())
+		}
+	}
+}
+
+func TestEveryCauseHasWords(t *testing.T) {
+	t.Parallel()
+	for _, p := range health.Problems() {
+		if c := (condition.Condition{State: condition.Failing, Cause: string(p)}); c.CauseText() == "" {
+			t.Errorf("problem %s has no words", p)
+		}
+	}
+	for _, r := range health.Reasons() {
+		if c := (condition.Condition{State: condition.Disabled, Cause: string(r)}); c.CauseText() == "" {
+			t.Errorf("reason %s has no words", r)
+		}
+	}
+}
+
+func TestEveryActionIsOffered(t *testing.T) {
+	t.Parallel()
+	offered := map[condition.Action]bool{}
+	for _, s := range condition.States() {
+		for _, a := range (condition.Condition{State: s}).Actions() {
+			offered[a] = true
+		}
+	}
+	for _, a := range condition.ActionsKnown() {
+		if !offered[a] {
+			t.Errorf("%s is offered nowhere", a)
+		}
+	}
+	if len(offered) != len(condition.ActionsKnown()) {
+		t.Errorf("offered %v, known %v", offered, condition.ActionsKnown())
+	}
+}
+
+// lane is one that sends; change makes it wait.
+func lane(change func(*condition.Lane)) condition.Lane {
+	l := condition.Lane{Condition: condition.Condition{State: condition.Active}, Served: true}
+	if change != nil {
+		change(&l)
+	}
+	return l
+}
+
+func is(s condition.State) func(*condition.Lane) {
+	return func(l *condition.Lane) { l.Condition.State, l.Condition.Scope = s, pause.Host }
+}
+
+func TestWhyADeliveryWaits(t *testing.T) {
+	t.Parallel()
+	soon, later := now.Add(time.Minute), now.Add(time.Hour)
+	head := id.UUID{1}
+	failing := lane(func(l *condition.Lane) {
+		l.Condition = condition.Condition{State: condition.Failing, NextProbeAt: soon}
+	})
+	seen := map[condition.Reason]bool{}
+	for name, c := range map[string]struct {
+		row  condition.Row
+		lane condition.Lane
+		want condition.Wait
+		next time.Time
+	}{
+		"nothing keeps it":                {condition.Row{}, lane(nil), condition.Wait{Reason: condition.Next}, time.Time{}},
+		"retry":                           {condition.Row{State: condition.RowRetry, Due: later}, lane(nil), condition.Wait{Reason: condition.Retry, Until: later}, later},
+		"retry that is due":               {condition.Row{State: condition.RowRetry, Due: now}, lane(nil), condition.Wait{Reason: condition.Next}, time.Time{}},
+		"deferred":                        {condition.Row{State: condition.RowDeferred, Due: later}, failing, condition.Wait{Reason: condition.Deferred, Until: later}, later},
+		"retry behind an open breaker":    {condition.Row{State: condition.RowRetry, Due: now.Add(-time.Hour)}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
+		"first attempt behind a breaker":  {condition.Row{}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
+		"asked to be the next probe":      {condition.Row{Asked: true}, failing, condition.Wait{Reason: condition.Next}, time.Time{}},
+		"order":                           {condition.Row{State: condition.RowBlocked, Behind: head}, lane(nil), condition.Wait{Reason: condition.Order, Behind: head}, time.Time{}},
+		"order, behind a breaker":         {condition.Row{State: condition.RowBlocked, Behind: head}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
+		"the endpoint asked for a pause":  {condition.Row{}, lane(func(l *condition.Lane) { l.NotBefore = later }), condition.Wait{Reason: condition.RetryAfter, Until: later}, later},
+		"a retry before the pause ends":   {condition.Row{State: condition.RowRetry, Due: soon}, lane(func(l *condition.Lane) { l.NotBefore = later }), condition.Wait{Reason: condition.RetryAfter, Until: later}, later},
+		"a retry after the pause":         {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.NotBefore = soon }), condition.Wait{Reason: condition.Retry, Until: later}, later},
+		"rate limit":                      {condition.Row{Ahead: 120}, lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), condition.Wait{Reason: condition.RateLimit, Until: soon, About: true}, time.Time{}},
+		"a rate limit keeps no retry":     {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), condition.Wait{Reason: condition.Retry, Until: later}, later},
+		"concurrency":                     {condition.Row{}, lane(func(l *condition.Lane) { l.LimitedBy = condition.ByInFlight }), condition.Wait{Reason: condition.Concurrency}, time.Time{}},
+		"no worker":                       {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.Served = false }), condition.Wait{Reason: condition.NoWorker}, time.Time{}},
+		"a listener's":                    {condition.Row{}, condition.Lane{Condition: condition.Condition{State: condition.Active}, Listens: true}, condition.Wait{Reason: condition.Listener}, time.Time{}},
+		"the operator's pause":            {condition.Row{State: condition.RowDeferred, Due: later}, lane(is(condition.OnHold)), condition.Wait{Reason: condition.OperatorPause, Scope: pause.Host}, time.Time{}},
+		"suspended":                       {condition.Row{}, lane(is(condition.Suspended)), condition.Wait{Reason: condition.TenantSuspended, Scope: pause.Suspended}, time.Time{}},
+		"paused":                          {condition.Row{State: condition.RowRetry, Due: later}, lane(is(condition.Paused)), condition.Wait{Reason: condition.EndpointPaused}, time.Time{}},
+		"unverified":                      {condition.Row{}, lane(is(condition.Unverified)), condition.Wait{Reason: condition.EndpointUnverified}, time.Time{}},
+		"disabled, whether served or not": {condition.Row{}, condition.Lane{Condition: condition.Condition{State: condition.Disabled}}, condition.Wait{Reason: condition.EndpointDisabled}, time.Time{}},
+	} {
+		got := condition.WaitOf(c.row, c.lane, now)
+		if got != c.want || !got.NextAttempt().Equal(c.next) {
+			t.Errorf("%s: %+v, next %s; want %+v, next %s", name, got, got.NextAttempt(), c.want, c.next)
+		}
+		seen[got.Reason] = true
+	}
+	for _, r := range condition.Reasons() {
+		if !seen[r] {
+			t.Errorf("no case for %s", r)
+		}
+		if w := (condition.Wait{Reason: r, Scope: pause.Host}); w.Detail() == "" || w.Title() == "Waiting" {
+			t.Errorf("%s has no words", r)
+		}
+	}
+}

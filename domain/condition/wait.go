@@ -1,0 +1,227 @@
+package condition
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// Reason is why a delivery waits. Programs see the words: they never change.
+type Reason string
+
+// The reasons.
+const (
+	Next               Reason = "next"                // nothing keeps it: it is sent next, or being sent
+	Retry              Reason = "retry"               // its schedule's next attempt is not due
+	Deferred           Reason = "deferred"            // its event asked for a later time
+	Order              Reason = "order"               // an earlier delivery with its ordering key comes first
+	RateLimit          Reason = "rate_limit"          // the endpoint's rate limit
+	Concurrency        Reason = "concurrency"         // the endpoint's limit of concurrent requests
+	RetryAfter         Reason = "retry_after"         // the endpoint asked for a pause
+	Breaker            Reason = "breaker"             // the endpoint's circuit breaker is open
+	NoWorker           Reason = "no_worker"           // no live worker serves the endpoint
+	OperatorPause      Reason = "paused_by_operator"  // see Scope
+	EndpointPaused     Reason = "endpoint_paused"     // by its owner
+	EndpointUnverified Reason = "endpoint_unverified" //
+	EndpointDisabled   Reason = "endpoint_disabled"   //
+	TenantSuspended    Reason = "tenant_suspended"    //
+	Listener           Reason = "listener"            // the program that listens has not collected it
+)
+
+// Reasons lists the reasons.
+func Reasons() []Reason {
+	return []Reason{
+		Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause, EndpointPaused,
+		EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
+	}
+}
+
+// ParseReason reads a reason's word; false where there is no such reason.
+func ParseReason(text string) (Reason, bool) {
+	return Reason(text), slices.Contains(Reasons(), Reason(text))
+}
+
+// The states of a waiting delivery's row, stored as smallint: the numbers never change.
+const (
+	RowReady    = 0
+	RowRetry    = 1
+	RowBlocked  = 2
+	RowDeferred = 3
+)
+
+// Limit is what keeps a lane from starting another request, as its worker last noted it. Stored as smallint.
+type Limit int16
+
+// The limits.
+const (
+	Unlimited   Limit = 0
+	ByRate      Limit = 1
+	ByInFlight  Limit = 2
+	LimitsKnown       = 3
+)
+
+// Lane is what is known of the lane in which a delivery waits.
+type Lane struct {
+	Condition  Condition
+	Listens    bool      // a developer's program collects the deliveries
+	Served     bool      // a live worker serves the lane, or would as soon as there is something to send
+	LimitedBy  Limit     // what holds back the lane's ready deliveries
+	RateLimit  int       // requests a second; 0: none
+	NotBefore  time.Time // the endpoint asked for a pause until then
+	NextProbe  time.Time // of a failing endpoint; zero: now
+	RetentionD int       // how long its tenant keeps events, in days
+}
+
+// Row is what is known of a waiting delivery.
+type Row struct {
+	State  int16 // RowReady, ...
+	Due    time.Time
+	Asked  bool    // somebody asked for it to be the next probe
+	Behind id.UUID // the delivery that its ordering key lets go first
+	Ahead  int64   // ready deliveries of the lane that go first, as far as they were counted
+}
+
+// Wait is why a delivery waits.
+type Wait struct {
+	Reason Reason
+	Until  time.Time   // when what keeps it is expected to end; zero: not known
+	About  bool        // Until is an estimate
+	Behind id.UUID     // of Order
+	Scope  pause.Scope // of OperatorPause
+}
+
+// WaitOf says why a delivery waits at a moment. What has to end first is named first.
+func WaitOf(r Row, l Lane, now time.Time) Wait {
+	switch l.Condition.State {
+	case Suspended:
+		return Wait{Reason: TenantSuspended, Scope: pause.Suspended}
+	case Disabled:
+		return Wait{Reason: EndpointDisabled}
+	case Unverified:
+		return Wait{Reason: EndpointUnverified}
+	case Paused:
+		return Wait{Reason: EndpointPaused}
+	case OnHold:
+		return Wait{Reason: OperatorPause, Scope: l.Condition.Scope}
+	}
+	switch {
+	case r.State == RowDeferred && r.Due.After(now):
+		return Wait{Reason: Deferred, Until: r.Due}
+	case l.Listens:
+		return Wait{Reason: Listener}
+	case !l.Served:
+		return Wait{Reason: NoWorker}
+	case l.Condition.State == Failing && r.Asked:
+		return Wait{Reason: Next}
+	case l.Condition.State == Failing:
+		return Wait{Reason: Breaker, Until: l.Condition.NextProbeAt}
+	case r.State == RowBlocked && !r.Behind.IsZero():
+		return Wait{Reason: Order, Behind: r.Behind}
+	case r.State == RowRetry && r.Due.After(now) && !r.Due.Before(l.NotBefore):
+		return Wait{Reason: Retry, Until: r.Due}
+	case l.NotBefore.After(now):
+		return Wait{Reason: RetryAfter, Until: l.NotBefore}
+	case r.State == RowReady && l.LimitedBy == ByRate && l.RateLimit > 0:
+		behind := time.Duration(r.Ahead) * time.Second / time.Duration(l.RateLimit)
+		return Wait{Reason: RateLimit, Until: now.Add(behind), About: true}
+	case r.State == RowReady && l.LimitedBy == ByInFlight:
+		return Wait{Reason: Concurrency}
+	}
+	return Wait{Reason: Next}
+}
+
+// NextAttempt is the time at which the delivery will really be tried, as far as it is known; zero where it is not.
+func (w Wait) NextAttempt() time.Time {
+	switch w.Reason {
+	case Retry, Deferred, RetryAfter:
+		return w.Until
+	}
+	return time.Time{}
+}
+
+// Held reports whether the delivery waits for its endpoint to be sent to again.
+func (w Wait) Held() bool {
+	switch w.Reason {
+	case EndpointPaused, EndpointUnverified, EndpointDisabled:
+		return true
+	}
+	return false
+}
+
+// Word is the reason for people.
+func (r Reason) Word() string { return strings.ReplaceAll(string(r), "_", " ") }
+
+// details are what each reason means, in a sentence.
+var details = map[Reason]string{
+	Next:               "Nothing keeps it: it is sent next, or is being sent.",
+	Retry:              "It is tried again at the time that the endpoint's retry schedule sets.",
+	Deferred:           "Its event asked to be delivered at a later time.",
+	Order:              "An earlier delivery with the same ordering key comes first.",
+	RateLimit:          "The endpoint's rate limit is reached. Deliveries are sent as fast as the limit allows, oldest first.",
+	Concurrency:        "The endpoint has as many requests in flight as its limit allows. It is sent when one of them ends.",
+	RetryAfter:         "The endpoint asked for a pause with Retry-After. It is sent when the pause is over.",
+	Breaker:            "The endpoint fails every attempt, so deliveries are on hold (circuit breaker open). One at a time is sent as a probe; the first success releases the others.",
+	NoWorker:           "No live worker serves the endpoint. It is sent as soon as a worker does. The operator of this platform has to see to it.",
+	EndpointPaused:     "The endpoint is paused. It is sent when the endpoint is resumed.",
+	EndpointUnverified: "The endpoint is not verified. It is sent when the endpoint is verified.",
+	EndpointDisabled:   "Posthorn disabled the endpoint. It is sent when the endpoint is resumed and verified.",
+	Listener:           "It waits for `posthorn listen` to collect it.",
+}
+
+// Detail says in a sentence why the delivery waits. Times are told beside it.
+func (w Wait) Detail() string {
+	if w.Reason == OperatorPause || w.Reason == TenantSuspended {
+		return w.Scope.Sentence()
+	}
+	return details[w.Reason]
+}
+
+// Title is the reason in a few words.
+func (w Wait) Title() string {
+	switch w.Reason {
+	case Next:
+		return "Sent next"
+	case Retry:
+		return "Waiting for its retry"
+	case Deferred:
+		return "Scheduled"
+	case Order:
+		return "Waiting for an earlier delivery"
+	case RateLimit:
+		return "Waiting for the rate limit"
+	case Concurrency:
+		return "Waiting for a request to end"
+	case RetryAfter:
+		return "Waiting as the endpoint asked"
+	case Breaker:
+		return "On hold: the endpoint is failing"
+	case NoWorker:
+		return "Waiting for a worker"
+	case OperatorPause:
+		return "Paused by the operator"
+	case EndpointPaused:
+		return "Held: the endpoint is paused"
+	case EndpointUnverified:
+		return "Held: the endpoint is not verified"
+	case EndpointDisabled:
+		return "Held: the endpoint is disabled"
+	case TenantSuspended:
+		return "Tenant suspended"
+	case Listener:
+		return "Waiting for the listener"
+	}
+	return "Waiting"
+}
+
+// Concerns reports whether a delivery of a status can wait for the reason, for lists that look at one table alone.
+func (r Reason) Concerns(s delivery.Status) bool {
+	w := Wait{Reason: r}
+	if s == delivery.Held {
+		return w.Held() || r == TenantSuspended || r == Listener
+	}
+	return (s == delivery.Pending || s == delivery.Retrying) && !w.Held()
+}
