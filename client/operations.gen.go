@@ -4752,7 +4752,7 @@ func (c *Client) ListInvitations(ctx context.Context, params ListInvitationsPara
 
 // CreateInvitation: invite somebody.
 //
-// A mail with a link that is good once, for seven days, goes to the address. Inviting an address again replaces its link.
+// A mail with a link that is good once, for seven days, goes to the address. Inviting an address again replaces its link. An address gets 5 invitations an hour, a tenant sends 50.
 //
 // POST /invitations, scope members:write
 func (c *Client) CreateInvitation(ctx context.Context, body InvitationInput) (Invitation, error) {

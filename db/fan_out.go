@@ -9,6 +9,7 @@ import (
 
 	"posthorn/db/seal"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -66,6 +67,7 @@ func (d *DB) MailNotices(ctx context.Context, links Links, most int32) (n int, e
 type NoticeRecipient struct {
 	Name    string // as preferences name them
 	Address string
+	Contact bool // an address in the tenant's settings, which nobody has proven to be theirs
 }
 
 // NoticeRecipients are those who want a tenant's notices of a kind: members by role and choice, and the tenant's contacts,
@@ -93,10 +95,10 @@ func (q *Queries) NoticeRecipients(ctx context.Context, tenant id.UUID, kind not
 		known[address] = true
 	}
 	for _, m := range members {
-		add(NoticeRecipient{notice.PersonRecipient(m.PersonID), m.Email}, access.Role(m.Role))
+		add(NoticeRecipient{Name: notice.PersonRecipient(m.PersonID), Address: m.Email}, access.Role(m.Role))
 	}
 	for _, address := range contacts {
-		add(NoticeRecipient{notice.AddressRecipient(address), address}, access.Owner)
+		add(NoticeRecipient{Name: notice.AddressRecipient(address), Address: address, Contact: true}, access.Owner)
 	}
 	return all, nil
 }
@@ -113,6 +115,11 @@ func (q *Queries) mailNotice(ctx context.Context, links Links, r TakeUnmailedRow
 		kind = mail.Digest
 	}
 	for _, to := range recipients {
+		if full, err := q.noticesLimited(ctx, n.TenantID, to); err != nil {
+			return err
+		} else if full {
+			continue // the notice appears on the tenant's pages
+		}
 		subscription := links.Unsubscribe(notice.Subscription{Tenant: n.TenantID, Recipient: to.Name, Kind: n.Kind})
 		if _, err := q.QueueMail(ctx, Mail{
 			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind, Keys: links.Keys,
@@ -127,7 +134,25 @@ func (q *Queries) mailNotice(ctx context.Context, links Links, r TakeUnmailedRow
 	if !n.Kind.AlertsOperators() {
 		return nil
 	}
+	if wait, err := q.TryMail(ctx, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
+		return err
+	}
 	return q.AlertOperators(ctx, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// noticesLimited reports whether a recipient, or the tenant, had as many notices by mail as are sent within an hour.
+func (q *Queries) noticesLimited(ctx context.Context, tenant id.UUID, to NoticeRecipient) (full bool, err error) {
+	var wait int
+	if to.Contact {
+		wait, err = q.TryMail(ctx, account.ContactNotices, "notice", to.Address)
+	} else {
+		wait, err = q.TryMail(ctx, account.MemberNotices, "notice", to.Address, tenant.String())
+	}
+	if err != nil || wait > 0 {
+		return wait > 0, err
+	}
+	wait, err = q.TryMail(ctx, account.TenantNotices, "notice of", tenant.String())
+	return wait > 0, err
 }
 
 // alertOf is what operators are told of a notice.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/seal"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -80,6 +82,31 @@ func (f *told) mail() int {
 func (f *told) mails() []string {
 	f.t.Helper()
 	return names(f.t, f.sql, "SELECT kind || ' ' || recipient FROM mails ORDER BY 1")
+}
+
+func TestNoticesByMailAreLimited(t *testing.T) {
+	t.Parallel()
+	f := newTold(t)
+	f.person("owner@acme.example", "owner")
+	f.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", db.NewID().String())
+	f.exec(`UPDATE tenants SET settings = '{"contacts": ["victim@elsewhere.example"]}' WHERE id = $1`, f.tenant.String())
+	n := account.MemberNotices.Tries + 5
+	for i := range n {
+		f.post(notice.EndpointDisabled, fmt.Sprint("d", i), notice.EndpointDetails{Endpoint: "ep_x", URL: "https://a.example", Reason: "gone"})
+	}
+	for f.mail() > 0 {
+	}
+	got := map[string]int{}
+	for _, mail := range f.mails() {
+		got[mail]++
+	}
+	want := map[string]int{
+		"notice owner@acme.example": account.MemberNotices.Tries, "notice victim@elsewhere.example": account.ContactNotices.Tries,
+		"operator_alert op@posthorn.example": account.OperatorAlerts.Tries,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("of %d notices: %v, want %v", n, got, want)
+	}
 }
 
 func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {

@@ -336,8 +336,11 @@ WITH sessions_gone AS (
 	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT $1::int) RETURNING 1
 ), limits_gone AS (
 	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT $1::int) RETURNING 1
+), mails_gone AS (
+	DELETE FROM mail_limits WHERE key IN (SELECT m.key FROM mail_limits m WHERE m.until < now() ORDER BY m.until LIMIT $1::int) RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone))::bigint AS n
+SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone),
+	(SELECT count(*) FROM mails_gone))::bigint AS n
 `
 
 // Sessions, links in mails, and counts of tries whose time is over: some of each, and how many there were of the most. They let

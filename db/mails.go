@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"posthorn/db/seal"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 )
@@ -37,6 +40,16 @@ func (q *Queries) QueueMail(ctx context.Context, m Mail) (bool, error) {
 	}
 	rows, err := q.InsertMail(ctx, row)
 	return rows > 0, err
+}
+
+// TryMail counts one more mail that a limit is for, by what and whose, and says in how many seconds to come back; 0: go on.
+func (q *Queries) TryMail(ctx context.Context, l account.Limit, what string, whose ...string) (wait int, err error) {
+	key := limitKey("mail:"+what, strings.Join(whose, "\x00"))
+	row, err := q.CountMail(ctx, CountMailParams{Key: key, Seconds: int32(l.Window / time.Second)})
+	if err != nil || int(row.N) <= l.Tries {
+		return 0, err
+	}
+	return max(1, int(row.SecondsLeft)), nil
 }
 
 // tenantOrZero is what seals of things without a tenant are bound to.

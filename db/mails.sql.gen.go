@@ -69,6 +69,28 @@ func (q *Queries) ClaimMails(ctx context.Context, arg ClaimMailsParams) ([]Claim
 	return items, nil
 }
 
+const countMail = `-- name: CountMail :one
+SELECT c.n::int AS n, c.seconds_left::int AS seconds_left FROM posthorn.count_mail($1, $2::int) AS c
+`
+
+type CountMailParams struct {
+	Key     []byte
+	Seconds int32
+}
+
+type CountMailRow struct {
+	N           int32
+	SecondsLeft int32
+}
+
+// One more mail of a kind that is limited: n is their number within the window that the first of them began.
+func (q *Queries) CountMail(ctx context.Context, arg CountMailParams) (CountMailRow, error) {
+	row := q.db.QueryRow(ctx, countMail, arg.Key, arg.Seconds)
+	var i CountMailRow
+	err := row.Scan(&i.N, &i.SecondsLeft)
+	return i, err
+}
+
 const countMails = `-- name: CountMails :many
 SELECT state, count(*) AS n FROM mails WHERE state IN ('waiting', 'failed') GROUP BY state
 `

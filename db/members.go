@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -21,6 +22,29 @@ var (
 )
 
 const maxInvitations = 100
+
+// limitInvitations refuses an invitation where its address or its tenant had too many. One that replaces or follows a
+// revoked one is a mail as any.
+func (q *Queries) limitInvitations(ctx context.Context, tenant id.UUID, email string) error {
+	wait, err := q.TryMail(ctx, account.Invitations, "invitation", email)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return invitationsLimited(wait, fmt.Sprintf("This address was invited %d times within an hour, the most that is sent to one.", account.Invitations.Tries))
+	}
+	wait, err = q.TryMail(ctx, account.TenantInvitations, "invitation of", tenant.String())
+	if err == nil && wait > 0 {
+		err = invitationsLimited(wait, fmt.Sprintf("This tenant sent %d invitations within an hour, the most that it can.", account.TenantInvitations.Tries))
+	}
+	return err
+}
+
+func invitationsLimited(wait int, why string) error {
+	e := fault.New(fault.Limited, "mails_limit", fmt.Sprintf("%s Try again in %d minutes.", why, (wait+59)/60))
+	e.RetryAfter = wait
+	return e
+}
 
 // Invite describes an invitation.
 type Invite struct {
@@ -55,6 +79,9 @@ func (q *Queries) Invite(ctx context.Context, i Invite) (GetInvitationRow, error
 		if err == nil {
 			err = errInvitations
 		}
+		return GetInvitationRow{}, err
+	}
+	if err := q.limitInvitations(ctx, i.Tenant, i.Email); err != nil {
 		return GetInvitationRow{}, err
 	}
 	u := NewID()

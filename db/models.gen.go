@@ -436,6 +436,12 @@ type Listener struct {
 	Sent       int64
 }
 
+type MailLimit struct {
+	Key   []byte
+	N     int32
+	Until time.Time
+}
+
 type MailRow struct {
 	ID         id.UUID
 	TenantID   *id.UUID

@@ -65,8 +65,11 @@ WITH sessions_gone AS (
 	DELETE FROM one_time_links WHERE hash IN (SELECT l.hash FROM one_time_links l WHERE l.expires_at < now() ORDER BY l.expires_at LIMIT @most::int) RETURNING 1
 ), limits_gone AS (
 	DELETE FROM account_limits WHERE key IN (SELECT a.key FROM account_limits a WHERE a.until < now() ORDER BY a.until LIMIT @most::int) RETURNING 1
+), mails_gone AS (
+	DELETE FROM mail_limits WHERE key IN (SELECT m.key FROM mail_limits m WHERE m.until < now() ORDER BY m.until LIMIT @most::int) RETURNING 1
 )
-SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone))::bigint AS n;
+SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM links_gone), (SELECT count(*) FROM limits_gone),
+	(SELECT count(*) FROM mails_gone))::bigint AS n;
 
 -- name: DropOldStats :execrows
 DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 days') OR bucket < now() - make_interval(days => @days);

@@ -6,6 +6,10 @@ INSERT INTO mails (id, tenant_id, key, recipient, kind, data, sealed, created_at
 VALUES (@id, sqlc.narg('tenant_id'), @key, @recipient, @kind, @data, sqlc.narg('sealed')::bytea, @created_at)
 ON CONFLICT (key) DO NOTHING;
 
+-- name: CountMail :one
+-- One more mail of a kind that is limited: n is their number within the window that the first of them began.
+SELECT c.n::int AS n, c.seconds_left::int AS seconds_left FROM posthorn.count_mail(@key, @seconds::int) AS c;
+
 -- name: ClaimMails :many
 -- Mails that are due. The claim holds for so many seconds, so that a worker that dies gives it up; tries counts it.
 UPDATE mails m SET tries = m.tries + 1, due_at = now() + make_interval(secs => @seconds)

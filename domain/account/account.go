@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 )
 
@@ -23,29 +24,41 @@ const (
 func Email(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	address, err := mail.ParseAddress(text)
-	if err != nil || address.Name != "" || address.Address != text || len(text) > maxEmail || !utf8.ValidString(text) ||
-		!strings.Contains(text[strings.LastIndexByte(text, '@')+1:], ".") || strings.ContainsFunc(text, unfit) {
+	if err != nil || address.Name != "" || address.Address != text || len(text) > maxEmail || !characters.Line(text) ||
+		!isDomain(text[strings.LastIndexByte(text, '@')+1:]) {
 		return "", fault.InvalidField("email", "email_invalid", "This is not an e-mail address. Write it as ada@example.com.")
 	}
 	return strings.ToLower(text), nil
 }
 
-// Name is the name of a person or a tenant: one line of 1 to 100 characters. The error names the field.
+// isDomain reports whether a mail can go to a domain of this form: a name of two labels or more, and no address. The last
+// label of a name has two characters or more and is no number (RFC 3696, section 2).
+func isDomain(domain string) bool {
+	labels := strings.Split(domain, ".")
+	for _, label := range labels {
+		bad := strings.ContainsFunc(label, func(r rune) bool { return r != '-' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd) })
+		if label == "" || len(label) > 63 || bad || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return len(labels) > 1 && utf8.RuneCountInString(last) > 1 && strings.ContainsFunc(last, unicode.IsLetter)
+}
+
+// Name is the name of a person, a tenant, a key or a brand: one line of 1 to 100 characters without a web address, since it
+// appears in mails to others. The error names the field.
 func Name(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	n := utf8.RuneCountInString(text)
 	switch {
 	case n == 0:
 		return "", fault.InvalidField(field, "field_missing", "Write a name here.")
-	case n > MaxName, !utf8.ValidString(text), strings.ContainsFunc(text, unfit):
-		return "", fault.InvalidField(field, "name_invalid", "A name is one line of at most 100 characters.")
+	case n > MaxName, !characters.Line(text):
+		return "", fault.InvalidField(field, "name_invalid", "A name is one line of at most 100 visible characters.")
+	case strings.Contains(text, "://"):
+		return "", fault.InvalidField(field, "name_invalid", "A name can't contain a web address.")
 	}
 	return text, nil
-}
-
-// unfit are characters that break lines, do nothing, or turn the text around them (CWE-1007).
-func unfit(r rune) bool {
-	return unicode.IsControl(r) || r == utf8.RuneError || r == '\u2028' || r == '\u2029' || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
 // MaskEmail shows enough of an address for its owner to know it again: a…@example.com.
@@ -111,6 +124,21 @@ var (
 	Passwords = Limit{Tries: 10, Window: 15 * time.Minute}
 	Codes     = Limit{Tries: 5, Window: 15 * time.Minute}
 	Mails     = Limit{Tries: 5, Window: time.Hour} // mails that somebody else can have sent to an address
+)
+
+// The limits of mails that a tenant can have sent to addresses that nobody has proven to be theirs. Those of one address hold
+// across tenants.
+var (
+	Invitations       = Limit{Tries: 5, Window: time.Hour}  // to one address
+	TenantInvitations = Limit{Tries: 50, Window: time.Hour} // of one tenant
+	ContactNotices    = Limit{Tries: 20, Window: time.Hour} // to one contact
+)
+
+// The limits of mails that a tenant's events cause.
+var (
+	MemberNotices  = Limit{Tries: 60, Window: time.Hour}  // of one tenant to one member
+	TenantNotices  = Limit{Tries: 500, Window: time.Hour} // of one tenant in all
+	OperatorAlerts = Limit{Tries: 20, Window: time.Hour}  // that one tenant causes
 )
 
 // The lives of links in mails.

@@ -13,6 +13,8 @@ func TestAddressesAreReadOneWay(t *testing.T) {
 	for given, want := range map[string]string{
 		"ada@example.com": "ada@example.com", " Ada@Example.COM ": "ada@example.com", "a+b@x.example": "a+b@x.example",
 		"": "", "ada": "", "ada@localhost": "", "Ada <ada@example.com>": "", "a@b@c.d": "", "ada@example.com\nBcc: x@y.z": "",
+		"ada@bücher.example": "ada@bücher.example", "a@1.2.co": "a@1.2.co", "a@127.0.0.1": "", "a@[127.0.0.1]": "", "a@[IPv6:::1]": "", "a@1.2": "", "a@example.c": "",
+		"a@-x.com": "", "a@x..com": "", "a@x_y.com": "", "a@.com": "", "a@x.com.": "", "ada@exa\u200bmple.com": "",
 		"ada@exam\u202eple.com": "", strings.Repeat("a", 250) + "@example.com": "", "\"a b\"@example.com ,x@y.z": "",
 	} {
 		got, err := Email(given)
@@ -26,7 +28,7 @@ func TestNamesAreOneLine(t *testing.T) {
 	t.Parallel()
 	for given, ok := range map[string]bool{
 		"Ada": true, " Ada Lovelace ": true, "<b>": true, "名前": true, strings.Repeat("é", 100): true,
-		"": false, "  ": false, "a\nb": false, "a\x00": false, "a\u2028b": false, "\u202ea": false, strings.Repeat("a", 101): false, "\xff": false,
+		"": false, "  ": false, "a\nb": false, "a\x00": false, "a\u2028b": false, "\u202ea": false, "A\u200bB": false, "Acme https://evil.example/login": false, strings.Repeat("a", 101): false, "\xff": false,
 	} {
 		if _, err := Name("name", given); (err == nil) != ok {
 			t.Errorf("%q: %v", given, err)

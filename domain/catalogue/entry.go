@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/schema"
@@ -116,8 +117,8 @@ func checkText(refuse func(field, code, detail string), field, text string, most
 	if n := utf8.RuneCountInString(text); n > most {
 		refuse(field, "text_length", fmt.Sprintf("The field %s has at most %d characters; this one has %d.", field, most, n))
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
-		refuse(field, "text_characters", "The field "+field+" must not hold control characters.")
+	if !characters.Lines(text) {
+		refuse(field, "text_characters", "The field "+field+" must not hold control characters or invisible ones.")
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/egress"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
@@ -207,11 +207,9 @@ func (c *collector) metadata(m map[string]string) {
 	}
 }
 
-// clean reports whether PostgreSQL and a page can hold a text: UTF-8 without control characters except line breaks and tabs.
+// clean reports whether PostgreSQL, a page and a mail can hold a text.
 func clean(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t'
-	})
+	return characters.Lines(text)
 }
 
 // once drops repetitions and keeps the order. A list that is too long for any field stays as it is, to be refused.

@@ -3,10 +3,9 @@ package reason
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 )
 
@@ -23,8 +22,8 @@ func Faults(text string, least int) []fault.Field {
 		return refuse("text_length", fmt.Sprintf("A reason has %d characters at most; this one has %d.", Max, n))
 	case n < least:
 		return refuse("text_length", fmt.Sprintf("Give a reason of %d to %d characters.", least, Max))
-	case strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' }):
-		return refuse("text_characters", "A reason must not hold control characters.")
+	case !characters.Lines(text):
+		return refuse("text_characters", "A reason must not hold control characters or invisible ones.")
 	}
 	return nil
 }

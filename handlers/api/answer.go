@@ -2,12 +2,12 @@ package api
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/domain/account"
+	"posthorn/domain/characters"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/reason"
@@ -93,12 +93,11 @@ func (w *wrongFields) text(field string, given *string, least, most int) string 
 		return ""
 	}
 	n := utf8.RuneCountInString(*given)
-	control := strings.ContainsFunc(*given, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' })
 	switch {
 	case n < least || n > most:
 		w.add(field, "text_length", fmt.Sprintf("The field %s has %d to %d characters; this one has %d.", field, least, most, n))
-	case control:
-		w.add(field, "text_characters", "The field "+field+" must not hold control characters.")
+	case !characters.Lines(*given):
+		w.add(field, "text_characters", "The field "+field+" must not hold control characters or invisible ones.")
 	}
 	return *given
 }
@@ -124,12 +123,16 @@ func readReason(c *handlers.Call) (string, error) {
 	return reason, wrong.err()
 }
 
-// name checks a name: one line of 1 to 100 characters, not all blank.
+// name checks a name by the rule of the pages (account.Name) and returns it without the spaces around it.
 func (w *wrongFields) name(field string, given *string) string {
 	n := len(*w)
-	text := w.text(field, given, 1, 100)
-	if len(*w) == n && (strings.TrimSpace(text) == "" || strings.ContainsAny(text, "\n\t")) {
-		w.add(field, "text_characters", "The field "+field+" must be one line that is not blank.")
+	text := w.text(field, given, 1, account.MaxName)
+	if len(*w) > n {
+		return text
+	}
+	text, err := account.Name(field, text)
+	if e := fault.As(err); e != nil {
+		w.add(field, "text_characters", e.Detail)
 	}
 	return text
 }

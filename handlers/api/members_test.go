@@ -1,11 +1,13 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 )
 
@@ -72,6 +74,48 @@ func TestKeysInvite(t *testing.T) {
 	}
 	w.do("DELETE", "/api/v1/invitations/"+made.text("id"), a.key, nil).want(204)
 	w.do("DELETE", "/api/v1/invitations/"+made.text("id"), a.key, nil).problem(404, "not_found")
+}
+
+func TestInvitationsAreLimitedByAddressAndByTenant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.tenant("A"), w.tenant("B")
+	invite := func(of tenant, email string) *answer {
+		return w.do("POST", "/api/v1/invitations", of.key, `{"email":"`+email+`","role":"viewer"}`)
+	}
+	for range account.Invitations.Tries {
+		made := invite(a, "victim@example.com").want(201)
+		w.do("DELETE", "/api/v1/invitations/"+made.text("id"), a.key, nil).want(204)
+	}
+	refused := invite(a, "Victim@example.com")
+	refused.problem(429, "mails_limit")
+	if refused.Header.Get("Retry-After") == "" {
+		t.Error("nobody is told when to try again")
+	}
+	invite(b, "victim@example.com").problem(429, "mails_limit") // of another tenant too
+	for i := range account.TenantInvitations.Tries - account.Invitations.Tries {
+		invite(a, fmt.Sprintf("p%d@example.com", i)).want(201)
+	}
+	invite(a, "one.more@example.com").problem(429, "mails_limit")
+	invite(b, "one.more@example.com").want(201)
+	if mails := one[int](w, "SELECT count(*) FROM posthorn.mails WHERE recipient = 'victim@example.com'"); mails != account.Invitations.Tries {
+		t.Errorf("%d mails to one address", mails)
+	}
+}
+
+func TestNamesFollowOneRule(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.tenant("A")
+	for _, name := range []string{`A\u202ecba`, `A\u2028B`, `A\u200bB`, `b\nc`, ` `, `https://evil.example/login`} {
+		w.do("PATCH", "/api/v1/tenant", a.key, `{"name":"`+name+`"}`).problem(400, "text_characters", "name")
+		w.do("POST", "/api/v1/tenants", w.platform, `{"name":"`+name+`"}`).problem(400, "text_characters", "name")
+		w.do("POST", "/api/v1/keys", a.key, `{"name":"`+name+`","scopes":["events:read"]}`).problem(400, "text_characters", "name")
+		w.do("POST", "/api/v1/portal-links", a.key, `{"brand_name":"`+name+`"}`).problem(400, "text_characters", "brand_name")
+	}
+	for _, email := range []string{"a@127.0.0.1", "a@[127.0.0.1]", "a@example.c"} {
+		w.do("POST", "/api/v1/invitations", a.key, `{"email":"`+email+`","role":"viewer"}`).problem(400, "email_invalid", "email")
+	}
 }
 
 func TestPortalLinksAreMadeCheckedAndRevoked(t *testing.T) {

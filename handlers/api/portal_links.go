@@ -50,7 +50,9 @@ func checkPortalLink(in PortalLinkInput) (db.NewPortalLink, error) {
 	link := db.NewPortalLink{Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds}
 	set(&link.AllowSecrets, in.AllowSecrets)
 	var wrong wrongFields
-	link.Brand = wrong.text("brand_name", in.BrandName, 0, account.MaxName)
+	if in.BrandName != nil && *in.BrandName != "" {
+		link.Brand = wrong.name("brand_name", in.BrandName)
+	}
 	for _, f := range asked.Wrong() {
 		wrong.add(f.Name, f.Code, f.Detail)
 	}

@@ -123,7 +123,7 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 	}
 	var wrong wrongFields
 	if in.Name != nil {
-		wrong.name("name", in.Name)
+		*in.Name = wrong.name("name", in.Name)
 	}
 	if in.RetentionDays != nil {
 		a.checkRetention(&wrong, *in.RetentionDays)

@@ -53,8 +53,11 @@ func ResetPassword(d mail.ResetPasswordData) Letter {
 
 // Invitation asks a person to join a tenant.
 func Invitation(d mail.InvitationData) Letter {
-	tenant := clip(d.Tenant, 80)
-	by := cmp.Or(clip(d.By, 80), "A member")
+	tenant := quoted(d.Tenant)
+	by := "A member"
+	if d.By != "" {
+		by = quoted(d.By)
+	}
 	as := ""
 	if d.Role != "" {
 		as = fmt.Sprintf(" Your role would be %s.", d.Role)

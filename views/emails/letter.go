@@ -165,6 +165,12 @@ func thousands(n int64) string {
 	return s
 }
 
+// mostName bounds the names that their owners chose, in mails to others.
+const mostName = 40
+
+// quoted is a name that somebody chose, marked as such: it is never read as Posthorn's own words.
+func quoted(name string) string { return "“" + clip(name, mostName) + "”" }
+
 // clip keeps what comes from elsewhere short; a subject has one line.
 func clip(s string, most int) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")

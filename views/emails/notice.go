@@ -46,8 +46,8 @@ func write[T any](d mail.NoticeData, template func(mail.NoticeData, T) Letter) (
 	}
 	l := template(d, details)
 	l.Body = slices.DeleteFunc(l.Body, Block.empty)
-	tenant := clip(d.TenantName, 60)
-	l.Subject = clip(fmt.Sprintf("[%s] %s", tenant, l.Subject), 140)
+	tenant := quoted(d.TenantName)
+	l.Subject = clip(fmt.Sprintf("%s: %s", tenant, l.Subject), 140)
 	l.Why = fmt.Sprintf("You get this mail because notices of %s are sent to you.", tenant)
 	l.Preferences, l.Unsubscribe = d.Preferences, d.Unsubscribe
 	return l, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 	"net/netip"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	gomail "github.com/wneessen/go-mail"
 
@@ -91,7 +94,7 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 
 // compose writes a mail. Its Message-ID is made of its key: where a server gets a mail twice, whoever stores it can tell.
 func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
-	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP))
+	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP), gomail.WithNoDefaultUserAgent())
 	if err := msg.From(m.From); err != nil {
 		return nil, "", err
 	}
@@ -107,13 +110,27 @@ func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	messageID := hex.EncodeToString(sum[:16]) + "@" + domain
 	msg.SetMessageIDWithValue(messageID)
 	msg.SetDateWithValue(m.At)
-	msg.Subject(m.Subject)
+	msg.Subject(encodeLookalikes(m.Subject))
 	for name, value := range m.Headers {
 		msg.SetGenHeaderPreformatted(gomail.Header(name), value)
 	}
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
 	msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
 	return msg, messageID, nil
+}
+
+// encodeLookalikes encodes a subject that holds what a mail program would decode (RFC 2047, section 2), so that it shows as
+// it is. The library encodes what is not ASCII; the rest it sends as it stands.
+func encodeLookalikes(subject string) string {
+	if !strings.Contains(subject, "=?") || strings.ContainsFunc(subject, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return subject
+	}
+	const most = 45 // bytes of text in a word of 75 characters
+	var words []string
+	for chunk := range slices.Chunk([]byte(subject), most) {
+		words = append(words, "=?UTF-8?B?"+base64.StdEncoding.EncodeToString(chunk)+"?=")
+	}
+	return strings.Join(words, " ")
 }
 
 func (d *smtpDriver) options() []gomail.Option {

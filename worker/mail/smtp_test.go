@@ -203,6 +203,11 @@ func checkMail(t *testing.T, text []byte, messageID string) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+	for _, name := range []string{"X-Mailer", "User-Agent"} {
+		if got := m.Header.Get(name); got != "" {
+			t.Errorf("%s names the software and its version: %q", name, got)
+		}
+	}
 	kind, params, err := mime.ParseMediaType(m.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
 		t.Fatal(kind, err)
@@ -216,6 +221,35 @@ func checkMail(t *testing.T, text []byte, messageID string) {
 		body, err := io.ReadAll(quotedprintable.NewReader(p))
 		if err != nil || strings.TrimSpace(string(body)) != want.text || !strings.HasPrefix(p.Header.Get("Content-Type"), want.kind) {
 			t.Errorf("%s: %q, %v", p.Header.Get("Content-Type"), body, err)
+		}
+	}
+}
+
+func TestASubjectShowsAsItIs(t *testing.T) {
+	t.Parallel()
+	s := newMailServer(t, mailOptions{})
+	d, err := NewSMTP("smtp://"+s.address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, subject := range []string{
+		"Join =?utf-8?q?=0D=0ABcc:x@y?= on Posthorn", "Join “=?utf-8?q?hidden?=” on Posthorn", "=?utf-8?b?aGlkZGVu?=",
+		"=?x " + strings.Repeat("A subject of many words ", 8) + "=?utf-8?q?hidden?=", "plain",
+	} {
+		m := message(fmt.Sprint("subject", i))
+		m.Subject = subject
+		if _, err := d.Send(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		got, err := netmail.ReadMessage(bytes.NewReader(s.mails[i]))
+		s.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := new(mime.WordDecoder).DecodeHeader(got.Header.Get("Subject"))
+		if err != nil || shown != strings.TrimSpace(subject) || got.Header.Get("Bcc") != "" {
+			t.Errorf("%q shows as %q, %v", subject, shown, err)
 		}
 	}
 }

@@ -1,0 +1,60 @@
+// Package characters holds the one rule of what names and texts that people write may consist of. They appear on pages, in
+// mails and in their subjects, where a character must neither break a line, hide, nor reorder the text around it (CWE-1007).
+package characters
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line reports whether a text is one line that shows as it is written.
+func Line(text string) bool { return fit(text, "") }
+
+// Lines is Line for a text that may have line breaks and tabs.
+func Lines(text string) bool { return fit(text, "\n\r\t") }
+
+func fit(text, also string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	runes := []rune(text)
+	for i, r := range runes {
+		switch {
+		case strings.ContainsRune(also, r):
+		case r == zeroWidthJoiner || r == zeroWidthNonJoiner:
+			if i == 0 || i == len(runes)-1 || !joins(runes[i-1]) || !joins(runes[i+1]) {
+				return false
+			}
+		case unfit(r):
+			return false
+		}
+	}
+	return true
+}
+
+// Persian, Indic scripts and emoji need joiners between two of their characters. Elsewhere a joiner is invisible.
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
+
+func joins(r rune) bool { return r > unicode.MaxLatin1 && !unfit(r) && !unicode.IsSpace(r) }
+
+// unfit are controls, line separators, and characters that are invisible or set the direction of text.
+func unfit(r rune) bool {
+	switch {
+	case unicode.IsControl(r), r == utf8.RuneError, unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+		return true
+	case r >= '\U000e0020' && r <= '\U000e007f': // tags: the flags of England, Scotland and Wales are written with them
+		return false
+	case unicode.Is(unicode.Cf, r): // bidi controls, zero-width space, word joiner, byte order mark, soft hyphen
+		return true
+	}
+	return invisible[r]
+}
+
+// invisible are letters and marks without a glyph (Unicode's Default_Ignorable_Code_Point beside category Cf).
+var invisible = map[rune]bool{
+	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true, '\uffa0': true,
+}
