@@ -86,6 +86,17 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 	return states, err
 }
 
+// Installed reports whether a database has Posthorn's schema, of whichever version. It changes nothing.
+func Installed(ctx context.Context, url string) (installed bool, err error) {
+	conn, err := Connect(ctx, url, Options{Name: "installed"})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	err = conn.QueryRow(ctx, "SELECT to_regclass('posthorn.tenants') IS NOT NULL").Scan(&installed)
+	return installed, err
+}
+
 func migrate(ctx context.Context, url string, do func(*goose.Provider) error) error {
 	cfg, err := parseURL(url, Options{Name: "migrate"})
 	if err != nil {

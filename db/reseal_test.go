@@ -27,7 +27,7 @@ func newRing(t *testing.T, keys ...string) *seal.Ring {
 }
 
 // Columns of bytes that hold no sealed value. What is in neither list fails the test below: say which it is.
-var plainBytes = []string{"attempts.response_excerpt", "events.data", "outbox.data", "outbox_rejected.data", "idempotency_keys.body_hash", "account_limits.key", "inbox_requests.body"}
+var plainBytes = []string{"attempts.response_excerpt", "events.data", "outbox.data", "outbox_rejected.data", "idempotency_keys.body_hash", "account_limits.key", "mail_limits.key", "inbox_requests.body"}
 
 func TestEverySealedColumnIsRotated(t *testing.T) {
 	t.Parallel()

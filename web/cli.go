@@ -39,7 +39,7 @@ type commands struct {
 		Down   migrateDownCommand   `cmd:"" help:"Undo the newest migration. The first one's undoing deletes all data."`
 		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them."`
 
-		Distribute migrateDistributeCommand `cmd:"" help:"Spread the bulk tables over the servers of a Citus cluster, by tenant."`
+		Distribute migrateDistributeCommand `cmd:"" help:"Not available: spreading the tables over a cluster is being rebuilt." hidden:""`
 	} `cmd:"" help:"The database's schema."`
 
 	Tenant struct {

@@ -7,12 +7,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"posthorn/client"
+	"posthorn/db/dbtest"
 	"posthorn/web/demo"
 )
 
@@ -150,5 +153,37 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	succeed(t, []string{"POSTHORN_DATABASE_URL=" + p.Config.DatabaseURL.Reveal(), "POSTHORN_MASTER_KEY=" + testMasterKey}, &list, "tenant", "list", "--json")
 	if len(list) != 1 || list[0].Name != demoTenant {
 		t.Errorf("the tenants: %v", list)
+	}
+}
+
+func TestOpenPrintsNoLinkThatTheServerDoesNotAccept(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	p := program(t, append(slices.Clone(environ), "POSTHORN_MAIL=smtp", "POSTHORN_SMTP_URL=smtp://127.0.0.1:1", "POSTHORN_MAIL_FROM=a@example.com"), Parts{Web: true})
+	r := command(t, append(slices.Clone(environ), "POSTHORN_ADDR="+strings.TrimPrefix(p.URL(), "http://")), "open")
+	if r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "sign in with a password") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+func TestACommandThatReadsCreatesNoDatabase(t *testing.T) {
+	t.Parallel()
+	empty := dbtest.Clone(t, "", nil)
+	for _, args := range [][]string{{"tenant", "list"}, {"tenant", "list", "--json"}, {"open"}, {"migrate", "status"}} {
+		dir := filepath.Join(t.TempDir(), "scratch")
+		r := command(t, append(slices.Clone(anyPorts), "POSTHORN_DATA_DIR="+dir), args...)
+		if r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "no Posthorn installation in "+dir) {
+			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%v made %s", args, dir)
+		}
+		if args[0] == "migrate" {
+			continue // of a database that somebody made it says what is missing
+		}
+		r = command(t, append(databaseEnvironment(empty), anyPorts...), args...)
+		if r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "no Posthorn installation in the database") {
+			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
+		}
 	}
 }

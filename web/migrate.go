@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"posthorn/db"
+	"posthorn/db/embedded"
+	"posthorn/domain/fault"
 )
 
 type (
@@ -35,6 +37,59 @@ func (a *app) withStore(ctx context.Context, do func(*store) error) error {
 	return err
 }
 
+// withInstalled is withStore for a command that reads: where Posthorn would run a PostgreSQL of its own, it makes none.
+func (a *app) withInstalled(ctx context.Context, do func(*store) error) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	if cfg.embedded() {
+		home, installed, err := embedded.Installed(cfg.DataDir)
+		if err != nil {
+			return err
+		}
+		if !installed {
+			return notInstalled(home)
+		}
+	}
+	return a.withStore(ctx, do)
+}
+
+func notInstalled(home string) error {
+	return fault.New(fault.NotFound, "not_installed", "There is no Posthorn installation in "+home+
+		". Set POSTHORN_DATA_DIR to the directory of one or POSTHORN_DATABASE_URL to its database, or create one with `posthorn serve`.")
+}
+
+// readDatabase is withDatabase for a command that reads: it makes neither a database nor a schema.
+func (a *app) readDatabase(ctx context.Context, do func(*db.DB) error) error {
+	return a.withInstalled(ctx, func(s *store) error {
+		installed, err := db.Installed(ctx, s.listenURL)
+		if err != nil {
+			return explainDatabase(err)
+		}
+		if !installed && s.cluster != nil {
+			return notInstalled(s.cluster.DataDir())
+		}
+		if !installed {
+			return notInstalled("the database of POSTHORN_DATABASE_URL")
+		}
+		return s.use(ctx, do)
+	})
+}
+
+// use opens the database with its schema up to date.
+func (s *store) use(ctx context.Context, do func(*db.DB) error) error {
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	d, err := s.open(ctx, "command", 2)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return do(d)
+}
+
 // withDatabase opens the database for one command, with its schema up to date.
 func (a *app) withDatabase(ctx context.Context, do func(*db.DB) error) error {
 	return a.withStoreAndDatabase(ctx, func(_ *store, d *db.DB) error { return do(d) })
@@ -43,15 +98,7 @@ func (a *app) withDatabase(ctx context.Context, do func(*db.DB) error) error {
 // withStoreAndDatabase is withDatabase for a command that looks for the master key too.
 func (a *app) withStoreAndDatabase(ctx context.Context, do func(*store, *db.DB) error) error {
 	return a.withStore(ctx, func(s *store) error {
-		if err := s.migrate(ctx); err != nil {
-			return err
-		}
-		d, err := s.open(ctx, "command", 2)
-		if err != nil {
-			return err
-		}
-		defer d.Close()
-		return do(s, d)
+		return s.use(ctx, func(d *db.DB) error { return do(s, d) })
 	})
 }
 
@@ -77,30 +124,15 @@ func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 	})
 }
 
-// Run distributes the bulk tables.
-func (migrateDistributeCommand) Run(ctx context.Context, a *app) error {
-	return a.withStore(ctx, func(s *store) error {
-		if err := s.migrate(ctx); err != nil {
-			return err
-		}
-		tables, err := db.Distribute(ctx, s.listenURL)
-		for _, t := range tables {
-			if t.Now {
-				a.printf("%s is distributed now.\n", t.Table)
-			} else {
-				a.printf("%s was distributed already.\n", t.Table)
-			}
-		}
-		if err != nil {
-			return explainDatabase(err)
-		}
-		return nil
-	})
-}
+var errDistribute = fault.New(fault.Invalid, "distribute_unavailable",
+	"Spreading the tables over a cluster is not available in this version: it is being rebuilt. Nothing was changed. docs/scale.md says what to do instead.")
+
+// Run refuses: on a Citus cluster the tables could not be distributed, and events of distributed ones were not delivered.
+func (migrateDistributeCommand) Run() error { return errDistribute }
 
 // Run lists the migrations.
 func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
-	return a.withStore(ctx, func(s *store) error {
+	return a.withInstalled(ctx, func(s *store) error {
 		states, err := db.MigrateStatus(ctx, s.listenURL)
 		if err != nil {
 			return explainDatabase(err)

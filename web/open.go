@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
 	"net/url"
+	"time"
 
 	"posthorn/db"
 	"posthorn/domain/fault"
@@ -11,6 +15,27 @@ import (
 type openCommand struct{}
 
 var errNotLocal = fault.New(fault.Forbidden, "not_local", "This server is reached from elsewhere, or sends its mails: sign in with a password there. `posthorn operator create` and invitations let people in.")
+
+// acceptsLinks asks the server whether it opens such links. It has settings of its own: one that sends mail opens none. A
+// server that does not run yet is not asked.
+func acceptsLinks(ctx context.Context, server string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+localPath, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil //nolint:nilerr // it does not run
+	}
+	defer func() { _ = res.Body.Close() }()
+	page, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err == nil && res.StatusCode == http.StatusNotFound && bytes.Contains(page, []byte("no_such_path")) {
+		return errNotLocal
+	}
+	return nil
+}
 
 // Run prints a link into the dashboard for who runs Posthorn on their own machine.
 func (openCommand) Run(ctx context.Context, a *app) error {
@@ -21,7 +46,10 @@ func (openCommand) Run(ctx context.Context, a *app) error {
 	if !cfg.showsMails() {
 		return errNotLocal
 	}
-	return a.withDatabase(ctx, func(d *db.DB) error {
+	if err := acceptsLinks(ctx, cfg.publicURL()); err != nil {
+		return err
+	}
+	return a.readDatabase(ctx, func(d *db.DB) error {
 		token, err := d.MakeLocalLink(ctx)
 		if err != nil {
 			return err

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os/user"
-	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -67,7 +66,7 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 	const page = 500
 	var all []db.Tenant
-	err := a.withDatabase(ctx, func(d *db.DB) error {
+	err := a.readDatabase(ctx, func(d *db.DB) error {
 		for after := (id.UUID{}); ; {
 			var some []db.Tenant
 			err := d.Console(ctx, func(q *db.Queries) (err error) {
@@ -109,10 +108,9 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 
 // checkName holds a name to what the API takes too.
 func checkName(flag, name string) (string, error) {
-	name = strings.TrimSpace(name)
-	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
-	if n := utf8.RuneCountInString(name); n < 1 || n > 100 || control || !utf8.ValidString(name) {
-		return "", fault.New(fault.Invalid, "name_invalid", flag+" needs 1 to 100 characters on one line.")
+	name, err := account.Name(flag, name)
+	if err != nil {
+		return "", fault.New(fault.Invalid, "name_invalid", flag+" needs 1 to 100 visible characters on one line, without a web address.")
 	}
 	return name, nil
 }

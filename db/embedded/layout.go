@@ -227,3 +227,14 @@ func (l *layout) said() string {
 	}
 	return strings.TrimSpace(string(text))
 }
+
+// Installed reports whether a data directory (empty: the default) holds a cluster, and which directory that is. It makes and
+// changes nothing.
+func Installed(dataDir string) (home string, installed bool, err error) {
+	cfg, err := Config{DataDir: dataDir}.withDefaults()
+	if err != nil {
+		return "", false, err
+	}
+	_, installed, err = newLayout(cfg.DataDir).initialised()
+	return cfg.DataDir, installed, err
+}
