@@ -31,23 +31,8 @@ func (d *DB) SignUp(ctx context.Context, s SignUp) (token string, err error) {
 		if err != nil {
 			return err
 		}
-		tenant := NewID()
-		days, err := q.retention(ctx, 0)
+		tenant, by, err := q.ownTenant(ctx, person, s.Tenant, s.Address)
 		if err != nil {
-			return err
-		}
-		err = q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: s.Tenant, RetentionDays: days, CreatedAt: tenant.Time()})
-		if err != nil {
-			return err
-		}
-		member, err := q.AddMember(ctx, tenant, person, access.Owner)
-		if err != nil {
-			return err
-		}
-		by := Author{Kind: "member", ID: id.Member.Format(member), Address: s.Address}
-		if err := q.Audit(ctx, by, Audited{
-			Tenant: &tenant, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: map[string]any{"name": s.Tenant},
-		}); err != nil {
 			return err
 		}
 		if err := q.Audit(ctx, by, Audited{Tenant: &tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID}); err != nil {
@@ -57,6 +42,36 @@ func (d *DB) SignUp(ctx context.Context, s SignUp) (token string, err error) {
 		return err
 	})
 	return token, err
+}
+
+// CreateOwnTenant makes a tenant whose owner is a person with an account.
+func (d *DB) CreateOwnTenant(ctx context.Context, person id.UUID, name, address string) (tenant id.UUID, err error) {
+	err = d.Console(ctx, func(q *Queries) error {
+		tenant, _, err = q.ownTenant(ctx, person, name, address)
+		return err
+	})
+	return tenant, err
+}
+
+// ownTenant makes a tenant and its owner, in the transaction at hand, and returns the owner as the audit log names them.
+func (q *Queries) ownTenant(ctx context.Context, person id.UUID, name, address string) (tenant id.UUID, by Author, err error) {
+	tenant = NewID()
+	days, err := q.retention(ctx, 0)
+	if err != nil {
+		return tenant, by, err
+	}
+	err = q.InsertTenant(ctx, InsertTenantParams{ID: tenant, Name: name, RetentionDays: days, CreatedAt: tenant.Time()})
+	if err != nil {
+		return tenant, by, err
+	}
+	member, err := q.AddMember(ctx, tenant, person, access.Owner)
+	if err != nil {
+		return tenant, by, err
+	}
+	by = Author{Kind: "member", ID: id.Member.Format(member), Address: address}
+	return tenant, by, q.Audit(ctx, by, Audited{
+		Tenant: &tenant, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: map[string]any{"name": name},
+	})
 }
 
 // AddPerson makes a person whose address is proven, in the transaction at hand.

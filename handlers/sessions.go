@@ -231,6 +231,16 @@ func (c *Call) Flash(text string) {
 	}
 }
 
+// FlashTo is Flash on a public page, for a session that the browser has.
+func (c *Call) FlashTo(session *Session, text string) error {
+	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(session.Kind))
+	if err != nil {
+		return err
+	}
+	s.AddFlash(text)
+	return s.Save(c.Request, c.Writer)
+}
+
 // flashes takes the texts that were kept for this page.
 func (c *Call) flashes() []string {
 	if c.Actor.Session == nil {

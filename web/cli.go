@@ -56,6 +56,10 @@ type commands struct {
 		Link   operatorLinkCommand   `cmd:"" help:"Make a new link for an operator who lost the password or the second factor."`
 	} `cmd:"" help:"People who run Posthorn and see all tenants."`
 
+	Account struct {
+		ResetSecondFactor accountResetCommand `cmd:"" name:"reset-second-factor" help:"Turn off the second factor of a person who lost the device and the recovery codes."`
+	} `cmd:"" help:"Accounts of people, with which they sign in to their tenants."`
+
 	cli.Commands `embed:""`
 
 	MasterKey struct {

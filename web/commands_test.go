@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"posthorn/client/cli"
+	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -117,6 +118,43 @@ func TestOperatorCreateTakesAnAddressOnce(t *testing.T) {
 	}
 	if r := command(t, environ, "operator", "create", "--email", "ada@EXAMPLE.com"); r.code != exitFailed || !strings.Contains(r.stderr, "already") {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+}
+
+func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
+	t.Parallel()
+	environ := newDatabase(t)
+	reset := []string{"account", "reset-second-factor", "--email", "ada@example.com", "--reason", "lost the phone"}
+	if r := command(t, environ, reset...); r.code != exitFailed || !strings.Contains(r.stderr, "no account") {
+		t.Errorf("exit code %d: %s", r.code, r.stderr)
+	}
+	d := openTest(t, environ)
+	u := db.NewID()
+	if err := d.Console(t.Context(), func(q *db.Queries) error {
+		if err := q.InsertPerson(t.Context(), db.InsertPersonParams{ID: u, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: u.Time()}); err != nil {
+			return err
+		}
+		if err := q.SetPersonTOTP(t.Context(), db.SetPersonTOTPParams{ID: u, Totp: []byte("sealed")}); err != nil {
+			return err
+		}
+		_, err := q.ConfirmPersonTOTP(t.Context(), db.ConfirmPersonTOTPParams{ID: u, Step: 1})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{"is off", "Nothing was changed"} {
+		if r := command(t, environ, reset...); r.code != 0 || !strings.Contains(r.stdout, said) {
+			t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
+		}
+	}
+	if err := d.Console(t.Context(), func(q *db.Queries) error {
+		p, err := q.FindPerson(t.Context(), "ada@example.com")
+		if err == nil && (p.Totp != nil || p.TotpAt != nil) {
+			t.Error("the second factor is still on")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -121,9 +121,10 @@ type Limit struct {
 
 // The limits for one account. They hold for addresses without an account too, which would otherwise be told apart.
 var (
-	Passwords = Limit{Tries: 10, Window: 15 * time.Minute}
-	Codes     = Limit{Tries: 5, Window: 15 * time.Minute}
-	Mails     = Limit{Tries: 5, Window: time.Hour} // mails that somebody else can have sent to an address
+	Passwords  = Limit{Tries: 10, Window: 15 * time.Minute}
+	Codes      = Limit{Tries: 5, Window: 15 * time.Minute}
+	Mails      = Limit{Tries: 5, Window: time.Hour}  // mails that somebody else can have sent to an address
+	NewTenants = Limit{Tries: 20, Window: time.Hour} // tenants that one person creates
 )
 
 // The limits of mails that a tenant can have sent to addresses that nobody has proven to be theirs. Those of one address hold

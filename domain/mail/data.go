@@ -13,7 +13,17 @@ import (
 type VerifyAddressData struct {
 	Name    string    `json:"name,omitempty"` // of the person
 	Link    string    `json:"link"`
-	Expires time.Time `json:"expires"` // when the link stops working
+	Expires time.Time `json:"expires"`          // when the link stops working
+	Change  bool      `json:"change,omitempty"` // the person has an account and asked for another address
+}
+
+// AccountExistsData belong to AccountExists.
+type AccountExistsData struct {
+	Name    string `json:"name,omitempty"`
+	Tenant  string `json:"tenant"`            // the name of the tenant that somebody asked to create
+	Link    string `json:"link"`              // where it is created after signing in
+	Reset   string `json:"reset"`             // where a new password is asked for
+	Address string `json:"address,omitempty"` // from which it was asked for
 }
 
 // ResetPasswordData belong to ResetPassword.
@@ -40,7 +50,8 @@ type SignInAlertData struct {
 	At      time.Time `json:"at"`
 	Address string    `json:"address,omitempty"`
 	Browser string    `json:"browser,omitempty"`
-	Link    string    `json:"link,omitempty"` // where sessions are ended and the password changed
+	Link    string    `json:"link,omitempty"`   // where sessions are ended and the password changed
+	Advice  string    `json:"advice,omitempty"` // what to do if it was not the person; empty: end all sessions and choose a new password
 }
 
 // NoticeData belong to Notice and Digest.

@@ -10,6 +10,7 @@ type Kind string
 const (
 	VerifyAddress Kind = "verify_address"
 	ResetPassword Kind = "reset_password"
+	AccountExists Kind = "account_exists" // somebody signed up with the address of an account
 	Invitation    Kind = "invitation"
 	SignInAlert   Kind = "sign_in_alert"
 	Notice        Kind = "notice"
@@ -19,7 +20,7 @@ const (
 
 // Kinds lists the kinds.
 func Kinds() []Kind {
-	return []Kind{VerifyAddress, ResetPassword, Invitation, SignInAlert, Notice, Digest, OperatorAlert}
+	return []Kind{VerifyAddress, ResetPassword, AccountExists, Invitation, SignInAlert, Notice, Digest, OperatorAlert}
 }
 
 // Known reports whether there is such a kind.

@@ -126,14 +126,32 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 			return err
 		}
 		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
-			Name: p.Name, Link: a.link("/change-email", token), Expires: a.until(account.EmailLife),
+			Name: p.Name, Link: a.link("/change-email", token), Expires: a.until(account.EmailLife), Change: true,
 		})
 	})
+	if err == nil && email != p.Email {
+		err = a.alertRequested(c, email)
+	}
 	if err != nil {
 		return err
 	}
-	c.Flash("A link is on its way to " + email + ". The address changes when it is used.")
+	c.Flash("If " + email + " is free, a link is on its way to it. Your address changes when the link is used.")
 	return c.Redirect("/account")
+}
+
+// alertRequested tells the old address that another was asked for, whether that one is free or not.
+func (a *auth) alertRequested(c *handlers.Call, to string) error {
+	return a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		wait, err := q.Try(c.Ctx(), account.Mails, "change", c.Actor.Person.ID.String())
+		if err != nil || wait > 0 {
+			return err
+		}
+		p, err := q.GetPerson(c.Ctx(), c.Actor.Person.ID)
+		if err != nil {
+			return err
+		}
+		return a.alert(c, q, p, "Somebody asked to change the e-mail address of your account to "+to+". It changes when the link in a mail to that address is used.")
+	})
 }
 
 func (a *auth) showChangeEmail(c *handlers.Call) error {
@@ -152,6 +170,7 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	var changed id.UUID
 	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
 		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkEmail})
 		if err != nil {
@@ -170,12 +189,25 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 		if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "email.changed", nil); err != nil {
 			return err
 		}
-		return a.alert(c, q, p, "The e-mail address of your account was changed; this one does not open it any more.")
+		changed = p.ID
+		// Neither signing in nor a reset works with the old address any more: only people can help.
+		return a.alertWith(c, q, p, "The e-mail address of your account was changed to "+link.Email, "the account can't be opened with this address any more, "+
+			"and a new password can't be asked for. Write at once to an owner of your tenants, or to the people who run this Posthorn. Ask them to remove "+link.Email+".")
 	})
 	if db.IsMissing(err) || fault.Is(err, "already_exists") {
 		err = errLink
 	}
 	if err != nil {
+		return err
+	}
+	session, person, err := c.SignedIn()
+	if err != nil {
+		return err
+	}
+	if session == nil || session.Pending || person.ID != changed {
+		return c.Redirect("/sign-in?done=email")
+	}
+	if err := c.FlashTo(session, "Your new e-mail address is confirmed. Sign in with it from now on."); err != nil {
 		return err
 	}
 	return c.Redirect("/account")
@@ -249,7 +281,7 @@ func (a *auth) deleteAccount(c *handlers.Call) error {
 	if err := c.EndSession(account.Person); err != nil {
 		return err
 	}
-	return c.Redirect("/sign-in")
+	return c.Redirect("/sign-in?done=deleted")
 }
 
 func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {

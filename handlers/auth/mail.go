@@ -32,11 +32,20 @@ func mailKey(kind mail.Kind, token string) string {
 
 // alert tells a person what happened to their account; an empty sentence is a new sign-in.
 func (a *auth) alert(c *handlers.Call, q *db.Queries, p db.Person, what string) error {
+	return a.alertWith(c, q, p, what, "")
+}
+
+// alertWith is alert with what to do if it was not the person: then their sessions and password are out of their reach.
+func (a *auth) alertWith(c *handlers.Call, q *db.Queries, p db.Person, what, advice string) error {
+	link := a.BaseURL + "/account#sessions"
+	if advice != "" {
+		link = ""
+	}
 	_, err := q.QueueMail(c.Ctx(), db.Mail{
 		Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert, Keys: a.Keys,
 		Data: mail.SignInAlertData{
 			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Browser: Browser(c.Request.UserAgent()),
-			Link: a.BaseURL + "/account#sessions",
+			Link: link, Advice: advice,
 		},
 	})
 	return err

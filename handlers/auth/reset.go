@@ -54,7 +54,7 @@ func (a *auth) reset(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Redirect("/reset/sent")
+	return c.Redirect(sentTo("/reset/sent", email))
 }
 
 // mailReset sends a person a link to set a new password; silent makes the link and sends nothing.
@@ -120,7 +120,7 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	if err := c.EndSession(account.Person); err != nil {
 		return err
 	}
-	return c.Redirect("/sign-in")
+	return c.Redirect("/sign-in?done=password")
 }
 
 // changePassword sets a password, ends all sessions but one, and makes every link that would set another useless.

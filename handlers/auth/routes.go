@@ -41,6 +41,7 @@ func Routes(d Deps) []handlers.Route {
 		open("POST", "/sign-in", a.signIn),
 		open("GET", "/sign-in/code", a.showCode),
 		open("POST", "/sign-in/code", a.signInCode),
+		open("GET", "/sign-in/lost-device", a.showLostDevice),
 		open("POST", "/sign-out", a.signOut),
 		open("GET", "/sign-up", a.showSignUp),
 		open("POST", "/sign-up", a.signUp),
@@ -59,6 +60,8 @@ func Routes(d Deps) []handlers.Route {
 		open("GET", "/portal/open", a.openPortal),
 
 		own("GET", "/tenants", a.listTenants),
+		own("GET", "/tenants/new", a.showNewTenant),
+		own("POST", "/tenants/new", a.createTenant),
 		own("GET", "/account", a.showAccount),
 		own("POST", "/account/name", a.rename),
 		own("GET", "/account/confirm", a.showConfirm),

@@ -23,8 +23,21 @@ func (a *auth) codeForm(c *handlers.Call, next string) pages.Form {
 	return pages.Form{
 		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Type the six digits that your authenticator app shows, or a recovery code.",
 		Action: "/sign-in/code", Hidden: map[string]string{"next": next}, Submit: "Sign in", Fields: []components.FieldProps{codeField()},
-		Links: []pages.Link{{Label: "Begin again", Href: "/sign-in"}},
+		Links: []pages.Link{{Label: "Lost your device and your codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
 	}
+}
+
+// showLostDevice says who can help somebody without their authenticator and recovery codes. It can't be a form: a mail alone opens
+// no account that has a second factor.
+func (a *auth) showLostDevice(c *handlers.Call) error {
+	return show(c, pages.Form{
+		Shell: c.Shell("Lost device", ""), Title: "Lost your device and your recovery codes?",
+		Text: "A new password does not turn the second factor off. The people who run this Posthorn can: ask them to run " +
+			"`posthorn account reset-second-factor` with your e-mail address, once they know that it is you. " +
+			"It is written to the audit log of your tenants, and you get a mail. " +
+			"If you are signed in in another browser, create new recovery codes there, on the account page.",
+		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
+	})
 }
 
 // pending is the session that waits for its second factor, nil where there is none.

@@ -48,11 +48,18 @@ func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
 	return path, err
 }
 
+// done says on the sign-in page what was just done by somebody who is not signed in.
+var done = map[string]string{
+	"password": "Your new password is set, and all sessions have ended. Sign in with it.",
+	"email":    "Your new e-mail address is confirmed. Sign in with it from now on.",
+	"deleted":  "Your account is deleted.",
+}
+
 func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
 	f := pages.Form{
 		Shell: c.Shell("Sign in", ""), Title: "Sign in", Action: "/sign-in", Hidden: map[string]string{"next": next}, Submit: "Sign in",
 		Fields: []components.FieldProps{emailField(email), passwordField()},
-		Links:  []pages.Link{{Label: "I forgot the password", Href: "/reset"}},
+		Links:  []pages.Link{{Label: "Forgot password?", Href: "/reset"}},
 	}
 	f.Fields[0].Focus = email == ""
 	if a.signupIsOpen(c) {
@@ -70,7 +77,9 @@ func (a *auth) showSignIn(c *handlers.Call) error {
 	if session != nil && !session.Pending {
 		return c.Redirect(handlers.Next(next, "/"))
 	}
-	return show(c, a.signInForm(c, "", next))
+	form := a.signInForm(c, "", next)
+	form.Note = done[c.Query("done")]
+	return show(c, form)
 }
 
 // errWrong is the one answer for an address without an account and for a wrong password.

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/json"
+	"net/url"
 
 	"posthorn/db"
 	"posthorn/domain/account"
@@ -25,10 +26,10 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 	e := emailField(email)
 	e.Hint = "A link goes to this address. Whoever opens it sets the password."
 	return pages.Form{
-		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant", Text: "A tenant is your organisation: its endpoints, its events, its members.",
+		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant", Text: "A tenant is your organization: its endpoints, its events, its members.",
 		Action: "/sign-up", Submit: "Send me a link",
 		Fields: []components.FieldProps{
-			{Name: "tenant", Label: "Name of your organisation", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
+			{Name: "tenant", Label: "Name of your organization", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
 			{Name: "name", Label: "Your name", Complete: "name", Value: name, Required: true, MaxLength: account.MaxName},
 			e,
 		},
@@ -57,12 +58,17 @@ func (a *auth) showSignUp(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
 	}
+	if session, _, err := c.SignedIn(); err != nil {
+		return err
+	} else if session != nil && !session.Pending {
+		return c.Redirect(newTenantPath)
+	}
 	return show(c, a.signUpForm(c, "", "", ""))
 }
 
 // signUp sends a link to the address, and makes nothing yet: who reads the mail sets the password, so that nobody can take
-// an account for somebody else's address. An address that has an account gets a link to set a new password instead, and the
-// page says the same.
+// an account for somebody else's address. An address that has an account gets a mail that leads to where the tenant is created
+// after signing in, and the page says the same.
 func (a *auth) signUp(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
@@ -84,7 +90,7 @@ func (a *auth) signUp(c *handlers.Call) error {
 	if err := a.mailSignUp(c, email, signUpData{Name: name, Tenant: tenant}); err != nil {
 		return err
 	}
-	return c.Redirect("/sign-up/sent")
+	return c.Redirect(sentTo("/sign-up/sent", email))
 }
 
 func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error {
@@ -96,7 +102,7 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 		person, err := q.FindPerson(c.Ctx(), email)
 		switch {
 		case err == nil:
-			return a.mailReset(c, q, person, wait > 0)
+			return a.mailAccountExists(c, q, person, data, wait > 0)
 		case !db.IsMissing(err):
 			return err
 		}
@@ -110,11 +116,30 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 	})
 }
 
+// mailAccountExists tells a person who signs up again where to create the tenant. It makes a link that nobody is told of, so that
+// it takes as long as signing up a new address.
+func (a *auth) mailAccountExists(c *handlers.Call, q *db.Queries, p db.Person, data signUpData, silent bool) error {
+	token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkSignUp, Email: p.Email, Data: data, Life: account.SignUpLife})
+	if err != nil || silent || p.DisabledAt != nil {
+		return err
+	}
+	return a.mail(c, q, mail.AccountExists, p.Email, token, mail.AccountExistsData{
+		Name: p.Name, Tenant: data.Tenant, Link: a.BaseURL + "/sign-in" + nextQuery(newTenantLink(data.Tenant)), Reset: a.BaseURL + "/reset", Address: c.Actor.Address,
+	})
+}
+
+// sentTo is the page that says that a mail is on its way to an address.
+func sentTo(path, email string) string { return path + "?" + url.Values{"to": {email}}.Encode() }
+
 // showSent says that a mail is on its way, whether one is or not.
 func (a *auth) showSent(c *handlers.Call) error {
+	to := "If the address is right"
+	if email, err := account.Email(c.Query("to")); err == nil {
+		to = "If " + email + " is right"
+	}
 	v := pages.Form{
-		Shell: c.Shell("Look into your mail", ""), Title: "Look into your mail",
-		Text:  "If the address is right, a mail with a link is on its way. The link is good once.",
+		Shell: c.Shell("Check your email", ""), Title: "Check your email",
+		Text:  to + ", a mail with a link is on its way. The link works once.",
 		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
 	}
 	if a.MailIsShown {

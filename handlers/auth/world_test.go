@@ -219,7 +219,7 @@ func one[T any](w *world, query string, args ...any) (v T) {
 }
 
 // letter is a mail as its template will see it.
-type letter struct{ Kind, Link, Token string }
+type letter struct{ Kind, Link, Token, Data string }
 
 // mails are those to an address, oldest first.
 func (w *world) mails(to string) (found []letter) {
@@ -256,7 +256,7 @@ func (w *world) mails(to string) (found []letter) {
 			if err != nil {
 				return err
 			}
-			found = append(found, letter{Kind: kind, Link: in.Link, Token: parsed.Query().Get("token")})
+			found = append(found, letter{Kind: kind, Link: in.Link, Token: parsed.Query().Get("token"), Data: string(data)})
 		}
 		return rows.Err()
 	})

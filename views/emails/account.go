@@ -20,6 +20,20 @@ func hello(name string) Block {
 
 // VerifyAddress asks whether an address is its owner's.
 func VerifyAddress(d mail.VerifyAddressData) Letter {
+	if d.Change {
+		return Letter{
+			Subject: "Confirm your new e-mail address",
+			Preview: "Your account keeps its old address until you confirm this one.",
+			Heading: "Confirm your new e-mail address",
+			Body: []Block{
+				hello(d.Name),
+				text("you asked to use this address for your Posthorn account. Confirm that it is yours:"),
+				button("Use this address", d.Link),
+				text("The link works once, until %s. Until then you sign in with your old address. If you did not ask for this, do nothing.", moment(d.Expires)),
+			},
+			Why: whyAccount,
+		}
+	}
 	return Letter{
 		Subject: "Confirm your e-mail address",
 		Preview: "One click, and your account is ready.",
@@ -51,6 +65,25 @@ func ResetPassword(d mail.ResetPasswordData) Letter {
 	}
 }
 
+// AccountExists tells a person who signs up again that they have an account, and where to create the tenant with it.
+func AccountExists(d mail.AccountExistsData) Letter {
+	tenant := clip(d.Tenant, 80)
+	return Letter{
+		Subject: fmt.Sprintf("Sign in to create %s", tenant),
+		Preview: "You already have an account with this address.",
+		Heading: "You already have an account",
+		Body: []Block{
+			hello(d.Name),
+			text("somebody, probably you, asked to create the tenant %s with this address. This address already has an account. Sign in to create the tenant:", tenant),
+			button("Create "+tenant, d.Link),
+			text("Forgot your password? Ask for a new one: %s", d.Reset),
+			facts(Fact{"Asked for from", d.Address}),
+			text("If it was not you, do nothing: nothing was created, and your account is unchanged."),
+		},
+		Why: whyAccount,
+	}
+}
+
 // Invitation asks a person to join a tenant.
 func Invitation(d mail.InvitationData) Letter {
 	tenant := quoted(d.Tenant)
@@ -67,7 +100,7 @@ func Invitation(d mail.InvitationData) Letter {
 		Preview: fmt.Sprintf("%s invites you.", by),
 		Heading: fmt.Sprintf("Join %s", tenant),
 		Body: []Block{
-			text("%s invites you to %s, where webhooks are sent, watched and mended.%s", by, tenant, as),
+			text("%s invites you to %s, where webhooks are sent and monitored.%s", by, tenant, as),
 			button("Accept the invitation", d.Link),
 			text("The link works once, until %s. If you do not know %s, do nothing.", moment(d.Expires), tenant),
 		},
@@ -87,7 +120,7 @@ func SignInAlert(d mail.SignInAlertData) Letter {
 			hello(d.Name),
 			text("this happened to your account:"),
 			facts(Fact{"When", moment(d.At)}, Fact{"From", d.Address}, Fact{"With", clip(d.Browser, 120)}),
-			text("If it was you, there is nothing to do. If not, end all sessions and choose a new password now."),
+			text("If it was you, there is nothing to do. If not, %s", cmp.Or(d.Advice, "end all sessions and choose a new password now.")),
 		},
 		Why: "You get this mail because it is about the safety of your account. It can't be declined.",
 	}

@@ -41,8 +41,13 @@ func samples(t *testing.T) map[string]emails.Letter {
 	all := map[string]emails.Letter{
 		"verify_address": emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/verify-email/abc", Expires: at}),
 		"reset_password": emails.ResetPassword(mail.ResetPasswordData{Name: "Ada Lovelace", Link: "https://posthorn.example/reset/abc", Expires: at, Address: "203.0.113.7"}),
-		"invitation":     emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
-		"sign_in_alert":  emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
+		"verify_change":  emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/change-email?token=abc", Expires: at, Change: true}),
+		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: "Ada Lovelace", Tenant: "Acme", Link: "https://posthorn.example/sign-in?next=x", Reset: "https://posthorn.example/reset", Address: "203.0.113.7"}),
+		"email_changed": emails.SignInAlert(mail.SignInAlertData{
+			Name: "Ada", What: "The e-mail address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "write at once to an owner of your tenants.",
+		}),
+		"invitation":    emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
+		"sign_in_alert": emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
 		"operator_alert": emails.OperatorAlert(mail.OperatorAlertData{
 			What: "An endpoint of Acme was disabled", Facts: []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
 			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "Look at the tenant", At: at,

@@ -30,7 +30,7 @@ func (s Shell) accountMenu() []components.MenuItem {
 	if s.Operator {
 		return []components.MenuItem{{Label: "Account", Href: "/console/account", Icon: icons.User}}
 	}
-	items := []components.MenuItem{{Label: "Account", Href: "/account", Icon: icons.User}}
+	items := []components.MenuItem{{Label: "Account", Href: "/account", Icon: icons.User}, {Label: "All tenants", Href: "/tenants", Icon: icons.Building}}
 	if s.Status {
 		items = append(items, components.MenuItem{Label: "Platform status", Href: "/status", Icon: icons.Pulse})
 	}
@@ -56,8 +56,8 @@ func (r Refusal) title() string {
 }
 
 var refusalTitles = map[int]string{
-	http.StatusBadRequest: "This can't be read", http.StatusForbidden: "This is not yours to do", http.StatusNotFound: "There is nothing here",
-	http.StatusConflict: "This has changed meanwhile", http.StatusTooManyRequests: "Too much at once",
+	http.StatusBadRequest: "Invalid request", http.StatusForbidden: "You don't have permission", http.StatusNotFound: "There is nothing here",
+	http.StatusConflict: "Something changed in the meantime", http.StatusTooManyRequests: "Too much at once",
 	http.StatusServiceUnavailable: "Not available now",
 }
 

@@ -73,7 +73,7 @@ func signUpToFirstDelivery(t *testing.T, s *stage) {
 	tab.Fill("Your name", "Nora Newcomer")
 	tab.Fill("E-mail address", email)
 	tab.Press("Send me a link")
-	tab.Sees("Look into your mail")
+	tab.Sees("Check your email")
 	tab.Open(s.url + s.mailed(t, email, "/verify-email?"))
 	tab.Fill("New password", password)
 	tab.Press("Set the password")

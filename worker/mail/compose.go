@@ -49,6 +49,8 @@ func letterOf(kind mail.Kind, data json.RawMessage) (emails.Letter, error) {
 		return fill(data, emails.VerifyAddress)
 	case mail.ResetPassword:
 		return fill(data, emails.ResetPassword)
+	case mail.AccountExists:
+		return fill(data, emails.AccountExists)
 	case mail.Invitation:
 		return fill(data, emails.Invitation)
 	case mail.SignInAlert:

@@ -1,0 +1,74 @@
+package auth
+
+import (
+	"net/url"
+
+	"posthorn/db"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// newTenantPath is where whoever has an account creates a further tenant.
+const newTenantPath = "/tenants/new"
+
+// newTenantLink is newTenantPath with a name filled in.
+func newTenantLink(name string) string {
+	return newTenantPath + "?" + url.Values{"name": {name}}.Encode()
+}
+
+func newTenantForm(c *handlers.Call, name string) pages.Form {
+	return pages.Form{
+		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant",
+		Text:   "A tenant is your organization: its endpoints, its events, its members. You become its owner.",
+		Action: newTenantPath, Submit: "Create tenant",
+		Fields: []components.FieldProps{
+			{Name: "name", Label: "Name of your organization", Complete: "organization", Value: name, Required: true, MaxLength: account.MaxName, Focus: true},
+		},
+		Links: []pages.Link{{Label: "Your tenants", Href: "/tenants"}},
+	}
+}
+
+func (a *auth) showNewTenant(c *handlers.Call) error {
+	if !a.signupIsOpen(c) {
+		return errNoSignup
+	}
+	return show(c, newTenantForm(c, c.Query("name")))
+}
+
+// createTenant makes a tenant of whoever is signed in. Their address is proven already, so that no mail is needed.
+func (a *auth) createTenant(c *handlers.Call) error {
+	if !a.signupIsOpen(c) {
+		return errNoSignup
+	}
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	name, err := account.Name("name", form.Get("name"))
+	if err != nil {
+		return refuse(c, newTenantForm(c, form.Get("name")), err)
+	}
+	wait, p := 0, c.Actor.Person
+	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+		wait, err = q.Try(c.Ctx(), account.NewTenants, "tenant", p.ID.String())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return refuseAs(c, newTenantForm(c, form.Get("name")), &fault.Error{
+			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You created many tenants just now. Wait an hour, then try again.", RetryAfter: wait,
+		})
+	}
+	tenant, err := a.DB.CreateOwnTenant(c.Ctx(), p.ID, name, c.Actor.Address)
+	if err != nil {
+		return err
+	}
+	c.Flash(name + " is created. You are its owner.")
+	return c.Redirect("/t/" + id.Tenant.Format(tenant) + "/")
+}
