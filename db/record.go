@@ -40,38 +40,6 @@ type AttemptRecord struct {
 	Class                         int16 // of the roll-ups
 }
 
-// HealthChange is what an outcome made of an endpoint's record. The greater N is the newer.
-type HealthChange struct {
-	EndpointID, TenantID id.UUID
-	Epoch                int32 // of the counters; when they were cleared since, the change is void
-	N                    int64
-	Counters             delivery.Counters
-	Breaker              health.Breaker
-	GoneAt               time.Time // the last 410 since the last success
-	OutageFrom           time.Time // when a breaker opened that closes after a long time
-	Closed               bool      // this closed the breaker: deliveries that were probes go by their own schedules again
-	LastError            LastError
-}
-
-// LastError is an endpoint's last failure, as its owner is told of it. Excerpt and Text are valid text.
-type LastError struct {
-	Status  int
-	Failure delivery.Failure
-	Text    string // never empty for a failure
-	Excerpt string // of the answer's body
-}
-
-// Merge takes over an older change of the same endpoint: what only it knows stays.
-func (h *HealthChange) Merge(older HealthChange) {
-	if h.OutageFrom.IsZero() {
-		h.OutageFrom = older.OutageFrom
-	}
-	h.Closed = h.Closed || older.Closed
-	if h.LastError.Text == "" {
-		h.LastError = older.LastError
-	}
-}
-
 // LaneDelay makes a whole lane wait.
 type LaneDelay struct {
 	EndpointID id.UUID
@@ -83,7 +51,7 @@ type Record struct {
 	Worker   id.UUID
 	Listened bool // outcomes of listeners: no worker has to be alive for them, and they are nobody's health
 	Outcomes []*Outcome
-	Health   []HealthChange
+	Health   []health.Change
 	Delays   []LaneDelay
 	Again    bool // an earlier try of the same outcomes ended without a known outcome
 }

@@ -2,12 +2,9 @@ package worker
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"posthorn/db"
-	"posthorn/domain/delivery"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -18,50 +15,16 @@ const (
 	heldEvery   = 5 * time.Minute
 )
 
-// assessor gathers endpoints whose outcomes mean that something is to be decided about them.
-type assessor struct {
-	mu   sync.Mutex
-	ids  map[id.UUID]struct{}
-	wake chan struct{}
-}
-
-func newAssessor() *assessor {
-	return &assessor{ids: map[id.UUID]struct{}{}, wake: make(chan struct{}, 1)}
-}
-
-func (a *assessor) ask(endpoints ...id.UUID) {
-	a.mu.Lock()
-	for _, ep := range endpoints {
-		a.ids[ep] = struct{}{}
-	}
-	a.mu.Unlock()
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (a *assessor) take() []id.UUID {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	list := make([]id.UUID, 0, len(a.ids))
-	for ep := range a.ids {
-		list = append(list, ep)
-	}
-	clear(a.ids)
-	return list
-}
-
 // assess decides about the endpoints that were asked for, until the context ends. What a stop leaves undone is found by the chore
 // of whichever worker comes next: all that it takes is on record.
 func (w *Worker) assess(ctx context.Context) {
 	for {
 		select {
-		case <-w.assessor.wake:
+		case <-w.assessing.wake:
 		case <-ctx.Done():
 			return
 		}
-		named := w.assessor.take()
+		named := w.assessing.take()
 		err := w.assessPage(ctx, named)
 		if err == nil {
 			continue
@@ -72,7 +35,7 @@ func (w *Worker) assess(ctx context.Context) {
 		if !sleep(ctx, assessRetry) {
 			return
 		}
-		w.assessor.ask(named...)
+		w.assessing.ask(named...)
 	}
 }
 
@@ -118,33 +81,13 @@ func (w *Worker) assessed(ep id.UUID, done db.Assessment) {
 	case done.Disabled != "":
 		w.metrics.disabled.WithLabelValues(string(done.Disabled)).Inc()
 		w.log.Warn("endpoint disabled", "endpoint", endpointID(ep), "reason", done.Disabled)
-		w.revisions.ask(ep)
+		w.changed.ask(ep)
 	case done.Recovered:
 		w.log.Info("endpoint recovered", "endpoint", endpointID(ep))
 	}
 	for _, warning := range done.Warned {
 		w.log.Warn("endpoint will be disabled", "endpoint", endpointID(ep), "reason", warning.Reason, "stage", warning.Stage, "at", warning.DisableAt)
 	}
-}
-
-// judge says whether something is to be decided about the endpoint after an outcome, and stops the lane where it is to be disabled:
-// what follows is to be held, not tried. The caller holds the dispatcher's mutex.
-func (l *lane) judge(e end, before delivery.Counters, was health.Breaker, now time.Time) bool {
-	t := l.target.Load()
-	if t == nil || l.dropped {
-		return false
-	}
-	if e.decision.Class == delivery.Success {
-		return !before.Clean() || was.State != health.Closed
-	}
-	v := t.health.JudgeAnswer(e.decision, now)
-	if !v.Disable {
-		v = t.health.Judge(l.counters, now)
-	}
-	if until := now.Add(disableWithin); v.Disable && until.After(l.notBefore) {
-		l.notBefore = until
-	}
-	return v.Disable || len(v.Warn) > 0
 }
 
 // expireHeld ends what was held for too long, and tells owners before.

@@ -431,7 +431,7 @@ func TestCountersThatWereClearedStayClearedWhateverItsOwnerStillKnows(t *testing
 	eventually(t, 10*time.Second, "the next failure is the first", func() bool {
 		return h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND consecutive_failures = 1", ep) == 1
 	})
-	if l := laneOf(w, ep); l != nil && l.counters.ConsecutiveFailures != 1 {
-		t.Errorf("the lane's owner counts %d", l.counters.ConsecutiveFailures)
+	if l, has := w.dispatch.View(ep); has && l.Counters.ConsecutiveFailures != 1 {
+		t.Errorf("the lane's owner counts %d", l.Counters.ConsecutiveFailures)
 	}
 }

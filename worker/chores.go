@@ -36,9 +36,9 @@ const (
 	partitionsAhead = 7 * 24 * time.Hour
 )
 
-// keepOrder runs the housekeeping until the context ends: each chore in a loop of its own, so that a slow one delays no
+// maintain runs the housekeeping until the context ends: each chore in a loop of its own, so that a slow one delays no
 // other.
-func (w *Worker) keepOrder(ctx context.Context) {
+func (w *Worker) maintain(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ const (
 var started = time.Now()
 
 // clock holds the database's clock against the time that passes here, which nobody can set. Times that decide are the database's;
-// where that is set to another time, what waits must neither be sent at once nor an hour late. Only the promoter's goroutine uses it.
+// where that is set to another time, what waits must neither be sent at once nor an hour late. Only the scheduler's goroutine uses it.
 type clock struct {
 	passed   func() time.Duration
 	at       time.Time     // the database's clock when it was last looked at; zero: never

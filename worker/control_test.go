@@ -67,10 +67,8 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 	}
 	g.waitEntered(t)
 	eventually(t, 5*time.Second, "rows are read ahead", func() bool {
-		l := laneOf(w, ep)
-		w.dispatch.mu.Lock()
-		defer w.dispatch.mu.Unlock()
-		return len(l.ready) > 0
+		l, _ := w.dispatch.View(ep)
+		return l.Ready > 0
 	})
 	// Another URL has to prove itself: deliveries are held until it has.
 	h.change(tenant, ep, func(s *endpoint.Settings) {
@@ -263,9 +261,8 @@ func TestWhatIsCanceledAfterItWasReadAheadIsNotSent(t *testing.T) {
 	g.waitEntered(t)
 	rest := h.emit(tenant, item("order.completed", "", 1), item("order.completed", "", 2), item("order.completed", "", 3))
 	eventually(t, 5*time.Second, "three rows are read ahead", func() bool {
-		w.dispatch.mu.Lock()
-		defer w.dispatch.mu.Unlock()
-		return len(w.dispatch.lanes[ep].ready) == 3
+		l, _ := w.dispatch.View(ep)
+		return l.Ready == 3
 	})
 	h.cancel(tenant, h.deliveryOf(rest[1]))
 	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds

@@ -199,9 +199,7 @@ func TestRetryAfterHoldsTheWholeLaneAndJunkIsIgnored(t *testing.T) {
 	if last := junk.seen(); last[len(last)-1].at.Sub(last[0].at) > 2500*time.Millisecond {
 		t.Error("junk in Retry-After delayed the schedule")
 	}
-	w.dispatch.mu.Lock()
-	defer w.dispatch.mu.Unlock()
-	if l := w.dispatch.lanes[waits]; l == nil || l.notBefore.IsZero() {
+	if l, _ := w.dispatch.View(waits); l.NotBefore.IsZero() {
 		t.Error("the lane in memory knows of no wait")
 	}
 }

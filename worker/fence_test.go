@@ -8,6 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/worker/lanes"
 )
 
 func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *testing.T) {
@@ -56,11 +57,9 @@ func TestAWorkerThatWasDeclaredDeadOverwritesNothingAndWorksOnUnderANewName(t *t
 	}
 	h.emitN(tenant, 20)
 	h.settled(20*time.Second, delivery.Delivered, 21)
-	w.dispatch.mu.Lock()
-	if w.dispatch.rows != 0 || w.dispatch.bytes != 0 || w.dispatch.inFlight != 0 {
-		t.Errorf("rows %d, bytes %d, in flight %d are held by nothing", w.dispatch.rows, w.dispatch.bytes, w.dispatch.inFlight)
+	if totals := w.dispatch.Totals(); totals != (lanes.Totals{}) {
+		t.Errorf("%+v are counted and not there", totals)
 	}
-	w.dispatch.mu.Unlock()
 	h.balanced()
 }
 

@@ -138,11 +138,10 @@ func (h *house) balanced() {
 	}
 }
 
-// lane is a lane in a worker's memory, or nil. Look at its fields with the dispatcher's mutex held.
-func laneOf(w *Worker, ep id.UUID) *lane {
-	w.dispatch.mu.Lock()
-	defer w.dispatch.mu.Unlock()
-	return w.dispatch.lanes[ep]
+// hasLane reports whether a lane is in a worker's memory.
+func hasLane(w *Worker, ep id.UUID) bool {
+	_, has := w.dispatch.View(ep)
+	return has
 }
 
 // followed waits until a worker has taken over what the database says of an endpoint now, and returns how long it took.
@@ -151,10 +150,8 @@ func (h *house) followed(w *Worker, ep id.UUID) time.Duration {
 	began := time.Now()
 	rev := h.count("SELECT rev FROM lanes WHERE endpoint_id = $1", ep)
 	eventually(h.t, 5*time.Second, "the lane's owner follows its endpoint", func() bool {
-		w.dispatch.mu.Lock()
-		defer w.dispatch.mu.Unlock()
-		l := w.dispatch.lanes[ep]
-		return l == nil || l.rev >= int64(rev)
+		l, has := w.dispatch.View(ep)
+		return !has || l.Rev >= int64(rev)
 	})
 	return time.Since(began)
 }

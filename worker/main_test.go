@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) {
 	// These tests wait more than they compute: several at a time, however few the processors.
 	flag.Parse()
-	for name, value := range map[string]string{"test.parallel": "6", "rapid.checks": "500", "rapid.steps": "50"} {
+	for name, value := range map[string]string{"test.parallel": "6"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}

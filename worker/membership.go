@@ -66,7 +66,7 @@ func (w *Worker) register(ctx context.Context) error {
 			w.member.current, w.member.lastBeat = u, began
 			w.member.mu.Unlock()
 			w.log.Info("worker registered", "worker", id.Worker.Format(u), "name", w.name)
-			w.judge(ctx)
+			w.checkPeers(ctx)
 			return nil
 		}
 		w.log.Warn("worker could not register; trying again", "error", err)
@@ -100,8 +100,8 @@ func (w *Worker) beat(ctx context.Context) {
 			w.member.mu.Lock()
 			w.member.lastBeat = began
 			w.member.mu.Unlock()
-			w.dispatch.kick() // sends that waited for a beat
-			w.judge(ctx)
+			w.dispatch.Kick() // sends that waited for a beat
+			w.checkPeers(ctx)
 		}
 	}
 }
@@ -116,11 +116,11 @@ func (w *Worker) died(epoch id.UUID) {
 	w.member.current = id.UUID{}
 	w.member.mu.Unlock()
 	w.log.Error("this worker was declared dead: it drops its lanes and registers anew", "worker", id.Worker.Format(epoch))
-	w.dispatch.reset()
+	w.dispatch.Reset()
 }
 
-// judge declares workers dead whose beat has not changed for too long, and frees their lanes.
-func (w *Worker) judge(ctx context.Context) {
+// checkPeers declares workers dead whose beat has not changed for too long, and frees their lanes.
+func (w *Worker) checkPeers(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
 	var live []db.LiveWorkersRow
@@ -136,7 +136,7 @@ func (w *Worker) judge(ctx context.Context) {
 			continue
 		}
 		w.log.Warn("worker declared dead", "worker", id.Worker.Format(silent.ID), "name", silent.Name, "lanes", len(freed))
-		w.dispatch.wake(freed)
+		w.dispatch.Wake(freed)
 	}
 }
 

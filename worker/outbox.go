@@ -51,10 +51,7 @@ func (w *Worker) relay(ctx context.Context) {
 
 // tellRelay says that there may be rows.
 func (w *Worker) tellRelay() {
-	select {
-	case w.outbox <- struct{}{}:
-	default:
-	}
+	wake(w.outbox)
 }
 
 // storeOutbox emits rows, tenant by tenant, each tenant's in their order. The errors follow the rows.

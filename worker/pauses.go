@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"posthorn/db"
-	"posthorn/domain/pause"
 )
 
 // pausesEvery is how soon a pause is noticed when nobody said anything.
@@ -13,10 +12,7 @@ const pausesEvery = time.Second
 
 // tellPauses says that operators paused something, or let it go on.
 func (w *Worker) tellPauses() {
-	select {
-	case w.pauses <- struct{}{}:
-	default:
-	}
+	wake(w.pauses)
 }
 
 // learnPauses reads what is paused before anything is sent, however long that takes; an error says that the context ended.
@@ -56,36 +52,6 @@ func (w *Worker) readPauses(ctx context.Context) error {
 		return err
 	}
 	w.metrics.pauses.Set(float64(n))
-	w.dispatch.pause(pauses, time.Now())
+	w.dispatch.Pause(pauses, time.Now())
 	return nil
-}
-
-// pause takes over what is paused. Requests under way end as they will.
-func (d *dispatcher) pause(pauses *pause.Set, now time.Time) {
-	d.mu.Lock()
-	d.pauses = pauses
-	for _, l := range d.lanes {
-		d.heedPause(l, now)
-	}
-	d.mu.Unlock()
-}
-
-// heedPause stops a lane that is paused and lets one go on that is not any more. What was read ahead is let go of, so that any
-// number of lanes may stand still. Who goes on begins without the tokens that have gathered meanwhile: endpoints get what waited at
-// their rate, not in a burst. The caller holds the mutex.
-func (d *dispatcher) heedPause(l *lane, now time.Time) {
-	paused := d.pauses.Covers(l.tenant, l.id, l.host)
-	if paused == l.paused {
-		return
-	}
-	if l.paused = paused; paused {
-		d.unread(l)
-		return
-	}
-	if l.limiter != nil {
-		l.limiter.AllowN(now, int(l.limiter.TokensAt(now)))
-	}
-	l.dirty = true
-	d.mark(l)
-	d.signal()
 }

@@ -10,62 +10,6 @@ import (
 	"posthorn/domain/pause"
 )
 
-func TestAPausedLaneStartsReadsAndKeepsNothing(t *testing.T) {
-	t.Parallel()
-	b := newBench()
-	tenant, other := db.NewID(), db.NewID()
-	paused, free := b.lane(tenant, 5, 20), b.lane(other, 5, 20)
-	b.d.kick()
-	if b.of(tenant) != 5 || b.of(other) != 5 {
-		t.Fatalf("%d and %d under way", b.of(tenant), b.of(other))
-	}
-	b.d.pause(pause.NewSet([]pause.Pause{{Scope: pause.Tenant, Tenant: tenant}}), time.Now())
-	for _, j := range append([]*job{}, b.started...) {
-		b.finish(j)
-	}
-	if b.of(tenant) != 5 {
-		t.Errorf("%d requests of a paused tenant were begun", b.of(tenant)-5)
-	}
-	if b.of(other) <= 5 {
-		t.Error("the other tenant stands still too")
-	}
-	b.d.mu.Lock()
-	if len(paused.rows) != len(paused.done) || paused.wantsRead() {
-		t.Errorf("a paused lane keeps %d rows; wants to be read: %t", len(paused.rows), paused.wantsRead())
-	}
-	if b.d.rows != len(free.rows) {
-		t.Errorf("%d rows are counted, %d are there", b.d.rows, len(free.rows))
-	}
-	b.d.mu.Unlock()
-	// A lane that is leased while the pause is on stands still from the first.
-	late := b.lane(tenant, 5, 20)
-	b.d.kick()
-	if b.of(tenant) != 5 || !late.paused {
-		t.Error("a lane that came later is served")
-	}
-	b.d.pause(pause.NewSet(nil), time.Now())
-	b.d.mu.Lock()
-	defer b.d.mu.Unlock()
-	if !paused.wantsRead() || !paused.marked || paused.floor > 0 {
-		t.Errorf("after the pause the lane is not read from its head: wants %t, marked %t, floor %d", paused.wantsRead(), paused.marked, paused.floor)
-	}
-}
-
-func TestWhatWaitedForAPauseComesAtTheEndpointsRate(t *testing.T) {
-	t.Parallel()
-	b := newBench()
-	tenant := db.NewID()
-	ep := db.NewID()
-	now := time.Now()
-	b.d.install(db.Leased{LeaseLanesRow: db.LeaseLanesRow{EndpointID: ep, TenantID: tenant, Rev: 1, Tokens: 100}}, &target{maxInFlight: 100, rate: 10, burst: 100}, now)
-	everything := pause.NewSet([]pause.Pause{{Scope: pause.Platform}})
-	b.d.pause(everything, now)
-	b.d.pause(pause.NewSet(nil), now.Add(time.Minute))
-	if have := b.d.lanes[ep].tokens(now.Add(time.Minute)); have >= 1 {
-		t.Errorf("%.0f tokens have gathered during the pause", have)
-	}
-}
-
 // A pause holds on every worker, also on one that starts while it is on, and ends without a loss.
 func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -85,9 +29,7 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	took := time.Now()
 	covers := func(w *Worker) func() bool {
 		return func() bool {
-			w.dispatch.mu.Lock()
-			defer w.dispatch.mu.Unlock()
-			return w.dispatch.pauses.Covers(paused, ep, "")
+			return w.dispatch.IsPaused(paused, ep, "")
 		}
 	}
 	eventually(t, 5*time.Second, "the worker follows", covers(w))

@@ -30,10 +30,8 @@ func (h *house) openBreaker(tenant, ep id.UUID, due time.Duration) {
 func (h *house) resting(w *Worker, ep id.UUID) {
 	h.t.Helper()
 	eventually(h.t, 5*time.Second, "the lane rests", func() bool {
-		w.dispatch.mu.Lock()
-		defer w.dispatch.mu.Unlock()
-		l := w.dispatch.lanes[ep]
-		return l != nil && l.record.resting && l.inFlight == 0 && len(l.rows) == len(l.done)
+		l, _ := w.dispatch.View(ep)
+		return l.Resting && l.InFlight == 0 && l.Held == 0
 	})
 }
 
@@ -177,16 +175,12 @@ func TestTwoWorkersSendOneProbeAtATime(t *testing.T) {
 		switch round {
 		case 3:
 			// The lane changes hands between two probes.
-			first.dispatch.mu.Lock()
-			if l := first.dispatch.lanes[ep]; l != nil {
-				first.dispatch.shut(l)
-			}
-			first.dispatch.mu.Unlock()
+			first.dispatch.DrainBusy(1) // its only lane
 		case 5:
 			stopFirst()
 		}
 		h.openBreaker(tenant, ep, 0)
-		second.dispatch.wake([]id.UUID{ep})
+		second.dispatch.Wake([]id.UUID{ep})
 	}
 	r.mu.Lock()
 	if r.most != 1 {

@@ -9,6 +9,8 @@ import (
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
+	"posthorn/worker/lanes"
 	"posthorn/worker/send"
 )
 
@@ -49,10 +51,7 @@ func (w *Worker) read(ctx context.Context) {
 
 // signal asks for a pass; several at once are one.
 func (w *Worker) signal() {
-	select {
-	case w.signals <- struct{}{}:
-	default:
-	}
+	wake(w.signals)
 }
 
 // pass does what has come up since the last.
@@ -63,25 +62,37 @@ func (w *Worker) pass(ctx context.Context) error {
 	if err := w.promoteOrdered(ctx); err != nil {
 		return err
 	}
-	read, lanes := w.dispatch.plan()
-	if len(lanes) == 0 {
+	plan := w.dispatch.Plan()
+	if plan.Empty() {
 		return nil
 	}
-	got, err := w.db.ReadLanes(ctx, read)
+	found, err := w.find(ctx, plan)
 	if err != nil {
-		w.dispatch.abandon(lanes)
+		w.dispatch.Abandon(plan)
 		return err
 	}
-	events, gone, err := w.payloads(ctx, got.Rows)
-	if err != nil {
-		w.dispatch.abandon(lanes)
-		return err
-	}
-	settled := w.horizon.observe(got.Top, got.Xid, got.Oldest)
-	lost := w.dispatch.take(lanes, read, got.Rows, events, gone, settled, w.id())
-	w.dispatch.kick()
+	lost := w.dispatch.Take(plan, found)
+	w.dispatch.Kick()
 	w.expire(lost)
 	return nil
+}
+
+// find reads what a plan asks for.
+func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, err error) {
+	got, err := w.db.ReadLanes(ctx, db.LaneRead{Endpoints: plan.Endpoints, Floors: plan.Floors, Limits: plan.Limits, Known: plan.Known})
+	if err != nil {
+		return found, err
+	}
+	found.Epoch = w.id()
+	if found.Events, found.Gone, err = w.payloads(ctx, got.Rows); err != nil {
+		return found, err
+	}
+	found.Rows = make([]lanes.Row, len(got.Rows))
+	for i, r := range got.Rows {
+		found.Rows[i] = lanes.Row(r)
+	}
+	found.Settled = w.watermark.Observe(got.Top, got.Xid, got.Oldest)
+	return found, nil
 }
 
 // payloads finds the events of rows: in the cache, or in the database. An event may be cut (read it later) or gone.
@@ -116,10 +127,10 @@ func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.U
 }
 
 // expire ends deliveries whose event is no longer there.
-func (w *Worker) expire(jobs []*job) {
+func (w *Worker) expire(jobs []*lanes.Job) {
 	for _, j := range jobs {
 		w.results <- &result{job: j, outcome: db.Outcome{
-			TenantID: j.lane.tenant, DeliveryID: j.delivery, EventID: j.eventID, EndpointID: j.lane.id, Gen: j.gen, Attempts: j.attempts,
+			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen, Attempts: j.Attempts,
 			Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 		}}
 	}
@@ -127,7 +138,7 @@ func (w *Worker) expire(jobs []*job) {
 
 // lease takes lanes that were woken and belong to nobody.
 func (w *Worker) lease(ctx context.Context) error {
-	wanted := w.dispatch.takeWanted(maxLease)
+	wanted := w.dispatch.TakeWanted(maxLease)
 	if len(wanted) == 0 {
 		return nil
 	}
@@ -137,40 +148,56 @@ func (w *Worker) lease(ctx context.Context) error {
 		if errors.Is(err, db.ErrWorkerDead) {
 			w.died(me)
 		} else {
-			w.dispatch.want(wanted)
+			w.dispatch.Want(wanted)
 		}
 		return err
 	}
 	now := time.Now()
-	targets := make([]*target, len(leased))
+	settings := make([]*lanes.Settings, len(leased))
 	for i := range leased {
-		targets[i] = w.targetOf(leased[i])
+		settings[i] = w.settingsOf(leased[i])
 	}
 	if w.id() != me {
-		return nil // declared dead meanwhile: the lanes are free again
+		return nil // declared dead in between: the lanes are free again
 	}
 	for i := range leased {
-		w.dispatch.install(leased[i], targets[i], now)
+		w.dispatch.Install(leaseOf(leased[i]), settings[i], now)
 	}
-	if w.dispatch.hasWanted() {
+	if w.dispatch.HasWanted() {
 		w.signal()
 	}
 	return nil
 }
 
-// targetOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change of the
+// leaseOf is a leased lane in the dispatcher's terms.
+func leaseOf(l db.Leased) lanes.Lease {
+	lease := lanes.Lease{
+		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev, DropBelow: l.DropBelow,
+		Tokens: l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
+		Health: lanes.Health{Counters: l.Health.Counters(), Breaker: l.Health.Breaker(), Epoch: l.Health.Epoch},
+	}
+	if lease.EndpointID.IsZero() {
+		lease.EndpointID, lease.TenantID = l.Endpoint.ID, l.Endpoint.TenantID // read again, not leased
+	}
+	if l.Health.GoneAt != nil {
+		lease.Health.GoneAt = *l.Health.GoneAt
+	}
+	return lease
+}
+
+// settingsOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change of the
 // endpoint brings the next try.
-func (w *Worker) targetOf(l db.Leased) *target {
-	t, err := w.newTarget(l)
+func (w *Worker) settingsOf(l db.Leased) *lanes.Settings {
+	s, err := w.readSettings(l)
 	if err != nil {
 		w.log.Error("endpoint cannot be served: its deliveries wait", "endpoint", endpointID(l.Endpoint.ID), "error", err)
 		return nil
 	}
-	t.log = w.log.With("tenant", id.Tenant.Format(l.Endpoint.TenantID), "endpoint", t.Endpoint, "url", t.Masked)
-	return t
+	s.Log = w.log.With("tenant", id.Tenant.Format(l.Endpoint.TenantID), "endpoint", s.Destination.Endpoint, "url", s.Destination.Masked)
+	return s
 }
 
-func (w *Worker) newTarget(l db.Leased) (*target, error) {
+func (w *Worker) readSettings(l db.Leased) (*lanes.Settings, error) {
 	e := &l.Endpoint
 	settings, err := e.OpenSettings(w.keys)
 	if err != nil {
@@ -180,161 +207,12 @@ func (w *Worker) newTarget(l db.Leased) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &target{
-		Destination: to, maxInFlight: int(e.MaxInFlight), ordered: e.Ordering != "none", health: l.Policy,
-		policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors},
+	s := &lanes.Settings{
+		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", Health: l.Policy,
+		Policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors},
 	}
 	if settings.RateLimit != nil {
-		t.rate, t.burst = *settings.RateLimit, settings.EffectiveBurst()
+		s.Rate, s.Burst = *settings.RateLimit, settings.EffectiveBurst()
 	}
-	return t, nil
-}
-
-// plan chooses the lanes to read now and how much of each.
-func (d *dispatcher) plan() (r db.LaneRead, lanes []*lane) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopped {
-		return r, nil
-	}
-	room := maxReadAhead - d.rows
-	tight := room <= 0 || d.bytes >= maxReadBytes
-	marked := d.marked
-	d.marked = nil
-	for _, l := range marked {
-		l.marked = false
-		if d.lanes[l.id] != l {
-			continue
-		}
-		if l.order != nil && l.order.pending() {
-			d.mark(l) // its keys want another pass
-		}
-		if !l.wantsRead() {
-			continue // what is ready comes first; its end marks the lane again
-		}
-		if tight && len(l.ready) > 0 {
-			continue // with thousands of such lanes a pass must not cost a look at each: the next start of this one marks it again
-		}
-		limit := l.readAhead() - len(l.ready)
-		if tight {
-			limit = min(limit, 4) // enough that every lane goes on
-		}
-		r.Known = l.beginRead(r.Known)
-		floor := l.floor
-		if asked := l.record.asked; asked != 0 {
-			// The probe that somebody wants, wherever it is in the lane; the next read begins where this one would have.
-			floor, l.lowered, l.record.asked = asked-1, true, 0
-		}
-		r.Endpoints = append(r.Endpoints, l.id)
-		r.Floors = append(r.Floors, max(floor, l.dropBelow))
-		r.Limits = append(r.Limits, int32(limit))
-		lanes = append(lanes, l)
-		if room -= limit; room <= 0 {
-			tight = true
-		}
-	}
-	return r, lanes
-}
-
-// abandon takes back a plan whose read failed.
-func (d *dispatcher) abandon(lanes []*lane) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range lanes {
-		l.reading, l.dirty = false, true
-		d.mark(l)
-	}
-}
-
-// take puts what a read found into memory. Rows whose event is cut are left for the next read; those whose event is gone
-// are returned.
-func (d *dispatcher) take(lanes []*lane, read db.LaneRead, rows []db.ReadLanesRow, events map[id.UUID]*send.Payload, gone map[id.UUID]bool, settled int64, epoch id.UUID) (lost []*job) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	type progress struct {
-		rows int32
-		last int64
-		cut  bool
-	}
-	seen := make(map[id.UUID]*progress, len(lanes))
-	for i := range rows {
-		row := &rows[i]
-		p := seen[row.EndpointID]
-		if p == nil {
-			p = &progress{}
-			seen[row.EndpointID] = p
-		}
-		l := d.lanes[row.EndpointID]
-		e := events[row.EventID]
-		if p.cut = p.cut || (e == nil && !gone[row.EventID]); p.cut || l == nil {
-			continue
-		}
-		p.rows++
-		p.last = row.Seq
-		if l.rows[row.Seq] != nil || l.closed || l.stale {
-			continue
-		}
-		j := &job{
-			seq: row.Seq, gen: row.Gen, attempts: row.Attempts, probes: row.Probes, delivery: row.DeliveryID, eventID: row.EventID, event: e, lane: l, key: row.OrderKey,
-			replay: row.Replay, epoch: epoch,
-		}
-		l.rows[row.Seq] = j
-		d.rows++
-		d.bytes += j.size()
-		if e == nil {
-			lost = append(lost, j)
-			continue
-		}
-		l.ready = append(l.ready, j)
-	}
-	again := false
-	for i, l := range lanes {
-		p := seen[l.id]
-		if p == nil {
-			p = &progress{}
-		}
-		l.endRead(p.last, !p.cut && p.rows < read.Limits[i], settled)
-		d.runnable(l)
-		if l.wantsRead() {
-			d.mark(l)
-			again = true
-		}
-	}
-	if again {
-		d.signal()
-	}
-	return lost
-}
-
-func (d *dispatcher) takeWanted(most int) []id.UUID {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.stopped {
-		return nil
-	}
-	list := make([]id.UUID, 0, min(len(d.wanted), most))
-	for ep := range d.wanted {
-		if len(list) == most {
-			break
-		}
-		delete(d.wanted, ep)
-		if d.lanes[ep] == nil {
-			list = append(list, ep)
-		}
-	}
-	return list
-}
-
-func (d *dispatcher) want(endpoints []id.UUID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, ep := range endpoints {
-		d.wanted[ep] = struct{}{}
-	}
-}
-
-func (d *dispatcher) hasWanted() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.wanted) > 0
+	return s, nil
 }

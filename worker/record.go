@@ -9,14 +9,16 @@ import (
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/worker/lanes"
 )
 
 // result is a finished job on its way to the recorder.
 type result struct {
-	job     *job
+	job     *lanes.Job
 	outcome db.Outcome
-	health  *db.HealthChange
+	health  *health.Change
 	assess  bool // what is recorded with it calls for a decision about the endpoint
 }
 
@@ -41,8 +43,8 @@ func (w *Worker) mayStart() bool {
 	return w.member.mayLive() && (since == nil || time.Since(*since) < stuckAfter)
 }
 
-// record writes results until the channel is closed and empty. What gathers while one transaction commits is the next.
-func (w *Worker) record(ctx context.Context) {
+// runRecorder writes results until the channel is closed and empty. What gathers while one transaction commits is the next.
+func (w *Worker) runRecorder(ctx context.Context) {
 	var began time.Time
 	for first := range w.results {
 		if rest := recordEvery - time.Since(began); rest > 0 {
@@ -78,13 +80,13 @@ func (w *Worker) store(ctx context.Context, batch []*result) {
 	defer func() {
 		w.storing.Store(nil)
 		if time.Since(began) >= stuckAfter {
-			w.dispatch.kick()
+			w.dispatch.Kick()
 		}
 	}()
 	epoch := w.id()
 	mine, stale := make([]*result, 0, len(batch)), []*result(nil)
 	for _, r := range batch {
-		if r.job.epoch == epoch {
+		if r.job.Epoch == epoch {
 			mine = append(mine, r)
 		} else {
 			stale = append(stale, r)
@@ -130,7 +132,7 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 
 // storePoison ends a delivery whose result the database refuses: visibly, without the parts that may be at fault.
 func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, cause error) {
-	w.log.Error("result refused by the database", "delivery", id.Delivery.Format(r.job.delivery), "error", cause)
+	w.log.Error("result refused by the database", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", cause)
 	o := r.outcome
 	o.Attempt = nil
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
@@ -139,7 +141,7 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 		matched, err = w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
 	}
 	if err != nil {
-		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.delivery), "error", err)
+		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", err)
 		return // its row stays known, so it is not sent again by this worker
 	}
 	w.recorded([]*result{r}, matched)
@@ -147,16 +149,16 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 
 func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
 	rec := db.Record{Worker: epoch, Outcomes: make([]*db.Outcome, 0, len(batch)), Again: again}
-	health := map[id.UUID]int{}
+	changes := map[id.UUID]int{}
 	delays := map[id.UUID]int{}
 	for _, r := range batch {
 		rec.Outcomes = append(rec.Outcomes, &r.outcome)
 		// Results may come in another order than that in which their requests ended.
-		if r.health != nil && r.health.N > r.job.lane.record.saved {
-			i, seen := health[r.health.EndpointID]
+		if r.health != nil && r.health.N > r.job.Lane.HealthSaved() {
+			i, seen := changes[r.health.EndpointID]
 			switch {
 			case !seen:
-				health[r.health.EndpointID] = len(rec.Health)
+				changes[r.health.EndpointID] = len(rec.Health)
 				rec.Health = append(rec.Health, *r.health)
 			case r.health.N > rec.Health[i].N:
 				older := rec.Health[i]
@@ -180,26 +182,26 @@ func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
 
 // recorded tells dispatcher, metrics and log what stands now.
 func (w *Worker) recorded(batch []*result, matched db.Recorded) {
-	jobs := make([]*job, len(batch))
+	jobs := make([]*lanes.Job, len(batch))
 	var next time.Duration = -1
 	for i, r := range batch {
 		jobs[i] = r.job
 		if r.health != nil {
-			r.job.lane.record.saved = max(r.job.lane.record.saved, r.health.N)
+			r.job.Lane.SetHealthSaved(r.health.N)
 		}
-		late := !matched[r.job.delivery]
+		late := !matched[r.job.DeliveryID]
 		w.metrics.count(&r.outcome, late)
 		w.logAttempt(r, late)
 		if !late && r.outcome.Decision.Status == delivery.Retrying && (next < 0 || r.outcome.Decision.RetryIn < next) {
 			next = r.outcome.Decision.RetryIn
 		}
 		if r.assess {
-			w.assessor.ask(r.outcome.EndpointID)
+			w.assessing.ask(r.outcome.EndpointID)
 		}
 	}
-	w.dispatch.settled(jobs)
+	w.dispatch.Settle(jobs)
 	if next >= 0 {
-		w.promoter.soon(next)
+		w.scheduler.soon(next)
 	}
 }
 
@@ -230,8 +232,8 @@ func (w *Worker) logLate(ctx context.Context, batch []*result) {
 // logAttempt writes the one wide line of an attempt.
 func (w *Worker) logAttempt(r *result, late bool) {
 	a, log := r.outcome.Attempt, w.log
-	if t := r.job.lane.target.Load(); t != nil {
-		log = t.log
+	if s := r.job.Lane.Settings(); s != nil {
+		log = s.Log
 	}
 	level := slog.LevelInfo
 	if !log.Enabled(context.Background(), level) {
@@ -239,11 +241,11 @@ func (w *Worker) logAttempt(r *result, late bool) {
 	}
 	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs,
-		slog.String("delivery", r.job.deliveryText()), slog.String("type", r.outcome.EventType),
+		slog.String("delivery", r.job.DeliveryText()), slog.String("type", r.outcome.EventType),
 		slog.Int("attempt", int(r.outcome.Attempts)), slog.String("decision", r.outcome.Decision.Status.String()),
 	)
-	if r.job.event != nil {
-		attrs = append(attrs, slog.String("event", r.job.eventText()))
+	if r.job.Event != nil {
+		attrs = append(attrs, slog.String("event", r.job.EventText()))
 	}
 	if r.outcome.Decision.Reason != delivery.None {
 		attrs = append(attrs, slog.String("reason", r.outcome.Decision.Reason.String()))
@@ -257,7 +259,7 @@ func (w *Worker) logAttempt(r *result, late bool) {
 			attrs = append(attrs, slog.String("failure", r.outcome.Result.Failure.String()), slog.String("error", a.Error))
 		}
 	}
-	if r.job.probe {
+	if r.job.IsProbe {
 		attrs = append(attrs, slog.Bool("probe", true))
 	}
 	if late {

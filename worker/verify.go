@@ -62,12 +62,12 @@ func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
 		w.finishVerification(ctx, v, 0, "The endpoint was deleted.", "superseded")
 		return
 	}
-	t := w.targetOf(leased)
-	if t == nil {
+	s := w.settingsOf(leased)
+	if s == nil {
 		w.finishVerification(ctx, v, 0, "The endpoint's configuration could not be read on our side.", "failed")
 		return
 	}
-	status, detail, verified := w.sender.Verify(ctx, t.Destination, leased.Endpoint.Verification, v)
+	status, detail, verified := w.sender.Verify(ctx, s.Destination, leased.Endpoint.Verification, v)
 	switch {
 	case ctx.Err() != nil:
 	case verified:
@@ -116,6 +116,6 @@ func (w *Worker) verified(ctx context.Context, v db.PendingVerificationsRow, sta
 		return
 	}
 	if opened {
-		w.announce(ctx, w.dispatch.wake([]id.UUID{v.EndpointID}))
+		w.announce(ctx, w.dispatch.Wake([]id.UUID{v.EndpointID}))
 	}
 }

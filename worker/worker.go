@@ -2,15 +2,15 @@
 //
 // A delivery passes five stages, each typed and small:
 //
-//	announcements -> reader (lease, read)        reader.go, order.go, horizon.go
-//	              -> dispatcher (whose turn?)    dispatch.go, lane.go
+//	announcements -> reader (lease, read)        reader.go, order.go
+//	              -> dispatcher (what is next?)  worker/lanes
 //	              -> sender (one attempt)        worker/send
 //	              -> decide (pure)               domain/delivery
 //	              -> recorder (one transaction)  record.go
 //
-// Around them: membership (who lives), promoter (what is due), revisions (what changed), walk (what was missed) and
-// chores (what must be kept in order). Everything of note is in PostgreSQL; a worker that is killed loses nothing but the
-// knowledge of what it was sending.
+// Around them: membership (who lives), scheduler (what is due), refresh (what changed), rescan (what was missed) and
+// maintenance (periodic jobs). Everything of note is in PostgreSQL; a worker that is killed loses only the knowledge of
+// what it was sending.
 package worker
 
 import (
@@ -32,8 +32,10 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/worker/jobs"
+	"posthorn/worker/lanes"
 	"posthorn/worker/send"
 )
 
@@ -60,15 +62,15 @@ type Worker struct {
 	grace  time.Duration
 
 	member     membership
-	dispatch   *dispatcher
+	dispatch   *lanes.Dispatcher
 	sender     *send.Sender
 	inbox      http.Handler // receives what is sent to test inboxes; nil without
 	events     *eventCache
-	horizon    horizon
-	promoter   *promoter
+	watermark  lanes.Watermark
+	scheduler  *scheduler
 	clock      *clock
-	revisions  *revisions
-	assessor   *assessor
+	changed    *asked // endpoints whose configuration changed
+	assessing  *asked // endpoints about which something is to be decided
 	metrics    *metrics
 	signals    chan struct{}
 	outbox     chan struct{} // something was emitted in SQL
@@ -84,7 +86,8 @@ type Worker struct {
 func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
-		sender: send.New(c.Egress), events: newEventCache(), promoter: newPromoter(), clock: newClock(), revisions: newRevisions(), assessor: newAssessor(),
+		sender: send.New(c.Egress), events: newEventCache(), scheduler: newScheduler(), clock: newClock(),
+		changed: newAsked(), assessing: newAsked(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
@@ -95,7 +98,7 @@ func New(c Config) *Worker {
 	}
 	w.inbox = c.Inbox
 	w.metrics = newMetrics(c.Registry)
-	w.dispatch = newDispatcher(w.startJob, w.signal, w.mayStart)
+	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	return w
 }
 
@@ -106,7 +109,7 @@ func (w *Worker) Committed(b emit.Batch) []id.UUID {
 		fresh[i] = &send.Payload{Event: e}
 	}
 	w.events.add(fresh)
-	foreign := w.dispatch.wake(b.Endpoints)
+	foreign := w.dispatch.Wake(b.Endpoints)
 	if w.member.isAlone() {
 		return nil
 	}
@@ -135,8 +138,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	// The recorder and the beat outlive the context: what was sent must be recorded, under a worker that lives.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	recorder.Go(func() { w.record(work) })
-	for _, loop := range []func(context.Context){w.read, w.promote, w.hear, w.walk, w.watch, w.followPauses, w.keepOrder, w.relay, w.verifications, w.assess, jobs.New(w.db, w.listen, w.log).Run} {
+	recorder.Go(func() { w.runRecorder(work) })
+	for _, loop := range []func(context.Context){
+		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.followPauses, w.maintain, w.relay, w.verifications, w.assess,
+		jobs.New(w.db, w.listen, w.log).Run,
+	} {
 		loops.Go(func() { loop(ctx) })
 	}
 	var beating sync.WaitGroup
@@ -144,14 +150,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.signal()
 
 	<-ctx.Done()
-	w.dispatch.stop()
+	w.dispatch.Stop()
 	loops.Wait()
 	w.drain(abort)
 	close(w.results)
 	finish, cancel := context.WithTimeout(work, 10*time.Second)
 	defer cancel()
 	waitFor(finish, &recorder)
-	w.retire(finish)
+	w.signOff(finish)
 	stop()
 	beating.Wait()
 	recorder.Wait()
@@ -184,15 +190,15 @@ func waitFor(ctx context.Context, group *sync.WaitGroup) {
 	}
 }
 
-// retire gives the lanes back with their tokens, and takes the worker's name off the list.
-func (w *Worker) retire(ctx context.Context) {
+// signOff gives the lanes back with their tokens, and takes the worker's name off the list.
+func (w *Worker) signOff(ctx context.Context) {
 	me := w.id()
 	if me.IsZero() {
 		return
 	}
-	lanes, tokens := w.dispatch.inventory(time.Now())
+	release := releaseParams(w.dispatch.Inventory(time.Now()), me)
 	err := w.db.Worker(ctx, func(q *db.Queries) error {
-		if err := q.ReleaseLanes(ctx, db.ReleaseLanesParams{Endpoints: lanes, Tokens: tokens, Worker: me}); err != nil {
+		if err := q.ReleaseLanes(ctx, release); err != nil {
 			return err
 		}
 		if _, err := q.FreeLanesOf(ctx, &me); err != nil {
@@ -206,7 +212,7 @@ func (w *Worker) retire(ctx context.Context) {
 }
 
 // startJob sends in a goroutine that goes on with the next delivery as long as there is one.
-func (w *Worker) startJob(j *job) {
+func (w *Worker) startJob(j *lanes.Job) {
 	w.sends.Add(1)
 	go func() {
 		defer w.sends.Done()
@@ -216,35 +222,33 @@ func (w *Worker) startJob(j *job) {
 	}()
 }
 
-// perform makes one attempt, decides, hands the result to the recorder and returns the delivery that starts next.
-func (w *Worker) perform(j *job) (next *job) {
-	t := j.lane.target.Load()
-	number := int(j.attempts) + 1
-	response, attempt := w.sender.Deliver(w.sending, t.Destination, send.Message{
-		Event: j.event, EventID: j.eventText(), DeliveryID: j.deliveryText(), Attempt: number, Replayed: j.replay,
+// perform makes one attempt, decides, hands the outcome to the recorder and returns the delivery that starts next.
+func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
+	s := j.Lane.Settings()
+	number := int(j.Attempts) + 1
+	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
+		Event: j.Event, EventID: j.EventText(), DeliveryID: j.DeliveryText(), Attempt: number, Replayed: j.Replay,
 	})
-	decision := delivery.Decide(t.policy, number-int(j.probes), response, rand.Float64())
+	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	attempt.Class = statClass(response, decision.Class)
-	r := &result{job: j, outcome: db.Outcome{
-		TenantID: j.lane.tenant, DeliveryID: j.delivery, EventID: j.event.ID, EndpointID: j.lane.id, EventType: j.event.Type, Gen: j.gen,
-		Attempts: int16(number), Result: response, Attempt: attempt,
-	}}
-	e := end{decision: decision, result: response, broken: w.sending.Err() != nil && response.Failure == delivery.FailReset}
+	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil && response.Failure == delivery.FailReset}
 	if decision.Class != delivery.Success {
-		e.error = lastError(response, attempt)
+		o.LastError = lastError(response, attempt)
 	}
-	then := w.dispatch.finished(j, e, time.Now())
-	r.outcome.Decision, r.outcome.Probes, r.health, r.assess = then.decision, j.probes, then.change, then.assess
-	w.results <- r
-	return then.next
+	then := w.dispatch.Finish(j, o, time.Now())
+	w.results <- &result{job: j, health: then.Change, assess: then.Assess, outcome: db.Outcome{
+		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, EventType: j.Event.Type, Gen: j.Gen,
+		Attempts: int16(number), Probes: j.Probes, Decision: then.Decision, Result: response, Attempt: attempt,
+	}}
+	return then.Next
 }
 
 // maxLastExcerpt is how much of an answer's body an endpoint's owner is shown with a notice, in bytes.
 const maxLastExcerpt = 500
 
 // lastError is what the endpoint's owner is told of a failure.
-func lastError(r delivery.Result, a *db.AttemptRecord) db.LastError {
-	e := db.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
+func lastError(r delivery.Result, a *db.AttemptRecord) health.LastError {
+	e := health.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
 	if e.Text == "" {
 		e.Text = "the endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
 	}

@@ -1,4 +1,4 @@
-package worker
+package lanes
 
 import (
 	"testing"
@@ -13,36 +13,36 @@ import (
 
 // bench is a dispatcher whose jobs end when the test says so.
 type bench struct {
-	d       *dispatcher
-	started []*job
+	d       *Dispatcher
+	started []*Job
 	done    int
 }
 
 func newBench() *bench {
 	b := &bench{}
-	b.d = newDispatcher(func(j *job) { b.started = append(b.started, j) }, func() {}, func() bool { return true })
+	b.d = New(func(j *Job) { b.started = append(b.started, j) }, func() {}, func() bool { return true })
 	return b
 }
 
 // lane gives a tenant a lane with so many deliveries ready.
-func (b *bench) lane(tenant id.UUID, maxInFlight, ready int) *lane {
+func (b *bench) lane(tenant id.UUID, MaxInFlight, ready int) *Lane {
 	ep := db.NewID()
-	b.d.install(db.Leased{LeaseLanesRow: db.LeaseLanesRow{EndpointID: ep, TenantID: tenant, Rev: 1}}, &target{maxInFlight: maxInFlight}, time.Now())
+	b.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1}, &Settings{MaxInFlight: MaxInFlight}, time.Now())
 	l := b.d.lanes[ep]
 	b.refill(l, ready)
 	return l
 }
 
-func (b *bench) refill(l *lane, ready int) {
+func (b *bench) refill(l *Lane, ready int) {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	for range ready {
-		seq := int64(len(l.rows) + 1)
-		for l.rows[seq] != nil {
+		seq := int64(len(l.window.rows) + 1)
+		for l.window.rows[seq] != nil {
 			seq++
 		}
-		j := &job{seq: seq, lane: l}
-		l.rows[seq] = j
+		j := &Job{Row: Row{Seq: seq}, Lane: l}
+		l.window.rows[seq] = j
 		l.ready = append(l.ready, j)
 		b.d.rows++
 	}
@@ -50,9 +50,9 @@ func (b *bench) refill(l *lane, ready int) {
 }
 
 // finish ends a request; what starts in its stead is among the started.
-func (b *bench) finish(j *job) {
-	next := b.d.finished(j, end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}, time.Now()).next
-	b.d.settled([]*job{j})
+func (b *bench) finish(j *Job) {
+	next := b.d.Finish(j, Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}, time.Now()).Next
+	b.d.Settle([]*Job{j})
 	if next != nil {
 		b.started = append(b.started, next)
 	}
@@ -60,7 +60,7 @@ func (b *bench) finish(j *job) {
 
 func (b *bench) of(tenant id.UUID) (n int) {
 	for _, j := range b.started {
-		if j.lane.tenant == tenant {
+		if j.Lane.tenant == tenant {
 			n++
 		}
 	}
@@ -75,7 +75,7 @@ func TestTenantsTakeTurnsHoweverManyLanesTheyHave(t *testing.T) {
 		b.lane(many, 100, 100)
 	}
 	b.lane(one, 100, 100)
-	b.d.kick()
+	b.d.Kick()
 	// Until the one lane is at its own limit both have started as many.
 	if got := b.of(one); got != 100 {
 		t.Errorf("the tenant with one lane has %d requests under way, want 100", got)
@@ -83,7 +83,7 @@ func TestTenantsTakeTurnsHoweverManyLanesTheyHave(t *testing.T) {
 	first := b.started[:200]
 	ones := 0
 	for _, j := range first {
-		if j.lane.tenant == one {
+		if j.Lane.tenant == one {
 			ones++
 		}
 	}
@@ -96,11 +96,11 @@ func TestLanesOfATenantTakeTurns(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	tenant := db.NewID()
-	lanes := []*lane{b.lane(tenant, 100, 100), b.lane(tenant, 100, 100), b.lane(tenant, 100, 100)}
-	b.d.kick()
-	count := map[*lane]int{}
+	lanes := []*Lane{b.lane(tenant, 100, 100), b.lane(tenant, 100, 100), b.lane(tenant, 100, 100)}
+	b.d.Kick()
+	count := map[*Lane]int{}
 	for _, j := range b.started[:30] {
-		count[j.lane]++
+		count[j.Lane]++
 	}
 	for i, l := range lanes {
 		if count[l] != 10 {
@@ -116,12 +116,12 @@ func TestNoTenantTakesTheLastSlots(t *testing.T) {
 	for range 1000 {
 		b.lane(stuck, 5, 20)
 	}
-	b.d.kick()
-	if got := len(b.started); got > maxInFlight/2 || got < maxInFlight/2-1 {
-		t.Errorf("alone, a tenant with stuck endpoints has %d of %d slots, want half", got, maxInFlight)
+	b.d.Kick()
+	if got := len(b.started); got > MaxInFlight/2 || got < MaxInFlight/2-1 {
+		t.Errorf("alone, a tenant with stuck endpoints has %d of %d slots, want half", got, MaxInFlight)
 	}
 	l := b.lane(well, 50, 50)
-	b.d.kick()
+	b.d.Kick()
 	if got := b.of(well); got != 50 {
 		t.Errorf("another tenant has %d of the 50 it may have", got)
 	}
@@ -139,9 +139,9 @@ func TestAnUnusedShareIsLent(t *testing.T) {
 	for range 10 {
 		b.lane(busy, 100, 100)
 	}
-	b.d.kick()
-	if got := b.of(busy); got < maxInFlight/3 {
-		t.Errorf("the busy tenant has %d of %d slots although nobody else wants them", got, maxInFlight)
+	b.d.Kick()
+	if got := b.of(busy); got < MaxInFlight/3 {
+		t.Errorf("the busy tenant has %d of %d slots although nobody else wants them", got, MaxInFlight)
 	}
 }
 
@@ -154,14 +154,14 @@ func TestManyStuckTenantsDoNotKeepAnotherFromItsTurn(t *testing.T) {
 			b.lane(tenant, 5, 20)
 		}
 	}
-	b.d.kick()
+	b.d.Kick()
 	held := len(b.started)
-	if held > maxInFlight-1 {
-		t.Errorf("%d of %d slots are taken by tenants that all wait: none is left for another", held, maxInFlight)
+	if held > MaxInFlight-1 {
+		t.Errorf("%d of %d slots are taken by tenants that all wait: none is left for another", held, MaxInFlight)
 	}
 	well := db.NewID()
 	b.lane(well, 1, 1)
-	b.d.kick()
+	b.d.Kick()
 	if got := b.of(well); got != 1 {
 		t.Errorf("a tenant that asks for one slot has %d: it waits behind %d that may not have more", got, len(b.d.active))
 	}
@@ -172,12 +172,12 @@ func TestSlotsAreBoundedWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench()
 		tenants := []id.UUID{db.NewID(), db.NewID(), db.NewID()}
-		var lanes []*lane
+		var lanes []*Lane
 		for i := range rapid.IntRange(1, 8).Draw(t, "lanes") {
 			lanes = append(lanes, b.lane(tenants[i%3], rapid.IntRange(1, 100).Draw(t, "most"), rapid.IntRange(0, 300).Draw(t, "ready")))
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"kick": func(*rapid.T) { b.d.kick() },
+			"kick": func(*rapid.T) { b.d.Kick() },
 			"refill": func(t *rapid.T) {
 				b.refill(rapid.SampledFrom(lanes).Draw(t, "lane"), rapid.IntRange(1, 200).Draw(t, "ready"))
 			},
@@ -191,25 +191,25 @@ func TestSlotsAreBoundedWhateverHappens(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				flying := map[*lane]int{}
+				flying := map[*Lane]int{}
 				for _, j := range b.started[b.done:] {
-					flying[j.lane]++
+					flying[j.Lane]++
 				}
 				total := 0
 				for _, l := range lanes {
 					total += flying[l]
-					if flying[l] != l.inFlight || flying[l] > l.target.Load().maxInFlight {
-						t.Fatalf("%d requests of a lane that may have %d and counts %d", flying[l], l.target.Load().maxInFlight, l.inFlight)
+					if flying[l] != l.inFlight || flying[l] > l.settings.Load().MaxInFlight {
+						t.Fatalf("%d requests of a lane that may have %d and counts %d", flying[l], l.settings.Load().MaxInFlight, l.inFlight)
 					}
 				}
-				if total != b.d.inFlight || total > maxInFlight {
-					t.Fatalf("%d requests under way, %d are counted, %d are allowed", total, b.d.inFlight, maxInFlight)
+				if total != b.d.inFlight || total > MaxInFlight {
+					t.Fatalf("%d requests under way, %d are counted, %d are allowed", total, b.d.inFlight, MaxInFlight)
 				}
 			},
 		})
 		// Nothing is forgotten: with free slots everything starts in the end.
 		for {
-			b.d.kick()
+			b.d.Kick()
 			if b.done == len(b.started) {
 				break
 			}
@@ -229,21 +229,21 @@ func TestAStoppedDispatcherStartsNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	b.lane(db.NewID(), 5, 10)
-	b.d.stop()
-	b.d.kick()
+	b.d.Stop()
+	b.d.Kick()
 	if len(b.started) != 0 {
 		t.Errorf("%d requests after the stop", len(b.started))
 	}
 	var alive bool
 	fenced := &bench{}
-	fenced.d = newDispatcher(func(j *job) { fenced.started = append(fenced.started, j) }, func() {}, func() bool { return alive })
+	fenced.d = New(func(j *Job) { fenced.started = append(fenced.started, j) }, func() {}, func() bool { return alive })
 	fenced.lane(db.NewID(), 5, 10)
-	fenced.d.kick()
+	fenced.d.Kick()
 	if len(fenced.started) != 0 {
 		t.Errorf("%d requests on an old beat", len(fenced.started))
 	}
 	alive = true
-	fenced.d.kick()
+	fenced.d.Kick()
 	if len(fenced.started) != 5 {
 		t.Errorf("%d requests after a fresh beat, want 5", len(fenced.started))
 	}
@@ -255,20 +255,20 @@ func TestOnlyTheSurplusOfLanesIsGivenBack(t *testing.T) {
 	tenant := db.NewID()
 	for range 10 {
 		l := b.lane(tenant, 5, 0)
-		l.dirty, l.used = false, time.Now()
+		l.window.wanted, l.lastStarted = false, time.Now()
 	}
 	for range 10 {
 		b.lane(tenant, 5, 50)
 	}
-	b.d.kick()
-	idle := b.d.spare(6, time.Now())
+	b.d.Kick()
+	idle := b.d.ReleaseIdle(6, time.Now())
 	if len(idle) != 6 {
 		t.Fatalf("%d idle lanes are given back, want 6", len(idle))
 	}
-	b.d.retireBusy(8 - len(idle))
-	closed := 0
+	b.d.DrainBusy(8 - len(idle))
+	closed := len(idle)
 	for _, l := range b.d.lanes {
-		if l.closed {
+		if l.phase != serving {
 			closed++
 		}
 	}
@@ -285,14 +285,11 @@ func TestAFullMemoryDoesNotHaveEveryLaneLookedAt(t *testing.T) {
 	tenant := db.NewID()
 	l := b.lane(tenant, 1, 2)
 	b.d.rows = maxReadAhead + 10
-	plan := func() db.LaneRead {
-		read, _ := b.d.plan()
-		return read
-	}
+	plan := b.d.Plan
 	if read := plan(); len(read.Endpoints) != 0 || len(b.d.marked) != 0 {
 		t.Fatalf("%d lanes read, %d to be looked at again", len(read.Endpoints), len(b.d.marked))
 	}
-	b.d.kick()
+	b.d.Kick()
 	if len(b.started) != 1 || len(b.d.marked) != 1 {
 		t.Fatalf("%d started, %d lanes to be looked at", len(b.started), len(b.d.marked))
 	}

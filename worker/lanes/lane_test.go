@@ -1,4 +1,4 @@
-package worker
+package lanes
 
 import (
 	"fmt"
@@ -27,17 +27,16 @@ type row struct {
 // queueModel stands for the database, and for the world that a dispatcher works in.
 type queueModel struct {
 	t        *rapid.T
-	d        *dispatcher
+	d        *Dispatcher
 	lanes    []id.UUID
 	rows     map[int64]*row
 	top      int64
 	unsaid   []id.UUID // committed, not announced yet
-	flying   []*job
-	ended    []*job // finished, not recorded yet
+	flying   []*Job
+	ended    []*Job // finished, not recorded yet
 	again    map[int64]bool
-	reading  *db.LaneRead
-	planned  []*lane
-	found    []db.ReadLanesRow
+	reading  *Plan
+	found    []Row
 	settled  int64
 	snapshot bool
 	rev      int64
@@ -46,25 +45,25 @@ type queueModel struct {
 
 func newQueueModel(t *rapid.T) *queueModel {
 	m := &queueModel{t: t, rows: map[int64]*row{}, again: map[int64]bool{}, rev: 1}
-	m.d = newDispatcher(m.start, func() {}, func() bool { return true })
+	m.d = New(m.start, func() {}, func() bool { return true })
 	tenant := db.NewID()
 	for range 2 {
 		ep := db.NewID()
 		m.lanes = append(m.lanes, ep)
-		m.d.install(db.Leased{LeaseLanesRow: db.LeaseLanesRow{EndpointID: ep, TenantID: tenant, Rev: 1}}, &target{maxInFlight: 3}, time.Now())
+		m.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1}, &Settings{MaxInFlight: 3}, time.Now())
 	}
 	return m
 }
 
-func (m *queueModel) start(j *job) {
-	r := m.rows[j.seq]
+func (m *queueModel) start(j *Job) {
+	r := m.rows[j.Seq]
 	switch {
 	case r == nil:
-		m.t.Fatalf("row %d is sent and no longer there", j.seq)
+		m.t.Fatalf("row %d is sent and no longer there", j.Seq)
 	case r.flying:
-		m.t.Fatalf("row %d is sent twice at once", j.seq)
+		m.t.Fatalf("row %d is sent twice at once", j.Seq)
 	case !r.ready:
-		m.t.Fatalf("row %d is sent before its time", j.seq)
+		m.t.Fatalf("row %d is sent before its time", j.Seq)
 	}
 	r.flying = true
 	m.started++
@@ -82,14 +81,13 @@ func (m *queueModel) commit(r *row) {
 }
 
 func (m *queueModel) announce() {
-	m.d.wake(m.unsaid)
+	m.d.Wake(m.unsaid)
 	m.unsaid = nil
 }
 
 func (m *queueModel) plan() {
-	read, lanes := m.d.plan()
-	if len(lanes) > 0 {
-		m.reading, m.planned, m.snapshot = &read, lanes, false
+	if plan := m.d.Plan(); !plan.Empty() {
+		m.reading, m.snapshot = &plan, false
 	}
 }
 
@@ -104,7 +102,7 @@ func (m *queueModel) look() {
 				continue
 			}
 			n++
-			m.found = append(m.found, db.ReadLanesRow{Seq: seq, EndpointID: ep, DeliveryID: r.dlv, EventID: r.dlv})
+			m.found = append(m.found, Row{Seq: seq, EndpointID: ep, DeliveryID: r.dlv, EventID: r.dlv})
 		}
 	}
 	highest := int64(0)
@@ -119,9 +117,9 @@ func (m *queueModel) take(settled int64) {
 	for _, r := range m.found {
 		events[r.EventID] = &send.Payload{Event: &db.Event{ID: r.EventID, Data: []byte("{}")}}
 	}
-	m.d.take(m.planned, *m.reading, m.found, events, nil, settled, id.UUID{})
+	m.d.Take(*m.reading, Found{Rows: m.found, Events: events, Settled: settled})
 	m.reading = nil
-	m.d.kick()
+	m.d.Kick()
 }
 
 // finish ends a request; its result waits for the recorder.
@@ -129,33 +127,33 @@ func (m *queueModel) finish(i int, again bool) {
 	j := m.flying[i]
 	m.flying = slices.Delete(m.flying, i, i+1)
 	m.ended = append(m.ended, j)
-	m.again[j.seq] = again
+	m.again[j.Seq] = again
 	decision := delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}
 	if again {
 		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
 	}
-	if next := m.d.finished(j, end{decision: decision, result: delivery.Result{Status: 200}}, time.Now()).next; next != nil {
+	if next := m.d.Finish(j, Outcome{Decision: decision, Result: delivery.Result{Status: 200}}, time.Now()).Next; next != nil {
 		m.start(next)
 	}
 }
 
 func (m *queueModel) record() {
 	for _, j := range m.ended {
-		r := m.rows[j.seq]
+		r := m.rows[j.Seq]
 		r.flying = false
-		if m.again[j.seq] {
+		if m.again[j.Seq] {
 			r.ready = false
 		} else {
-			delete(m.rows, j.seq)
+			delete(m.rows, j.Seq)
 		}
 	}
-	m.d.settled(m.ended)
+	m.d.Settle(m.ended)
 	m.ended = nil
 }
 
 func (m *queueModel) promote(r *row) {
 	r.ready = true
-	m.d.promoted(map[id.UUID]int64{r.lane: r.seq})
+	m.d.WakeFrom(map[id.UUID]int64{r.lane: r.seq})
 }
 
 // those are the rows of which something is true, in order.
@@ -192,7 +190,7 @@ func (m *queueModel) drain() {
 			}
 			m.take(m.settled)
 		}
-		m.d.kick()
+		m.d.Kick()
 		for len(m.flying) > 0 {
 			m.finish(0, false)
 		}
@@ -240,7 +238,7 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 				if m.reading == nil {
 					t.Skip("nothing to break off")
 				}
-				m.d.abandon(m.planned)
+				m.d.Abandon(*m.reading)
 				m.reading = nil
 			},
 			"finish": func(t *rapid.T) {
@@ -253,16 +251,16 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 			"promote": func(*rapid.T) { m.promote(m.one(func(r *row) bool { return !r.ready }, "row")) },
 			"change": func(t *rapid.T) {
 				m.rev++
-				m.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: rapid.SampledFrom(m.lanes).Draw(t, "lane")}}, m.rev, &target{maxInFlight: 3}, time.Now())
+				m.d.Configure(Lease{EndpointID: rapid.SampledFrom(m.lanes).Draw(t, "lane"), Rev: m.rev}, &Settings{MaxInFlight: 3}, time.Now())
 			},
 			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
 			"cancel": func(*rapid.T) {
 				r := m.one(func(r *row) bool { return r.committed && !r.flying }, "row")
 				delete(m.rows, r.seq)
 				m.rev++
-				m.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: r.lane}}, m.rev, &target{maxInFlight: 3}, time.Now())
+				m.d.Configure(Lease{EndpointID: r.lane, Rev: m.rev}, &Settings{MaxInFlight: 3}, time.Now())
 			},
-			"from head": func(*rapid.T) { m.d.fromHead(m.lanes, false) },
+			"from head": func(*rapid.T) { m.d.Restart(m.lanes, false) },
 		})
 		m.drain()
 		if left := m.those(func(*row) bool { return true }); len(left) > 0 {
@@ -303,11 +301,11 @@ func TestADroppedLaneGivesBackItsRoom(t *testing.T) {
 				m.plan()
 			}
 		}
-		m.d.reset()
+		m.d.Reset()
 		for len(m.flying) > 0 {
 			m.finish(0, false)
 		}
-		m.d.settled(m.ended)
+		m.d.Settle(m.ended)
 		m.d.mu.Lock()
 		defer m.d.mu.Unlock()
 		if m.d.rows != 0 || m.d.bytes != 0 || m.d.inFlight != 0 {

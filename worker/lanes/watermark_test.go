@@ -1,4 +1,4 @@
-package worker
+package lanes
 
 import (
 	"testing"
@@ -53,7 +53,7 @@ type reader struct {
 // a number, as they must not.
 func checkHorizon(t *rapid.T, faulty bool) (violated bool) {
 	m := &model{nextXid: 100, committed: map[int64]bool{}, rows: map[int64]bool{}}
-	var h horizon
+	var h Watermark
 	var r reader
 	blind := map[int64]bool{} // numbers that some reader was told are settled, and did not see
 	run := func(tx *transaction, commit bool) {
@@ -89,7 +89,7 @@ func checkHorizon(t *rapid.T, faulty bool) (violated bool) {
 			for n := range m.committed {
 				r.snapshot[n] = true
 			}
-			r.settled = h.observe(r.top, r.xid, r.oldest)
+			r.settled = h.Observe(r.top, r.xid, r.oldest)
 			for n := int64(1); n <= r.settled; n++ {
 				if !r.snapshot[n] {
 					blind[n] = true // fine, unless it is committed from now on
@@ -171,13 +171,13 @@ func TestTheHorizonsCheckNoticesADrawBeforeTheNumber(t *testing.T) {
 
 func TestTheHorizonMovesUpAndIsBounded(t *testing.T) {
 	t.Parallel()
-	var h horizon
-	if got := h.observe(10, 100, 100); got != 10 {
+	var h Watermark
+	if got := h.Observe(10, 100, 100); got != 10 {
 		t.Errorf("settled up to %d with nothing running, want 10", got)
 	}
 	// A transaction that began before and does not end.
 	for i := range int64(10 * maxSamples) {
-		if got := h.observe(11+i, 101+i, 50); got != 10 {
+		if got := h.Observe(11+i, 101+i, 50); got != 10 {
 			t.Fatalf("settled up to %d past a transaction that runs", got)
 		}
 	}
@@ -185,10 +185,10 @@ func TestTheHorizonMovesUpAndIsBounded(t *testing.T) {
 		t.Errorf("%d samples are kept", len(h.samples))
 	}
 	last := int64(10*maxSamples - 1)
-	if got := h.observe(12+last, 102+last, 102+last); got != 12+last {
+	if got := h.Observe(12+last, 102+last, 102+last); got != 12+last {
 		t.Errorf("settled up to %d after its end, want %d", got, 12+last)
 	}
-	if got := h.observe(5, 200000000, 200000000); got != 12+last {
+	if got := h.Observe(5, 200000000, 200000000); got != 12+last {
 		t.Errorf("the horizon went back to %d", got)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package lanes
 
 import (
 	"testing"
@@ -32,11 +32,11 @@ func (c *course) pass(long, took time.Duration) {
 			c.d.start(j)
 		}
 		c.d.mu.Unlock()
-		for done := c.done; done < len(c.started) && c.now.Sub(c.started[done].begun) >= took; done++ {
-			then := c.d.finished(c.started[done], end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}, c.now)
-			c.d.settled([]*job{c.started[done]})
-			if c.done++; then.next != nil {
-				c.started = append(c.started, then.next)
+		for done := c.done; done < len(c.started) && c.now.Sub(c.started[done].started) >= took; done++ {
+			then := c.d.Finish(c.started[done], Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}, c.now)
+			c.d.Settle([]*Job{c.started[done]})
+			if c.done++; then.Next != nil {
+				c.started = append(c.started, then.Next)
 			}
 		}
 	}
@@ -46,10 +46,10 @@ func (c *course) pass(long, took time.Duration) {
 func (c *course) most(within time.Duration, from time.Time) (n int) {
 	first := 0
 	for last, j := range c.started {
-		for j.begun.Sub(c.started[first].begun) >= within {
+		for j.started.Sub(c.started[first].started) >= within {
 			first++
 		}
-		if !c.started[first].begun.Before(from) {
+		if !c.started[first].started.Before(from) {
 			n = max(n, last-first+1)
 		}
 	}
@@ -59,18 +59,18 @@ func (c *course) most(within time.Duration, from time.Time) (n int) {
 func TestRequestsThatEndTogetherDoNotBeginTogetherAgain(t *testing.T) {
 	t.Parallel()
 	const took = time.Second
-	c := newCourse(2 * maxInFlight)
+	c := newCourse(2 * MaxInFlight)
 	begun := c.now
 	c.pass(4*took, took)
-	if got := c.most(20*time.Millisecond, begun); got != maxInFlight/2 {
+	if got := c.most(20*time.Millisecond, begun); got != MaxInFlight/2 {
 		t.Fatalf("at first %d requests begin at once: nothing is known of them", got)
 	}
 	if got := c.most(20*time.Millisecond, begun.Add(took)); got > 60 {
-		t.Errorf("%d requests begin within 20 ms, of a tenant whose %d requests take %s", got, maxInFlight/2, took)
+		t.Errorf("%d requests begin within 20 ms, of a tenant whose %d requests take %s", got, MaxInFlight/2, took)
 	}
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	if c.d.inFlight < maxInFlight/2-5 {
+	if c.d.inFlight < MaxInFlight/2-5 {
 		t.Errorf("%d requests are under way: its pace keeps the tenant from its share", c.d.inFlight)
 	}
 }
@@ -81,12 +81,12 @@ func TestAPaceIsNoBoundForFastAnswersOrFewRequests(t *testing.T) {
 		lanes int
 		took  time.Duration
 	}{
-		"fast answers": {2 * maxInFlight, 50 * time.Millisecond},
+		"fast answers": {2 * MaxInFlight, 50 * time.Millisecond},
 		"few requests": {pacedFrom, 10 * time.Second},
 	} {
 		course := newCourse(c.lanes)
 		course.pass(4*c.took, c.took)
-		if want := 4 * min(c.lanes, maxInFlight/2); len(course.started) < want {
+		if want := 4 * min(c.lanes, MaxInFlight/2); len(course.started) < want {
 			t.Errorf("%s: %d requests of %d that could", name, len(course.started), want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAPaceForgetsSlowAnswers(t *testing.T) {
 		p.ended(5 * time.Millisecond)
 	}
 	p.started(now)
-	if wait := p.wait(maxInFlight, now); wait > 0 {
+	if wait := p.wait(MaxInFlight, now); wait > 0 {
 		t.Errorf("the next start after %s, of requests that take 5 ms by now", wait)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package lanes
 
 import (
 	"testing"
@@ -10,21 +10,21 @@ import (
 )
 
 var (
-	failed  = end{decision: delivery.Decision{Status: delivery.Retrying, Class: delivery.Unhealthy, RetryIn: time.Hour}, result: delivery.Result{Status: 500}}
-	success = end{decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, result: delivery.Result{Status: 200}}
+	failed  = Outcome{Decision: delivery.Decision{Status: delivery.Retrying, Class: delivery.Unhealthy, RetryIn: time.Hour}, Result: delivery.Result{Status: 500}}
+	success = Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}
 )
 
 // open is a lane whose breaker has just opened, and what was saved last.
-func (b *bench) open(t *testing.T, at time.Time) (*lane, *db.HealthChange) {
+func (b *bench) open(t *testing.T, at time.Time) (*Lane, *health.Change) {
 	t.Helper()
 	l := b.lane(db.NewID(), 5, 100)
-	b.d.kick()
-	var change *db.HealthChange
+	b.d.Kick()
+	var change *health.Change
 	for done := 0; done < len(b.started); done++ {
-		then := b.d.finished(b.started[done], failed, at)
-		next := then.next
-		change = then.change
-		b.d.settled([]*job{b.started[done]})
+		then := b.d.Finish(b.started[done], failed, at)
+		next := then.Next
+		change = then.Change
+		b.d.Settle([]*Job{b.started[done]})
 		if next != nil {
 			b.started = append(b.started, next)
 		}
@@ -47,18 +47,18 @@ func TestAnOpenBreakerSendsAndKeepsNothing(t *testing.T) {
 	if saved.Breaker.State != health.Open || !about(saved.Breaker.NextProbeAt.Sub(now), health.FirstProbeWait) {
 		t.Errorf("saved: %+v", saved.Breaker)
 	}
-	if len(l.ready) != 0 || len(l.rows) != 0 || b.d.rows != 0 || l.wantsRead() {
+	if len(l.ready) != 0 || len(l.window.rows) != 0 || b.d.rows != 0 || l.wantsRead() {
 		t.Errorf("%d rows are read ahead and %d counted for an endpoint that gets nothing now", len(l.ready), b.d.rows)
 	}
 	b.refill(l, 5) // whatever brings rows
-	b.d.kick()
+	b.d.Kick()
 	if n := len(b.started); n != 14 {
 		t.Errorf("%d requests before a probe was due", n-14)
 	}
 }
 
 // probing is a lane whose probe is due, with rows ready.
-func (b *bench) probing(t *testing.T) *lane {
+func (b *bench) probing(t *testing.T) *Lane {
 	t.Helper()
 	l, _ := b.open(t, time.Now().Add(-time.Hour))
 	b.d.mu.Lock()
@@ -70,9 +70,9 @@ func (b *bench) probing(t *testing.T) *lane {
 	}
 	b.started = nil
 	b.refill(l, 3)
-	b.d.kick()
-	if len(b.started) != 1 || !b.started[0].probe || l.record.breaker.State != health.HalfOpen || l.wantsRead() {
-		t.Fatalf("%d requests, want one probe; the breaker is %s", len(b.started), l.record.breaker.State)
+	b.d.Kick()
+	if len(b.started) != 1 || !b.started[0].IsProbe || l.health.breaker.State != health.HalfOpen || l.wantsRead() {
+		t.Fatalf("%d requests, want one probe; the breaker is %s", len(b.started), l.health.breaker.State)
 	}
 	return l
 }
@@ -82,15 +82,15 @@ func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
 	b := newBench()
 	l := b.probing(t)
 	now := time.Now()
-	then := b.d.finished(b.started[0], failed, now)
-	next, decision, change := then.next, then.decision, then.change
-	if next != nil || decision.Status != delivery.Retrying || !about(decision.RetryIn-afterProbe, 2*time.Minute) || b.started[0].probes != 1 {
-		t.Errorf("then %v, %+v, %d probes", next, decision, b.started[0].probes)
+	then := b.d.Finish(b.started[0], failed, now)
+	next, decision, change := then.Next, then.Decision, then.Change
+	if next != nil || decision.Status != delivery.Retrying || !about(decision.RetryIn-probeBackoff, 2*time.Minute) || b.started[0].Probes != 1 {
+		t.Errorf("then %v, %+v, %d probes", next, decision, b.started[0].Probes)
 	}
 	if change == nil || change.Breaker.State != health.Open || change.Breaker.Probes != 1 || !about(change.Breaker.NextProbeAt.Sub(now), 2*time.Minute) {
 		t.Errorf("saved: %+v", change)
 	}
-	if !l.record.resting || len(l.ready) != 0 {
+	if !l.health.resting || len(l.ready) != 0 {
 		t.Error("the lane does not rest")
 	}
 	// Of a delivery whose schedule is at its end the probe counts nothing either.
@@ -103,8 +103,8 @@ func TestAProbeThatSucceedsOpensTheLane(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	l := b.probing(t)
-	then := b.d.finished(b.started[0], success, time.Now())
-	next, decision, change := then.next, then.decision, then.change
+	then := b.d.Finish(b.started[0], success, time.Now())
+	next, decision, change := then.Next, then.Decision, then.Change
 	if next == nil || decision.Status != delivery.Delivered || change == nil || change.Breaker != (health.Breaker{}) || change.OutageFrom.IsZero() {
 		t.Errorf("%+v, %+v", decision, change)
 	}
@@ -112,7 +112,7 @@ func TestAProbeThatSucceedsOpensTheLane(t *testing.T) {
 		t.Fatal("the backlog is not read")
 	}
 	b.refill(l, 10)
-	b.d.kick()
+	b.d.Kick()
 	if l.inFlight != 5 {
 		t.Errorf("%d requests under way after the probe, want the endpoint's 5", l.inFlight)
 	}
@@ -123,15 +123,15 @@ func TestAProbeThatThisWorkerBreaksOffIsGivenBack(t *testing.T) {
 	b := newBench()
 	l := b.probing(t)
 	broken := failed
-	broken.result, broken.broken = delivery.Result{Failure: delivery.FailReset}, true
-	before := l.counters
-	then := b.d.finished(b.started[0], broken, time.Now())
-	decision, change := then.decision, then.change
-	if decision.Status != delivery.Retrying || b.started[0].probes != 1 || change != nil || l.counters != before {
-		t.Errorf("%+v, %+v, %+v", decision, change, l.counters)
+	broken.Result, broken.Aborted = delivery.Result{Failure: delivery.FailReset}, true
+	before := l.health.counters
+	then := b.d.Finish(b.started[0], broken, time.Now())
+	decision, change := then.Decision, then.Change
+	if decision.Status != delivery.Retrying || b.started[0].Probes != 1 || change != nil || l.health.counters != before {
+		t.Errorf("%+v, %+v, %+v", decision, change, l.health.counters)
 	}
-	if l.record.breaker.Probes != 0 || !l.record.breaker.MayProbe(time.Now()) || !l.wantsRead() {
-		t.Errorf("the next probe waits: %+v", l.record.breaker)
+	if l.health.breaker.Probes != 0 || !l.health.breaker.MayProbe(time.Now()) || !l.wantsRead() {
+		t.Errorf("the next probe waits: %+v", l.health.breaker)
 	}
 }
 
@@ -139,40 +139,21 @@ func TestWhoAsksWhileAProbeIsUnderWayGetsTheNext(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	l := b.probing(t)
-	b.d.retarget(db.Leased{Endpoint: db.Endpoint{ID: l.id}, Asked: 77}, 2, &target{maxInFlight: 5}, time.Now())
+	b.d.Configure(Lease{EndpointID: l.id, ProbeRequest: 77, Rev: 2}, &Settings{MaxInFlight: 5}, time.Now())
 	if l.wantsRead() {
 		t.Error("a second probe is read while one is under way")
 	}
-	b.d.finished(b.started[0], failed, time.Now())
-	if !l.wantsRead() || l.record.asked != 77 {
+	b.d.Finish(b.started[0], failed, time.Now())
+	if !l.wantsRead() || l.health.wanted != 77 {
 		t.Fatal("what was asked for waits for the next probe")
 	}
-	read, lanes := b.d.plan()
-	if len(lanes) != 1 || read.Floors[0] != 76 || read.Limits[0] != 1 {
+	read := b.d.Plan()
+	if len(read.Endpoints) != 1 || read.Floors[0] != 76 || read.Limits[0] != 1 {
 		t.Fatalf("read: %+v", read)
 	}
-	b.d.take(lanes, read, []db.ReadLanesRow{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, nil, nil, 500, db.NewID())
-	if l.floor >= 76 || !l.dirty {
-		t.Errorf("the rows before it are passed over: floor %d", l.floor)
-	}
-}
-
-func TestAnOlderChangeOverwritesNoNewer(t *testing.T) {
-	t.Parallel()
-	l := &lane{}
-	ep := db.NewID()
-	change := func(n int64, failures int, text string) *result {
-		return &result{job: &job{lane: l}, health: &db.HealthChange{
-			EndpointID: ep, N: n, Counters: delivery.Counters{ConsecutiveFailures: failures}, LastError: db.LastError{Text: text},
-		}}
-	}
-	rec := recordOf(db.NewID(), []*result{change(2, 2, "b"), change(3, 0, ""), change(1, 1, "a")}, false)
-	if len(rec.Health) != 1 || rec.Health[0].N != 3 || rec.Health[0].Counters.ConsecutiveFailures != 0 || rec.Health[0].LastError.Text != "b" {
-		t.Errorf("%+v", rec.Health)
-	}
-	l.record.saved = 3
-	if rec := recordOf(db.NewID(), []*result{change(2, 2, "b")}, false); len(rec.Health) != 0 {
-		t.Errorf("%+v", rec.Health)
+	b.d.Take(read, Found{Rows: []Row{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, Settled: 500, Epoch: db.NewID()})
+	if l.window.floor >= 76 || !l.window.wanted {
+		t.Errorf("the rows before it are passed over: floor %d", l.window.floor)
 	}
 }
 

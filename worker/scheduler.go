@@ -15,65 +15,62 @@ const (
 	// Due times lie in the future when they are written, so that a scan may begin where the last one ended, less the time
 	// that a transaction may take to commit. A scan from the beginning comes every so often all the same.
 	promoteOverlap = 2 * time.Minute
-	promoteAnew    = time.Minute
+	promoteAfresh  = time.Minute
 )
 
-// promoter knows when to look for retries that are due.
-type promoter struct {
+// scheduler knows when to look for retries that are due.
+type scheduler struct {
 	mu   sync.Mutex
 	next time.Time
 	wake chan struct{}
 }
 
-func newPromoter() *promoter { return &promoter{next: time.Now(), wake: make(chan struct{}, 1)} } // the first look comes at once
+func newScheduler() *scheduler { return &scheduler{next: time.Now(), wake: make(chan struct{}, 1)} } // the first look comes at once
 
 // soon says that something will be due after d.
-func (p *promoter) soon(d time.Duration) {
+func (s *scheduler) soon(d time.Duration) {
 	at := time.Now().Add(d)
-	p.mu.Lock()
-	earlier := p.next.IsZero() || at.Before(p.next)
+	s.mu.Lock()
+	earlier := s.next.IsZero() || at.Before(s.next)
 	if earlier {
-		p.next = at
+		s.next = at
 	}
-	p.mu.Unlock()
+	s.mu.Unlock()
 	if earlier {
-		select {
-		case p.wake <- struct{}{}:
-		default:
-		}
+		wake(s.wake)
 	}
 }
 
-// rest is how long the promoter may sleep.
-func (p *promoter) rest() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.next.IsZero() {
+// rest is how long the scheduler can sleep.
+func (s *scheduler) rest() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next.IsZero() {
 		return promoteEvery
 	}
-	return min(max(time.Until(p.next), 5*time.Millisecond), promoteEvery)
+	return min(max(time.Until(s.next), 5*time.Millisecond), promoteEvery)
 }
 
-func (p *promoter) clear() {
-	p.mu.Lock()
-	p.next = time.Time{}
-	p.mu.Unlock()
+func (s *scheduler) clear() {
+	s.mu.Lock()
+	s.next = time.Time{}
+	s.mu.Unlock()
 }
 
-// promote makes due rows ready and wakes their lanes, until the context ends.
-func (w *Worker) promote(ctx context.Context) {
-	var since, anew time.Time
+// schedule makes due rows ready and wakes their lanes, until the context ends.
+func (w *Worker) schedule(ctx context.Context) {
+	var since, afresh time.Time
 	for ctx.Err() == nil {
 		select {
-		case <-time.After(w.promoter.rest()):
-		case <-w.promoter.wake:
+		case <-time.After(w.scheduler.rest()):
+		case <-w.scheduler.wake:
 			continue // a new earliest time: sleep until then
 		case <-ctx.Done():
 			return
 		}
-		w.promoter.clear()
-		if time.Since(anew) > promoteAnew {
-			since, anew = time.Time{}, time.Now()
+		w.scheduler.clear()
+		if time.Since(afresh) > promoteAfresh {
+			since, afresh = time.Time{}, time.Now()
 		}
 		for {
 			n, now, err := w.promoteDue(ctx, since)
@@ -106,7 +103,7 @@ func (w *Worker) promoteDue(ctx context.Context, since time.Time) (n int, now ti
 		return 0, time.Time{}, w.stepped(ctx, step)
 	}
 	if due.Next != nil {
-		w.promoter.soon(time.Duration(*due.Next * float64(time.Second)))
+		w.scheduler.soon(time.Duration(*due.Next * float64(time.Second)))
 	}
 	if len(due.Rows) == 0 {
 		return 0, due.Now, nil
@@ -117,25 +114,8 @@ func (w *Worker) promoteDue(ctx context.Context, since time.Time) (n int, now ti
 			first[r.EndpointID] = r.Seq
 		}
 	}
-	w.announce(ctx, w.dispatch.promoted(first))
+	w.announce(ctx, w.dispatch.WakeFrom(first))
 	return len(due.Rows), due.Now, nil
-}
-
-// promoted lowers the floors of our lanes to what is ready again and returns the endpoints of others.
-func (d *dispatcher) promoted(first map[id.UUID]int64) (foreign []id.UUID) {
-	d.mu.Lock()
-	for ep, seq := range first {
-		if l := d.lanes[ep]; l != nil {
-			l.announced()
-			d.lower(l, seq)
-			continue
-		}
-		d.wanted[ep] = struct{}{}
-		foreign = append(foreign, ep)
-	}
-	d.mu.Unlock()
-	d.signal()
-	return foreign
 }
 
 // announce tells other workers of lanes that have rows again.

@@ -1,0 +1,206 @@
+package lanes
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+)
+
+// laneHealth is what a lane's owner keeps of its endpoint's health.
+type laneHealth struct {
+	counters delivery.Counters
+	breaker  health.Breaker // half open while a probe is in flight
+	goneAt   time.Time      // the last 410 since the last success
+	epoch    int32          // of the counters in the database; a different one means that they were cleared
+	changes  int64          // numbers what is to be saved, in the order in which it happened
+	saved    int64          // the newest change on record; the recorder's alone
+	savedAt  time.Time      // when a success was last saved
+	resting  bool           // the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
+	alarm    *time.Timer    // ends the rest
+	wanted   int64          // the row that somebody wants to be the next probe; 0: none
+}
+
+// successEvery is how often an endpoint's last success is saved while nothing but successes happen.
+const successEvery = time.Minute
+
+// probeBackoff is by how much a delivery whose probe failed waits longer than the next probe: another delivery goes first where
+// there is one, so that a single delivery that the endpoint rejects does not keep a breaker open.
+const probeBackoff = time.Second
+
+// disableWithin is how long a lane waits for its endpoint to be disabled. By then it is held, or goes on if that failed.
+const disableWithin = 5 * time.Second
+
+// readHealth replaces what is kept by what is on record.
+func (l *Lane) readHealth(h Health) {
+	l.health.counters, l.health.epoch, l.health.goneAt, l.health.breaker = h.Counters, h.Epoch, h.GoneAt, h.Breaker
+}
+
+// HealthSaved is the number of the newest health change on record. Only the recorder calls it.
+func (l *Lane) HealthSaved() int64 { return l.health.saved }
+
+// SetHealthSaved notes that a change of this number is on record. Only the recorder calls it.
+func (l *Lane) SetHealthSaved(n int64) { l.health.saved = max(l.health.saved, n) }
+
+// startProbe reports whether the request that starts now is a probe. The caller has checked that it is allowed.
+func (l *Lane) startProbe(now time.Time) bool {
+	halfOpen, isProbe := l.health.breaker.Probe(now)
+	if isProbe {
+		l.health.breaker, l.health.resting = halfOpen, true
+	}
+	return isProbe
+}
+
+// jitterFraction is a number from 0 to 1 that belongs to the endpoint: the last bytes of its id, which are random.
+func (l *Lane) jitterFraction() float64 {
+	return float64(binary.BigEndian.Uint16(l.id[len(l.id)-2:])) / math.MaxUint16
+}
+
+// count adds an outcome to the lane's health. The change is to be saved; nil: nothing to save.
+func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
+	if l.phase == dropped {
+		return nil // the lane's present owner counts
+	}
+	h := &l.health
+	before, was := h.counters, h.breaker
+	if j.IsProbe && (o.Aborted || o.Result.Failure == delivery.FailInternal) {
+		h.breaker = was.GiveBack(now) // the endpoint did not get the probe
+		return nil
+	}
+	class := o.Decision.Class
+	h.counters = before.After(class, o.Result, now)
+	if o.Decision.Reason == delivery.Exhausted && !j.IsProbe {
+		h.counters = h.counters.AfterExhausted()
+	}
+	if h.breaker = was.After(h.counters, class, now); was.State != health.Open {
+		h.breaker = h.breaker.Spread(l.jitterFraction(), now)
+	}
+	goneBefore := h.goneAt
+	if o.Decision.Disable == delivery.DisableGone {
+		h.goneAt = now
+	}
+	var outage time.Time
+	if class == delivery.Success {
+		h.goneAt = time.Time{}
+		if before.Clean() && was.State == health.Closed && goneBefore.IsZero() && now.Sub(h.savedAt) < successEvery {
+			return nil
+		}
+		h.savedAt = now
+		if was.State != health.Closed && now.Sub(was.OpenedAt) >= health.LongOutage {
+			outage = was.OpenedAt
+		}
+	} else if h.counters == before && h.breaker == was && h.goneAt.Equal(goneBefore) {
+		return nil
+	}
+	h.changes++
+	return &health.Change{
+		EndpointID: l.id, TenantID: l.tenant, Epoch: h.epoch, N: h.changes, Counters: h.counters, Breaker: h.breaker, GoneAt: h.goneAt,
+		OutageFrom: outage, Closed: was.State != health.Closed && h.breaker.State == health.Closed, LastError: o.LastError,
+	}
+}
+
+// evaluate reports whether something is to be decided about the endpoint after an outcome. Where the endpoint is to be disabled
+// it stops the lane: what follows is to be held, not tried.
+func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker, now time.Time) bool {
+	s := l.settings.Load()
+	if s == nil || l.phase == dropped {
+		return false
+	}
+	if o.Decision.Class == delivery.Success {
+		return !before.Clean() || was.State != health.Closed
+	}
+	v := s.Health.JudgeAnswer(o.Decision, now)
+	if !v.Disable {
+		v = s.Health.Judge(l.health.counters, now)
+	}
+	if until := now.Add(disableWithin); v.Disable && until.After(l.notBefore) {
+		l.notBefore = until
+	}
+	return v.Disable || len(v.Warn) > 0
+}
+
+// afterProbe is what becomes of a delivery whose attempt was a probe.
+func (l *Lane) afterProbe(j *Job, d delivery.Decision, now time.Time) delivery.Decision {
+	wait := probeBackoff
+	if l.health.breaker.State == health.Open {
+		wait += max(l.health.breaker.NextProbeAt.Sub(now), 0)
+	}
+	spared, isSpared := d.Spared(wait)
+	if isSpared {
+		j.Probes++
+	}
+	return spared
+}
+
+// followBreaker does what a change of the breaker asks of its lane. The caller holds the mutex.
+func (d *Dispatcher) followBreaker(l *Lane, was health.State, now time.Time) {
+	if l.phase != serving {
+		return
+	}
+	switch l.health.breaker.State {
+	case health.Open:
+		if was != health.Open {
+			d.rest(l, now)
+		}
+	case health.Closed:
+		if was != health.Closed {
+			d.endRest(l)
+		}
+	}
+}
+
+// rest forgets what was read ahead until the next probe is due, so that any number of lanes can wait for their endpoints. The
+// caller holds the mutex.
+func (d *Dispatcher) rest(l *Lane, now time.Time) {
+	h := &l.health
+	d.forgetReady(l)
+	h.stopResting()
+	if h.wanted != 0 {
+		h.breaker = h.breaker.Asked(now)
+	}
+	if h.breaker.MayProbe(now) {
+		d.endRest(l)
+		return
+	}
+	h.resting = true
+	h.alarm = time.AfterFunc(h.breaker.NextProbeAt.Sub(now), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.lanes[l.id] == l && h.resting && h.breaker.State == health.Open {
+			d.rest(l, time.Now()) // ends the rest if the probe is due: a timer and the clock can differ a little
+		}
+	})
+}
+
+// endRest has a lane read from its head. The caller holds the mutex.
+func (d *Dispatcher) endRest(l *Lane) {
+	l.health.stopResting()
+	l.window.wanted = true
+	d.mark(l)
+	d.signal()
+}
+
+func (h *laneHealth) stopResting() {
+	h.resting = false
+	if h.alarm != nil {
+		h.alarm.Stop()
+		h.alarm = nil
+	}
+}
+
+// requestProbe makes a row the next probe, which somebody wants to be sent although the breaker is open, and puts a lane to rest
+// whose probe is not due. row 0: nobody wants one. The caller holds the mutex.
+func (d *Dispatcher) requestProbe(l *Lane, row int64, now time.Time) {
+	l.health.wanted = 0
+	switch l.health.breaker.State {
+	case health.Closed:
+		l.health.stopResting()
+	case health.HalfOpen:
+		l.health.wanted = row
+	default:
+		l.health.wanted = row
+		d.rest(l, now)
+	}
+}

@@ -1,0 +1,334 @@
+package lanes
+
+import (
+	"sync"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// The bounds of one worker.
+const (
+	MaxInFlight  = 1024     // requests in flight
+	maxReadAhead = 20000    // rows in memory
+	maxReadBytes = 32 << 20 // of payloads in memory
+	maxWarmLanes = 8192     // leased lanes; idle ones beyond are released
+)
+
+// Dispatcher holds the lanes of a worker and decides which delivery starts next. Lanes of a tenant take turns, and so do
+// tenants. When slots are short a tenant holds no more of them than are still free: what one tenant leaves unused is lent to
+// the others, and no number of stuck endpoints takes the last slots from a tenant that has none.
+type Dispatcher struct {
+	start    func(*Job) // runs a job in a goroutine of its own
+	signal   func()     // asks for a pass of the reader
+	mayStart func() bool
+
+	mu        sync.Mutex
+	lanes     map[id.UUID]*Lane
+	marked    []*Lane                  // lanes that the next pass checks
+	wanted    map[id.UUID]struct{}     // woken and not ours: to be leased
+	orphans   map[id.UUID]time.Time    // ours in the database, not in memory, since when
+	tenants   map[id.UUID]*tenantQueue // of lanes in memory
+	active    []*tenantQueue           // tenants with runnable lanes, in turn
+	pauses    *pause.Set               // what operators have paused
+	inFlight  int
+	rows      int
+	bytes     int64
+	paceTimer bool // a timer tries again when a tenant's pace allows its next start
+	stopped   bool
+}
+
+type tenantQueue struct {
+	lanes    []*Lane
+	inFlight int
+	queued   bool
+	pace     pace
+}
+
+// New returns a dispatcher without lanes. It calls start and signal, and asks mayStart, while it holds its mutex.
+func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
+	return &Dispatcher{
+		start: start, signal: signal, mayStart: mayStart,
+		lanes: map[id.UUID]*Lane{}, wanted: map[id.UUID]struct{}{}, orphans: map[id.UUID]time.Time{}, tenants: map[id.UUID]*tenantQueue{},
+	}
+}
+
+// Install puts a leased lane into service. Settings are nil when the endpoint cannot be served.
+func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
+	l := &Lane{
+		id: leased.EndpointID, tenant: leased.TenantID, host: leased.Host, rev: leased.Rev, lastStarted: now,
+		window: window{rows: map[int64]*Job{}, wanted: true, dropBelow: leased.DropBelow},
+	}
+	l.readHealth(leased.Health)
+	if s == nil {
+		l.phase = parked
+	} else {
+		l.settings.Store(s)
+		l.setRate(s, now)
+		l.fillBucket(leased.Tokens, leased.IdleSeconds, now)
+		if s.Ordered {
+			l.order = newOrdering()
+		}
+	}
+	if leased.WaitSeconds > 0 {
+		l.notBefore = now.Add(time.Duration(leased.WaitSeconds * float64(time.Second)))
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lanes[l.id] = l
+	l.paused = d.pauses.Covers(l.tenant, l.id, l.host)
+	delete(d.orphans, l.id)
+	d.requestProbe(l, leased.ProbeRequest, now)
+	d.mark(l)
+	if d.tenants[l.tenant] == nil {
+		d.tenants[l.tenant] = &tenantQueue{}
+	}
+}
+
+// runnable puts a lane in its tenant's turn when it has something to start. The caller holds the mutex.
+func (d *Dispatcher) runnable(l *Lane) {
+	if l.queued || l.stopped() || len(l.ready) == 0 || l.timer != nil || l.inFlight >= l.limit() {
+		return
+	}
+	t := d.tenants[l.tenant]
+	l.queued = true
+	t.lanes = append(t.lanes, l)
+	if !t.queued {
+		t.queued = true
+		d.active = append(d.active, t)
+	}
+}
+
+// Kick starts whatever can start.
+func (d *Dispatcher) Kick() {
+	now := time.Now()
+	d.mu.Lock()
+	for j := d.next(now); j != nil; j = d.next(now) {
+		d.start(j)
+	}
+	d.mu.Unlock()
+}
+
+// next picks the delivery that starts now, or nil. The caller holds the mutex.
+func (d *Dispatcher) next(now time.Time) *Job {
+	if d.stopped || d.inFlight >= MaxInFlight || !d.mayStart() {
+		return nil
+	}
+	// Tenants that hold too many slots or are ahead of their pace keep their place. Each has a request in flight, which bounds how
+	// many are passed over.
+	for tries := len(d.active); tries > 0; tries-- {
+		t := d.active[0]
+		d.active = d.active[1:]
+		if t.inFlight >= max(MaxInFlight-d.inFlight, 1) {
+			d.active = append(d.active, t)
+			continue
+		}
+		if wait := t.pace.wait(t.inFlight, now); wait > 0 {
+			d.active = append(d.active, t)
+			d.kickAfterPace(wait)
+			continue
+		}
+		j := d.nextOf(t, now)
+		if len(t.lanes) > 0 {
+			d.active = append(d.active, t)
+		} else {
+			t.queued = false
+		}
+		if j != nil {
+			return j
+		}
+	}
+	return nil
+}
+
+// nextOf takes a tenant's turn: the first of its lanes that can start something does.
+func (d *Dispatcher) nextOf(t *tenantQueue, now time.Time) *Job {
+	for len(t.lanes) > 0 {
+		l := t.lanes[0]
+		t.lanes = t.lanes[1:]
+		l.queued = false
+		if l.stopped() || len(l.ready) == 0 || l.inFlight >= l.limit() {
+			continue
+		}
+		if l.health.breaker.State != health.Closed && !l.health.breaker.MayProbe(now) {
+			d.rest(l, now)
+			continue
+		}
+		if wait := l.wait(now); wait > 0 {
+			d.kickLaneAfter(l, wait)
+			continue
+		}
+		return d.startNext(t, l, now)
+	}
+	return nil
+}
+
+// startNext takes a slot for the first ready delivery of a lane.
+func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
+	j := l.ready[0]
+	l.ready[0] = nil
+	l.ready = l.ready[1:]
+	j.started = now
+	j.IsProbe = l.startProbe(now)
+	l.inFlight++
+	t.inFlight++
+	d.inFlight++
+	t.pace.started(now)
+	l.lastStarted = now
+	d.runnable(l)
+	if l.wantsRead() {
+		d.mark(l)
+		d.signal()
+	}
+	return j
+}
+
+// kickLaneAfter tries a lane again when its token or its time comes.
+func (d *Dispatcher) kickLaneAfter(l *Lane, wait time.Duration) {
+	l.timer = time.AfterFunc(wait, func() {
+		d.mu.Lock()
+		l.timer = nil
+		d.runnable(l)
+		d.mu.Unlock()
+		d.Kick()
+	})
+}
+
+// kickAfterPace tries tenants again that were ahead of their pace. The caller holds the mutex.
+func (d *Dispatcher) kickAfterPace(wait time.Duration) {
+	if d.paceTimer {
+		return
+	}
+	d.paceTimer = true
+	time.AfterFunc(wait, func() {
+		d.mu.Lock()
+		d.paceTimer = false
+		d.mu.Unlock()
+		d.Kick()
+	})
+}
+
+// Outcome is the result of a request, as far as lanes are concerned.
+type Outcome struct {
+	Decision  delivery.Decision
+	Result    delivery.Result
+	LastError health.LastError // of a failure
+	Aborted   bool             // this worker broke the request off: it says nothing about the endpoint
+}
+
+// Finished is what follows from the end of a request.
+type Finished struct {
+	Next     *Job              // starts instead; nil: none
+	Decision delivery.Decision // for the delivery; after a probe not what its schedule says
+	Change   *health.Change    // to be saved; nil: nothing
+	Assess   bool              // something is to be decided about the endpoint, once the change is saved
+}
+
+// Finish releases the slots of a request that has ended, and counts what it says about the endpoint.
+func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := j.Lane
+	t := d.tenants[l.tenant]
+	l.inFlight--
+	t.inFlight--
+	d.inFlight--
+	t.pace.ended(now.Sub(j.started))
+	if until := now.Add(o.Decision.LaneWait); o.Decision.LaneWait > 0 && until.After(l.notBefore) {
+		l.notBefore = until
+	}
+	counters, breaker := l.health.counters, l.health.breaker
+	f := Finished{Decision: o.Decision, Change: l.count(j, o, now)}
+	f.Assess = l.evaluate(o, counters, breaker, now)
+	if j.IsProbe {
+		f.Decision = l.afterProbe(j, o.Decision, now)
+	}
+	d.followBreaker(l, breaker.State, now)
+	d.trim(l)
+	d.runnable(l)
+	f.Next = d.next(now)
+	return f
+}
+
+// trim gives back what a lane read ahead when it could send more than it can now: an endpoint that only fails must not fill the
+// memory that the others read ahead in. The caller holds the mutex.
+func (d *Dispatcher) trim(l *Lane) {
+	keep := l.readAhead()
+	if len(l.ready) <= 2*keep {
+		return
+	}
+	first := l.ready[keep].Seq
+	for i, j := range l.ready[keep:] {
+		first = min(first, j.Seq)
+		delete(l.window.rows, j.Seq)
+		d.release(j)
+		l.ready[keep+i] = nil
+	}
+	l.ready = l.ready[:keep:keep]
+	l.window.lower(first)
+}
+
+// release gives back the memory that a job counted for. The caller holds the mutex.
+func (d *Dispatcher) release(j *Job) {
+	d.rows--
+	d.bytes -= j.size()
+}
+
+// Settle forgets jobs whose outcomes are recorded, or that are to be read again.
+func (d *Dispatcher) Settle(jobs []*Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, j := range jobs {
+		l := j.Lane
+		if l.phase == dropped {
+			continue // with all it held
+		}
+		l.window.forget(j.Seq)
+		d.release(j)
+		if j.OrderKey != "" && l.order != nil {
+			l.order.recheck[j.OrderKey] = struct{}{}
+			d.mark(l)
+			d.signal()
+		}
+	}
+}
+
+// drop forgets a lane at once, whatever it holds. The caller holds the mutex.
+func (d *Dispatcher) drop(l *Lane) {
+	l.phase = dropped
+	for _, seq := range l.window.done {
+		delete(l.window.rows, seq) // released already
+	}
+	for _, j := range l.window.rows {
+		d.release(j)
+	}
+	l.ready, l.window.done = nil, nil
+	clear(l.window.rows)
+	if l.timer != nil {
+		l.timer.Stop()
+		l.timer = nil
+	}
+	l.health.stopResting()
+	delete(d.lanes, l.id)
+}
+
+// Reset forgets everything: this worker was declared dead. Requests in flight end on their own.
+func (d *Dispatcher) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lanes {
+		d.drop(l)
+	}
+	clear(d.wanted)
+	clear(d.orphans)
+}
+
+// Stop starts nothing more.
+func (d *Dispatcher) Stop() {
+	d.mu.Lock()
+	d.stopped = true
+	d.mu.Unlock()
+}

@@ -1,0 +1,232 @@
+package lanes
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/worker/send"
+)
+
+// Row is a queue row as a read brings it.
+type Row struct {
+	Seq        int64
+	Gen        int32
+	Attempts   int16 // made before this one
+	Probes     int16 // those of the attempts that its schedule does not count
+	TenantID   id.UUID
+	EndpointID id.UUID
+	DeliveryID id.UUID
+	EventID    id.UUID
+	Replay     bool
+	OrderKey   string // empty: unordered
+}
+
+// Job is one delivery in a worker's memory, from the read of its queue row until its outcome is recorded.
+type Job struct {
+	Row
+	Event *send.Payload // nil: deleted, or its data expunged
+	Lane  *Lane
+	Epoch id.UUID // the worker's id when the row was read
+
+	IsProbe bool // this attempt finds out whether the endpoint has recovered
+	started time.Time
+	texts   [2]string // of the event's id and the delivery's, once asked for
+}
+
+// EventText is the event's id as people see it. Only the goroutine that has the job calls it.
+func (j *Job) EventText() string {
+	if j.texts[0] == "" {
+		j.texts[0] = id.Event.Format(j.Event.ID)
+	}
+	return j.texts[0]
+}
+
+// DeliveryText is the delivery's id as people see it. Only the goroutine that has the job calls it.
+func (j *Job) DeliveryText() string {
+	if j.texts[1] == "" {
+		j.texts[1] = id.Delivery.Format(j.DeliveryID)
+	}
+	return j.texts[1]
+}
+
+// size is what the job counts against the dispatcher's memory, in bytes.
+func (j *Job) size() int64 {
+	if j.Event == nil {
+		return 0
+	}
+	return int64(len(j.Event.Data))
+}
+
+// Settings is a snapshot of how a lane's deliveries are sent. It never changes.
+type Settings struct {
+	Destination *send.Destination
+	Policy      delivery.Policy
+	Health      health.Policy
+	MaxInFlight int
+	Rate, Burst int // requests a second; Rate 0: unlimited
+	Ordered     bool
+	Log         *slog.Logger // names the endpoint
+}
+
+// Lease is a lane that this worker has come to own, as the database describes it.
+type Lease struct {
+	EndpointID, TenantID id.UUID
+	Host                 string // of the endpoint's URL, as pauses name it
+	Rev                  int64
+	DropBelow            int64
+	Tokens               float64 // left in the bucket by the last owner
+	IdleSeconds          float64 // since then
+	WaitSeconds          float64 // left of a Retry-After
+	ProbeRequest         int64   // the row that somebody wants to be the next probe; 0: none
+	Health               Health
+}
+
+// Health is what is on record of an endpoint.
+type Health struct {
+	Counters delivery.Counters
+	Breaker  health.Breaker
+	Epoch    int32
+	GoneAt   time.Time // the last 410 since the last success
+}
+
+// phase is where a lane is in its life. A lane starts requests only while it is serving.
+type phase uint8
+
+const (
+	serving  phase = iota
+	parked         // its configuration cannot be used: it stays, and waits for another
+	draining       // held, deleted, or surplus: to be released once nothing is in flight
+	dropped        // no longer in memory: requests in flight end on their own
+)
+
+// Lane is a leased lane in memory. The dispatcher's mutex guards it, except for settings, which are replaced as a whole.
+type Lane struct {
+	id, tenant id.UUID
+	host       string
+	settings   atomic.Pointer[Settings]
+	rev        int64
+	phase      phase
+	paused     bool // by an operator: nothing of the lane is read, kept or started
+
+	window window
+	ready  []*Job // to be started, in order
+	marked bool   // on the dispatcher's list of lanes to check
+
+	inFlight    int
+	limiter     *rate.Limiter // nil: unlimited
+	notBefore   time.Time     // Retry-After
+	timer       *time.Timer   // armed while the lane waits for a token or for notBefore
+	queued      bool          // in its tenant's queue of runnable lanes
+	health      laneHealth
+	lastStarted time.Time
+	rescannedAt time.Time // the last full read that the rescan asked for
+	missing     int       // times in a row that the database did not name us as its owner
+
+	order *ordering // nil: the endpoint asks for no order
+}
+
+// ID is the endpoint's id.
+func (l *Lane) ID() id.UUID { return l.id }
+
+// Tenant is the id of the endpoint's tenant.
+func (l *Lane) Tenant() id.UUID { return l.tenant }
+
+// Settings is the present configuration; nil for a lane that could never be served.
+func (l *Lane) Settings() *Settings { return l.settings.Load() }
+
+// limit is how many requests may be in flight: as many as the endpoint allows, or one probe while its breaker is not closed.
+func (l *Lane) limit() int {
+	if l.health.breaker.State != health.Closed {
+		return 1
+	}
+	return l.settings.Load().MaxInFlight
+}
+
+// readAhead is how many rows a lane keeps ready: enough that its slots never wait for a read.
+func (l *Lane) readAhead() int {
+	if l.health.breaker.State != health.Closed {
+		return 1
+	}
+	return min(max(2*l.limit(), 8), 200)
+}
+
+// stopped reports whether nothing of the lane is read or started now, whatever waits.
+func (l *Lane) stopped() bool { return l.phase != serving || l.paused || l.health.resting }
+
+// wantsRead reports whether the next pass should read the lane.
+func (l *Lane) wantsRead() bool {
+	return !l.stopped() && l.window.wantsRead() && len(l.ready) <= l.readAhead()/2
+}
+
+// forgetReady forgets what was read ahead and not started: the rows changed, or how they are to be sent did.
+func (l *Lane) forgetReady() {
+	for _, j := range l.ready {
+		delete(l.window.rows, j.Seq)
+	}
+	l.ready = nil
+	l.window.restart()
+}
+
+// idle reports whether nothing of the lane is in memory.
+func (l *Lane) idle() bool {
+	return l.inFlight == 0 && l.window.idle() && (l.order == nil || !l.order.pending())
+}
+
+// announced marks a lane that has new rows, or old ones that are ready again.
+func (l *Lane) announced() {
+	l.window.wanted = true
+	if l.order != nil {
+		l.order.arrived = true
+	}
+}
+
+// wait is how long the lane must not start another request; 0: not at all.
+func (l *Lane) wait(now time.Time) time.Duration {
+	if d := l.notBefore.Sub(now); d > 0 {
+		return d
+	}
+	if l.limiter == nil || l.limiter.AllowN(now, 1) {
+		return 0
+	}
+	r := l.limiter.ReserveN(now, 1)
+	d := r.DelayFrom(now)
+	r.CancelAt(now)
+	return max(d, time.Millisecond)
+}
+
+// setRate applies the settings' rate limit and keeps the tokens that are there.
+func (l *Lane) setRate(s *Settings, now time.Time) {
+	switch {
+	case s.Rate == 0:
+		l.limiter = nil
+	case l.limiter == nil:
+		l.limiter = rate.NewLimiter(rate.Limit(s.Rate), s.Burst)
+	default:
+		l.limiter.SetLimitAt(now, rate.Limit(s.Rate))
+		l.limiter.SetBurstAt(now, s.Burst)
+	}
+}
+
+// fillBucket sets the tokens of a lane that was just leased: what its last owner left, and what has accrued since.
+func (l *Lane) fillBucket(saved, idleSeconds float64, now time.Time) {
+	if l.limiter == nil {
+		return
+	}
+	burst := l.limiter.Burst()
+	have := min(saved+idleSeconds*float64(l.limiter.Limit()), float64(burst))
+	l.limiter.AllowN(now, burst-int(have))
+}
+
+// tokens is what the next owner inherits.
+func (l *Lane) tokens(now time.Time) float64 {
+	if l.limiter == nil {
+		return 0
+	}
+	return max(l.limiter.TokensAt(now), 0)
+}

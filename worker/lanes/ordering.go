@@ -1,0 +1,183 @@
+package lanes
+
+import "posthorn/domain/id"
+
+// ordering is what the owner of an ordered lane knows about its blocked rows. The worker reads the database and makes rows
+// ready; the dispatcher says what to look at:
+//   - a key whose head has gone (recorded, so committed) is checked again;
+//   - a new owner sweeps once through all keys;
+//   - new rows are checked in their order: ready if no row of their key is before them, else left to the first rule.
+//
+// A row that commits after its key was checked is found by the third rule, since that only passes settled numbers. A row
+// that was checked while its predecessor was still there is found by the first, since that runs after the commit.
+type ordering struct {
+	sweep    sweepState
+	after    string              // last key of the sweep
+	arrived  bool                // rows were announced since the last look
+	arrivals int64               // blocked rows up to here have been checked
+	most     int32               // how many to check in one go
+	recheck  map[string]struct{} // keys whose head has gone
+}
+
+type sweepState uint8
+
+const (
+	notSwept sweepState = iota
+	sweeping
+	swept
+)
+
+// The bounds of one look at blocked rows.
+const (
+	SweepChunk    = 500 // keys of a sweep
+	arrivalsChunk = 500
+	maxArrivals   = 1 << 20
+)
+
+func newOrdering() *ordering { return &ordering{most: arrivalsChunk, recheck: map[string]struct{}{}} }
+
+func (o *ordering) pending() bool { return o.sweep != swept || o.arrived || len(o.recheck) > 0 }
+
+// Key is an ordering key of an endpoint.
+type Key struct {
+	Endpoint id.UUID
+	Key      string
+}
+
+// KeyWork is what is to be done for ordered lanes.
+type KeyWork struct {
+	Recheck  []Key
+	Sweeps   []*Lane
+	Arrivals []*Lane
+}
+
+// KeyWork lists what is to be done. What comes up from here on is for the next pass.
+func (d *Dispatcher) KeyWork() (w KeyWork) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.marked {
+		if l.order == nil || l.phase != serving || d.lanes[l.id] != l {
+			continue
+		}
+		for key := range l.order.recheck {
+			w.Recheck = append(w.Recheck, Key{l.id, key})
+		}
+		clear(l.order.recheck)
+		if l.order.sweep != swept {
+			w.Sweeps = append(w.Sweeps, l)
+		}
+		if l.order.arrived && l.order.sweep != notSwept {
+			w.Arrivals = append(w.Arrivals, l)
+		}
+	}
+	return w
+}
+
+// RecheckLater takes back keys that could not be checked.
+func (d *Dispatcher) RecheckLater(keys []Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, k := range keys {
+		if l := d.lanes[k.Endpoint]; l != nil && l.order != nil {
+			l.order.recheck[k.Key] = struct{}{}
+			d.mark(l)
+		}
+	}
+}
+
+// Rechecked notes that a row was made ready.
+func (d *Dispatcher) Rechecked(endpoint id.UUID, seq int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[endpoint]; l != nil {
+		d.lower(l, seq)
+	}
+}
+
+// Sweep is one step of a new owner's walk from key to key.
+type Sweep struct {
+	After string // the key to go on behind
+	lane  *Lane
+	order *ordering
+}
+
+// BeginSweep begins the next step. The first one sees whatever was committed up to the watermark; what comes later is found as an
+// arrival.
+func (d *Dispatcher) BeginSweep(l *Lane, settled int64) (s Sweep, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := l.order
+	if o == nil {
+		return Sweep{}, false
+	}
+	if o.sweep == notSwept {
+		o.sweep, o.after, o.arrivals = sweeping, "", settled
+	}
+	return Sweep{After: o.after, lane: l, order: o}, true
+}
+
+// EndSweep takes in how many keys a step found, and the last of them.
+func (d *Dispatcher) EndSweep(s Sweep, found int, last string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if found == SweepChunk {
+		s.order.after = last
+		d.signal()
+	} else {
+		s.order.sweep = swept
+	}
+	d.lower(s.lane, 1)
+	if s.After == "" && found == 0 && s.lane.order == s.order && !s.lane.settings.Load().Ordered {
+		s.lane.order = nil // the endpoint gave up its order, and all that was queued under it is sent
+	}
+}
+
+// Arrivals is one look at blocked rows that have not been checked.
+type Arrivals struct {
+	Floor int64 // above this number
+	Most  int32
+	lane  *Lane
+	order *ordering
+}
+
+// BeginArrivals begins a look.
+func (d *Dispatcher) BeginArrivals(l *Lane) (a Arrivals, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := l.order
+	if o == nil {
+		return Arrivals{}, false
+	}
+	o.arrived = false
+	return Arrivals{Floor: o.arrivals, Most: o.most, lane: l, order: o}, true
+}
+
+// AbandonArrivals takes back a look that failed.
+func (d *Dispatcher) AbandonArrivals(a Arrivals) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.order.arrived = true
+}
+
+// EndArrivals takes in what a look found: how many rows, the last of them, and those that were made ready. settled is the
+// watermark from before the look.
+func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, promoted []int64, settled int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := a.order
+	for _, seq := range promoted {
+		d.lower(a.lane, seq)
+	}
+	if found == int(a.Most) {
+		settled = min(settled, last)
+		if settled <= o.arrivals {
+			o.most = min(o.most*2, maxArrivals) // none of them is settled: look further, or the rest would starve
+		}
+		o.arrived = true
+		d.mark(a.lane)
+		d.signal()
+	} else {
+		o.most = arrivalsChunk
+	}
+	o.arrivals = max(o.arrivals, settled)
+}

@@ -1,0 +1,48 @@
+package lanes
+
+import "time"
+
+const (
+	// A tenant with fewer requests in flight than this is not paced.
+	pacedFrom = 32
+	minGap    = 100 * time.Microsecond // a shorter gap spreads nothing: no worker starts so many
+	maxGap    = time.Millisecond
+	paceDebt  = 4 // starts that a timer which fires late catches up
+)
+
+// pace spreads the starts of a tenant that holds many slots. Requests that start together end together where their responses
+// take equally long, and their successors would start together again: once in that time a thousand of them would keep every
+// core from other tenants' deliveries. So two starts are at least so far apart that all slots are filled within the
+// duration of one request. That is no limit for a tenant with few slots, nor for fast responses.
+type pace struct {
+	took time.Duration // by a request: a moving average
+	next time.Time     // no start before
+}
+
+// ended adds a request to the average. Weighted like the smoothed round-trip time of RFC 6298, half as fast.
+func (p *pace) ended(took time.Duration) { p.took += (took - p.took) / 16 }
+
+func (p *pace) gap() time.Duration {
+	gap := min(p.took/MaxInFlight, maxGap)
+	if gap < minGap {
+		return 0
+	}
+	return gap
+}
+
+// wait is how long a tenant with so many requests in flight must not start another; 0: not at all.
+func (p *pace) wait(inFlight int, now time.Time) time.Duration {
+	if inFlight < pacedFrom {
+		return 0
+	}
+	return max(p.next.Sub(now), 0)
+}
+
+// started counts a start.
+func (p *pace) started(now time.Time) {
+	gap := p.gap()
+	if earliest := now.Add(-paceDebt * gap); p.next.Before(earliest) {
+		p.next = earliest
+	}
+	p.next = p.next.Add(gap)
+}

@@ -1,0 +1,279 @@
+package lanes
+
+import (
+	"posthorn/domain/id"
+	"posthorn/worker/send"
+)
+
+// Wake marks lanes that have new rows and returns the endpoints that are not ours.
+func (d *Dispatcher) Wake(endpoints []id.UUID) (foreign []id.UUID) {
+	d.mu.Lock()
+	for _, ep := range endpoints {
+		if l := d.lanes[ep]; l != nil {
+			l.announced()
+			d.mark(l)
+			continue
+		}
+		d.wanted[ep] = struct{}{}
+		foreign = append(foreign, ep)
+	}
+	d.mu.Unlock()
+	d.signal()
+	return foreign
+}
+
+// WakeAll marks every lane: an announcement named more endpoints than fit.
+func (d *Dispatcher) WakeAll() {
+	d.mu.Lock()
+	for _, l := range d.lanes {
+		l.announced()
+		d.mark(l)
+	}
+	d.mu.Unlock()
+	d.signal()
+}
+
+// WakeFrom marks lanes that have rows again and makes their next reads begin at these rows or before. It returns the endpoints
+// that are not ours.
+func (d *Dispatcher) WakeFrom(first map[id.UUID]int64) (foreign []id.UUID) {
+	d.mu.Lock()
+	for ep, seq := range first {
+		if l := d.lanes[ep]; l != nil {
+			l.announced()
+			d.lower(l, seq)
+			continue
+		}
+		d.wanted[ep] = struct{}{}
+		foreign = append(foreign, ep)
+	}
+	d.mu.Unlock()
+	d.signal()
+	return foreign
+}
+
+// Restart makes the next reads of lanes begin at their heads; all: of every lane.
+func (d *Dispatcher) Restart(endpoints []id.UUID, all bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if all {
+		for _, l := range d.lanes {
+			l.announced()
+			d.lower(l, 1)
+		}
+		return
+	}
+	for _, ep := range endpoints {
+		if l := d.lanes[ep]; l != nil {
+			l.announced()
+			d.lower(l, 1)
+		}
+	}
+}
+
+// mark has the next pass check a lane: it has rows to read, or keys to look at. The caller holds the mutex.
+func (d *Dispatcher) mark(l *Lane) {
+	if !l.marked {
+		l.marked = true
+		d.marked = append(d.marked, l)
+	}
+}
+
+// lower makes the next read of a lane begin at seq or before. The caller holds the mutex.
+func (d *Dispatcher) lower(l *Lane, seq int64) {
+	l.window.lower(seq)
+	d.mark(l)
+}
+
+// forgetReady forgets what was read ahead of a lane. The caller holds the mutex.
+func (d *Dispatcher) forgetReady(l *Lane) {
+	for _, j := range l.ready {
+		d.release(j)
+	}
+	l.forgetReady()
+	d.mark(l)
+}
+
+// Plan is which lanes to read, from where, and how much. The slices of Endpoints, Floors and Limits are parallel.
+type Plan struct {
+	Endpoints []id.UUID
+	Floors    []int64 // read above this number
+	Limits    []int32
+	Known     []int64 // rows above the floors that are in memory already
+	lanes     []*Lane
+}
+
+// Empty reports whether there is nothing to read.
+func (p *Plan) Empty() bool { return len(p.lanes) == 0 }
+
+// Plan chooses the lanes to read now. The caller ends it with Take or Abandon.
+func (d *Dispatcher) Plan() (p Plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return p
+	}
+	room := maxReadAhead - d.rows
+	tight := room <= 0 || d.bytes >= maxReadBytes
+	marked := d.marked
+	d.marked = nil
+	for _, l := range marked {
+		l.marked = false
+		if d.lanes[l.id] != l {
+			continue
+		}
+		if l.order != nil && l.order.pending() {
+			d.mark(l) // its keys need another pass
+		}
+		if !l.wantsRead() {
+			continue // what is ready comes first; its end marks the lane again
+		}
+		if tight && len(l.ready) > 0 {
+			continue // with thousands of such lanes a pass must not check each: the next start of this one marks it again
+		}
+		limit := l.readAhead() - len(l.ready)
+		if tight {
+			limit = min(limit, 4) // enough that every lane goes on
+		}
+		p.Known = l.window.begin(p.Known)
+		floor := l.window.floor
+		if l.health.wanted != 0 {
+			floor = l.window.beginAt(l.health.wanted) // the probe that somebody wants, wherever it is in the lane
+			l.health.wanted = 0
+		}
+		p.Endpoints = append(p.Endpoints, l.id)
+		p.Floors = append(p.Floors, max(floor, l.window.dropBelow))
+		p.Limits = append(p.Limits, int32(limit))
+		p.lanes = append(p.lanes, l)
+		if room -= limit; room <= 0 {
+			tight = true
+		}
+	}
+	return p
+}
+
+// Abandon takes back a plan whose read failed.
+func (d *Dispatcher) Abandon(p Plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range p.lanes {
+		l.window.abandon()
+		d.mark(l)
+	}
+}
+
+// Found is what a read brought.
+type Found struct {
+	Rows    []Row // of each lane in the order of their numbers
+	Events  map[id.UUID]*send.Payload
+	Gone    map[id.UUID]bool // events that no longer exist; an event in neither map is left for the next read
+	Settled int64            // the watermark of the read
+	Epoch   id.UUID          // the worker's id
+}
+
+// progress is how far a read came in one lane.
+type progress struct {
+	rows int32
+	last int64
+	cut  bool // an event was left for the next read, and with it all that follows
+}
+
+// Take puts what a read brought into memory, and returns the rows whose event is gone.
+func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	seen := make(map[id.UUID]*progress, len(p.lanes))
+	for i := range found.Rows {
+		row := &found.Rows[i]
+		at := seen[row.EndpointID]
+		if at == nil {
+			at = &progress{}
+			seen[row.EndpointID] = at
+		}
+		event := found.Events[row.EventID]
+		at.cut = at.cut || event == nil && !found.Gone[row.EventID]
+		l := d.lanes[row.EndpointID]
+		if at.cut || l == nil {
+			continue
+		}
+		at.rows++
+		at.last = row.Seq
+		j := d.remember(l, row, event, found.Epoch)
+		switch {
+		case j == nil:
+		case event == nil:
+			lost = append(lost, j)
+		default:
+			l.ready = append(l.ready, j)
+		}
+	}
+	d.endReads(p, seen, found.Settled)
+	return lost
+}
+
+// remember keeps a row in memory; nil when it is there already, or when the lane takes no rows now. The caller holds the mutex.
+func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.UUID) *Job {
+	if l.window.rows[row.Seq] != nil || l.phase != serving || l.window.read == readStale {
+		return nil
+	}
+	j := &Job{Row: *row, Event: event, Lane: l, Epoch: epoch}
+	l.window.rows[row.Seq] = j
+	d.rows++
+	d.bytes += j.size()
+	return j
+}
+
+// endReads moves the floors of the lanes that were read. The caller holds the mutex.
+func (d *Dispatcher) endReads(p Plan, seen map[id.UUID]*progress, settled int64) {
+	again := false
+	for i, l := range p.lanes {
+		at := seen[l.id]
+		if at == nil {
+			at = &progress{}
+		}
+		l.window.end(at.last, !at.cut && at.rows < p.Limits[i], settled)
+		d.runnable(l)
+		if l.wantsRead() {
+			d.mark(l)
+			again = true
+		}
+	}
+	if again {
+		d.signal()
+	}
+}
+
+// TakeWanted returns lanes that are to be leased, and forgets them.
+func (d *Dispatcher) TakeWanted(most int) []id.UUID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return nil
+	}
+	list := make([]id.UUID, 0, min(len(d.wanted), most))
+	for ep := range d.wanted {
+		if len(list) == most {
+			break
+		}
+		delete(d.wanted, ep)
+		if d.lanes[ep] == nil {
+			list = append(list, ep)
+		}
+	}
+	return list
+}
+
+// Want asks for lanes to be leased.
+func (d *Dispatcher) Want(endpoints []id.UUID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, ep := range endpoints {
+		d.wanted[ep] = struct{}{}
+	}
+}
+
+// HasWanted reports whether lanes are to be leased.
+func (d *Dispatcher) HasWanted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.wanted) > 0
+}

@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"context"
+
+	"posthorn/db"
+)
+
+// notifications receives what other processes announce, until the context ends.
+func (w *Worker) notifications(ctx context.Context) {
+	db.Listen(ctx, w.listen, []string{db.ChannelWake, db.ChannelOutbox, db.ChannelPauses},
+		func() {
+			w.tellRelay()
+			w.tellPauses()
+			w.dispatch.WakeAll()
+			w.dispatch.Restart(nil, true)
+		},
+		func(channel, payload string) {
+			switch channel {
+			case db.ChannelOutbox:
+				w.tellRelay()
+				return
+			case db.ChannelPauses:
+				w.tellPauses()
+				return
+			}
+			endpoints, all, again := db.ParseWake(payload)
+			if all {
+				w.dispatch.WakeAll()
+			} else {
+				w.dispatch.Wake(endpoints)
+			}
+			if again {
+				w.dispatch.Restart(endpoints, all)
+				w.changed.ask(endpoints...)
+			}
+		})
+}

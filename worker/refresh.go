@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/worker/lanes"
+)
+
+// refreshEvery is how soon a change of an endpoint is noticed when nobody announced it.
+const refreshEvery = time.Second
+
+// refresh compares the revisions of our lanes with the database's, at once where a change was announced and of all lanes
+// once a second, until the context ends.
+func (w *Worker) refresh(ctx context.Context) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-tick.C:
+			err = w.refreshAll(ctx)
+		case <-w.changed.wake:
+			err = w.refreshNamed(ctx, w.changed.take())
+		case <-ctx.Done():
+			return
+		}
+		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
+			w.log.Warn("changes of endpoints could not be read", "error", err)
+		}
+	}
+}
+
+func (w *Worker) refreshAll(ctx context.Context) error {
+	var rows []db.LaneRevsRow
+	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		rows, err = q.LaneRevs(ctx, w.id())
+		return err
+	}); err != nil {
+		return err
+	}
+	revs := make([]lanes.Revision, len(rows))
+	for i, r := range rows {
+		revs[i] = lanes.Revision(r)
+	}
+	return w.applyRevisions(ctx, revs, true)
+}
+
+func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
+	var rows []db.LaneRevsOfRow
+	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		rows, err = q.LaneRevsOf(ctx, db.LaneRevsOfParams{Worker: w.id(), Endpoints: endpoints})
+		return err
+	}); err != nil {
+		return err
+	}
+	revs := make([]lanes.Revision, len(rows))
+	for i, r := range rows {
+		revs[i] = lanes.Revision(r)
+	}
+	return w.applyRevisions(ctx, revs, false)
+}
+
+// applyRevisions follows what changed: lanes that are held or deleted drain, others get their new configuration. all: revs are of
+// all our lanes.
+func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all bool) error {
+	changed := w.dispatch.Compare(revs, all)
+	if len(changed) > 0 {
+		details, err := w.db.LaneDetails(ctx, changed)
+		if err != nil {
+			return err
+		}
+		numbers := make(map[id.UUID]int64, len(revs))
+		for _, r := range revs {
+			numbers[r.EndpointID] = r.Rev
+		}
+		now := time.Now()
+		for _, ep := range changed {
+			if d, ok := details[ep]; ok {
+				lease := leaseOf(d)
+				lease.Rev = numbers[ep]
+				w.dispatch.Configure(lease, w.settingsOf(d), now)
+			}
+		}
+	}
+	w.dispatch.Kick()
+	return w.giveBack(ctx, w.dispatch.ReleaseDrained(time.Now()))
+}
+
+// giveBack tells the database that lanes have no owner.
+func (w *Worker) giveBack(ctx context.Context, released []lanes.Released) error {
+	if len(released) == 0 {
+		return nil
+	}
+	p := releaseParams(released, w.id())
+	return w.db.Worker(ctx, func(q *db.Queries) error { return q.ReleaseLanes(ctx, p) })
+}
+
+func releaseParams(released []lanes.Released, worker id.UUID) db.ReleaseLanesParams {
+	p := db.ReleaseLanesParams{Worker: worker, Endpoints: make([]id.UUID, len(released)), Tokens: make([]float64, len(released))}
+	for i, r := range released {
+		p.Endpoints[i], p.Tokens[i] = r.Endpoint, r.Tokens
+	}
+	return p
+}
