@@ -1327,13 +1327,14 @@ func (e ListDeliveriesParamsOrder) Valid() bool {
 
 // Defines values for ListDeliveriesParamsStatus.
 const (
-	ListDeliveriesParamsStatusAllFailed ListDeliveriesParamsStatus = "all_failed"
-	ListDeliveriesParamsStatusCanceled  ListDeliveriesParamsStatus = "canceled"
-	ListDeliveriesParamsStatusDelivered ListDeliveriesParamsStatus = "delivered"
-	ListDeliveriesParamsStatusFailed    ListDeliveriesParamsStatus = "failed"
-	ListDeliveriesParamsStatusHeld      ListDeliveriesParamsStatus = "held"
-	ListDeliveriesParamsStatusPending   ListDeliveriesParamsStatus = "pending"
-	ListDeliveriesParamsStatusRetrying  ListDeliveriesParamsStatus = "retrying"
+	ListDeliveriesParamsStatusAllFailed  ListDeliveriesParamsStatus = "all_failed"
+	ListDeliveriesParamsStatusCanceled   ListDeliveriesParamsStatus = "canceled"
+	ListDeliveriesParamsStatusDeadLetter ListDeliveriesParamsStatus = "dead_letter"
+	ListDeliveriesParamsStatusDelivered  ListDeliveriesParamsStatus = "delivered"
+	ListDeliveriesParamsStatusFailed     ListDeliveriesParamsStatus = "failed"
+	ListDeliveriesParamsStatusHeld       ListDeliveriesParamsStatus = "held"
+	ListDeliveriesParamsStatusPending    ListDeliveriesParamsStatus = "pending"
+	ListDeliveriesParamsStatusRetrying   ListDeliveriesParamsStatus = "retrying"
 )
 
 // Valid indicates whether the value is a known member of the ListDeliveriesParamsStatus enum.
@@ -1342,6 +1343,8 @@ func (e ListDeliveriesParamsStatus) Valid() bool {
 	case ListDeliveriesParamsStatusAllFailed:
 		return true
 	case ListDeliveriesParamsStatusCanceled:
+		return true
+	case ListDeliveriesParamsStatusDeadLetter:
 		return true
 	case ListDeliveriesParamsStatusDelivered:
 		return true
@@ -1735,7 +1738,7 @@ type BulkFilter struct {
 	// Since Created at or after
 	Since *time.Time `json:"since,omitempty"`
 
-	// Status replay, archive, unarchive: failed, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
+	// Status replay, archive, unarchive: failed, dead_letter, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
 	Status *string `json:"status,omitempty"`
 
 	// Type An event type, whole
@@ -1762,11 +1765,15 @@ type BulkJob struct {
 	Failure nullable.Nullable[string] `json:"failure"`
 
 	// Filter As it was given
-	Filter json.RawMessage        `json:"filter"`
-	ID     string                 `json:"id"`
-	Kind   BulkKind               `json:"kind"`
-	Pace   nullable.Nullable[int] `json:"pace"`
-	Reason string                 `json:"reason"`
+	Filter json.RawMessage `json:"filter"`
+	ID     string          `json:"id"`
+	Kind   BulkKind        `json:"kind"`
+
+	// Outcome Of a job that sends deliveries again, read by its id: what became of the new deliveries. `GET /deliveries?job=` lists them. Null in
+	// lists, and for other jobs.
+	Outcome nullable.Nullable[BulkOutcome] `json:"outcome"`
+	Pace    nullable.Nullable[int]         `json:"pace"`
+	Reason  string                         `json:"reason"`
 
 	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
@@ -1783,6 +1790,20 @@ type BulkJobPage struct {
 
 // BulkKind defines model for BulkKind.
 type BulkKind string
+
+// BulkOutcome defines model for BulkOutcome.
+type BulkOutcome struct {
+	Canceled  int `json:"canceled"`
+	Delivered int `json:"delivered"`
+
+	// Exact False: there are more, and the counts are those of the first 10,000
+	Exact  bool `json:"exact"`
+	Failed int  `json:"failed"`
+
+	// Made New deliveries, counted up to 10,000
+	Made    int `json:"made"`
+	Waiting int `json:"waiting"`
+}
 
 // BulkSkipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 // `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
@@ -1801,10 +1822,13 @@ type Delivery struct {
 	ArchivedAt   nullable.Nullable[time.Time] `json:"archived_at"`
 	AttemptCount int                          `json:"attempt_count"`
 	CreatedAt    time.Time                    `json:"created_at"`
-	EndpointID   string                       `json:"endpoint_id"`
-	EventID      string                       `json:"event_id"`
-	EventType    string                       `json:"event_type"`
-	ID           string                       `json:"id"`
+
+	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
+	DeadLetter bool   `json:"dead_letter"`
+	EndpointID string `json:"endpoint_id"`
+	EventID    string `json:"event_id"`
+	EventType  string `json:"event_type"`
+	ID         string `json:"id"`
 
 	// JobID The bulk job that made it, which says who asked and why
 	JobID nullable.Nullable[string] `json:"job_id"`
@@ -1826,9 +1850,15 @@ type Delivery struct {
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
-	ReplayOf  nullable.Nullable[string]    `json:"replay_of"`
-	SettledAt nullable.Nullable[time.Time] `json:"settled_at"`
-	Status    DeliveryStatus               `json:"status"`
+	ReplayOf nullable.Nullable[string] `json:"replay_of"`
+
+	// ReplayedAt When that replay was made
+	ReplayedAt nullable.Nullable[time.Time] `json:"replayed_at"`
+
+	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
+	ReplayedBy nullable.Nullable[string]    `json:"replayed_by"`
+	SettledAt  nullable.Nullable[time.Time] `json:"settled_at"`
+	Status     DeliveryStatus               `json:"status"`
 
 	// Wait Why it waits; null where it does not
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -1873,12 +1903,15 @@ type DeliveryWithAttempts struct {
 	AttemptCount int                          `json:"attempt_count"`
 
 	// Attempts Oldest first; the newest 250
-	Attempts   []Attempt `json:"attempts"`
-	CreatedAt  time.Time `json:"created_at"`
-	EndpointID string    `json:"endpoint_id"`
-	EventID    string    `json:"event_id"`
-	EventType  string    `json:"event_type"`
-	ID         string    `json:"id"`
+	Attempts  []Attempt `json:"attempts"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
+	DeadLetter bool   `json:"dead_letter"`
+	EndpointID string `json:"endpoint_id"`
+	EventID    string `json:"event_id"`
+	EventType  string `json:"event_type"`
+	ID         string `json:"id"`
 
 	// JobID The bulk job that made it, which says who asked and why
 	JobID nullable.Nullable[string] `json:"job_id"`
@@ -1903,9 +1936,15 @@ type DeliveryWithAttempts struct {
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
-	ReplayOf  nullable.Nullable[string]    `json:"replay_of"`
-	SettledAt nullable.Nullable[time.Time] `json:"settled_at"`
-	Status    DeliveryStatus               `json:"status"`
+	ReplayOf nullable.Nullable[string] `json:"replay_of"`
+
+	// ReplayedAt When that replay was made
+	ReplayedAt nullable.Nullable[time.Time] `json:"replayed_at"`
+
+	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
+	ReplayedBy nullable.Nullable[string]    `json:"replayed_by"`
+	SettledAt  nullable.Nullable[time.Time] `json:"settled_at"`
+	Status     DeliveryStatus               `json:"status"`
 
 	// Wait Why it waits; null where it does not
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -3309,6 +3348,9 @@ type RejectedRetried struct {
 
 // ReplayInput defines model for ReplayInput.
 type ReplayInput struct {
+	// Again Replay it although it was replayed before; without this such a request is rejected with `delivery_replayed`
+	Again *bool `json:"again,omitempty"`
+
 	// Reason Kept in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
@@ -3782,12 +3824,16 @@ type ListDeliveriesParams struct {
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
-	// Status `all_failed` is failed, retrying, and canceled after an attempt.
+	// Status `dead_letter` is failed and not replayed, archived, or sent to a listener. `all_failed` is failed, retrying, and canceled after
+	// an attempt.
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 	Endpoint *string                     `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 
 	// Wait Deliveries that wait for this reason. Not together with a `status` that is final.
 	Wait *WaitReason `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// Job The deliveries that this bulk job made.
+	Job *string `form:"job,omitempty" json:"job,omitempty"`
 
 	// Archived `true` lists archived deliveries alone.
 	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
@@ -4207,6 +4253,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params ListDeliveriesParams
 	r.setQuery("status", params.Status)
 	r.setQuery("endpoint", params.Endpoint)
 	r.setQuery("wait", params.Wait)
+	r.setQuery("job", params.Job)
 	r.setQuery("archived", params.Archived)
 	return answer[DeliveryPage](ctx, c, r)
 }
@@ -4259,7 +4306,8 @@ func (c *Client) CancelDelivery(ctx context.Context, deliveryID DeliveryID) (Del
 
 // ReplayDelivery: send the event again, as a new delivery.
 //
-// The new delivery has attempts of its own, the same event id and `replay_of`. The body may be left out.
+// The new delivery has attempts of its own, the same event id, and `replay_of`. A delivery that was replayed before is replayed again
+// only with `again`, so that a repeated request sends nothing twice. The body is optional.
 //
 // POST /deliveries/{delivery_id}/replay, scope webhooks:write
 func (c *Client) ReplayDelivery(ctx context.Context, deliveryID DeliveryID, body ReplayInput) (Delivery, error) {

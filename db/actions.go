@@ -27,6 +27,7 @@ func (q *Queries) ReadDelivery(ctx context.Context, tenant, u id.UUID) (Delivery
 		return DeliveryState{}, err
 	}
 	rows := []DeliveryState{stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})}
+	rows[0].replays(r.Dead, r.ReplayedBy)
 	err = q.explainWaits(ctx, &tenant, rows)
 	return rows[0], err
 }
@@ -112,8 +113,9 @@ func (q *Queries) lockWaiting(ctx context.Context, tenant, u id.UUID) (*Queue, e
 	return &row, err
 }
 
-// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane.
-func (q *Queries) Replay(ctx context.Context, tenant, u id.UUID) (DeliveryState, error) {
+// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. What was replayed before
+// is replayed again only where again says so: of two that press at once, one replays it.
+func (q *Queries) Replay(ctx context.Context, tenant, u id.UUID, again bool) (DeliveryState, error) {
 	original, err := q.ReadDelivery(ctx, tenant, u)
 	if err != nil {
 		return DeliveryState{}, err
@@ -121,6 +123,37 @@ func (q *Queries) Replay(ctx context.Context, tenant, u id.UUID) (DeliveryState,
 	if !delivery.CanReplay(original.Shown) {
 		return original, delivery.RefuseReplay(original.Shown)
 	}
+	if err := q.lockReplay(ctx, tenant, u, again); err != nil {
+		return original, err
+	}
+	return q.replay(ctx, tenant, original)
+}
+
+// lockReplay locks a delivery for who replays it, and refuses one that was replayed before.
+func (q *Queries) lockReplay(ctx context.Context, tenant, u id.UUID, again bool) error {
+	if _, err := q.LockDelivery(ctx, LockDeliveryParams{TenantID: tenant, CreatedAt: u.Time(), ID: u}); err != nil || again {
+		return err
+	}
+	// As bulk jobs do, so that of a job and a person one replays it.
+	letters, err := q.LockLetters(ctx, LockLettersParams{TenantID: tenant, Ids: []id.UUID{u}})
+	if err != nil {
+		return err
+	}
+	last, err := q.LastReplay(ctx, LastReplayParams{TenantID: tenant, DeliveryID: u})
+	switch {
+	case err == nil:
+		return delivery.RefuseReplayAgain(id.Delivery.Format(last))
+	case !noRows(err):
+		return err
+	case len(letters) > 0 && letters[0].Replayed:
+		return delivery.RefuseReplayAgain("")
+	}
+	return nil
+}
+
+// replay sends a delivery again that the transaction has locked.
+func (q *Queries) replay(ctx context.Context, tenant id.UUID, original DeliveryState) (DeliveryState, error) {
+	u := original.ID
 	ordering, err := q.ShareEndpoint(ctx, ShareEndpointParams{TenantID: tenant, ID: original.EndpointID})
 	if noRows(err) {
 		return original, delivery.ErrEndpointDeleted
@@ -145,7 +178,7 @@ func (q *Queries) Replay(ctx context.Context, tenant, u id.UUID) (DeliveryState,
 	if err := q.QueueReplay(ctx, row); err != nil {
 		return original, err
 	}
-	if err := q.MarkReplayed(ctx, MarkReplayedParams{TenantID: tenant, DeliveryID: u}); err != nil {
+	if err := q.noteReplays(ctx, tenant, nil, []id.UUID{u}, []id.UUID{again}); err != nil {
 		return original, err
 	}
 	books := Books{}
@@ -157,6 +190,14 @@ func (q *Queries) Replay(ctx context.Context, tenant, u id.UUID) (DeliveryState,
 		return original, err
 	}
 	return q.ReadDelivery(ctx, tenant, again)
+}
+
+// noteReplays writes down that deliveries were sent again as others, and which job did it: they are no dead letters any more.
+func (q *Queries) noteReplays(ctx context.Context, tenant id.UUID, job *id.UUID, originals, made []id.UUID) error {
+	if err := q.MarkLettersReplayed(ctx, MarkLettersReplayedParams{TenantID: tenant, Ids: originals}); err != nil {
+		return err
+	}
+	return q.NoteReplays(ctx, NoteReplaysParams{TenantID: tenant, JobID: job, ReplaysOf: originals, Deliveries: made})
 }
 
 // replayable is the ordering key of an event that can still be sent.

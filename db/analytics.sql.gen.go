@@ -253,6 +253,63 @@ func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]Endp
 	return items, nil
 }
 
+const failureCodes = `-- name: FailureCodes :many
+SELECT x.endpoint_id::uuid AS endpoint_id, x.code::smallint AS code, sum(x.n)::bigint AS n
+FROM (
+	SELECT f.endpoint_id, f.code, f.n FROM endpoints e
+	CROSS JOIN LATERAL (
+		SELECT c.endpoint_id, c.code, c.n FROM endpoint_failures c
+		WHERE c.tenant_id = $1 AND c.endpoint_id = e.id AND c.bucket >= $2::timestamptz AND c.bucket < $3::timestamptz
+	) f
+	WHERE e.tenant_id = $1 AND ($4::uuid IS NULL OR e.id = $4)
+	UNION ALL
+	SELECT u.endpoint_id, u.code, u.n FROM posthorn.unfolded_failures($1) u
+	WHERE u.minute >= $2 AND u.minute < $3 AND ($4::uuid IS NULL OR u.endpoint_id = $4)
+) x
+GROUP BY 1, 2
+LIMIT 100000
+`
+
+type FailureCodesParams struct {
+	TenantID id.UUID
+	Since    time.Time
+	Until    time.Time
+	Endpoint *id.UUID
+}
+
+type FailureCodesRow struct {
+	EndpointID id.UUID
+	Code       int16
+	N          int64
+}
+
+// What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure (domain/delivery). The
+// ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which begins with tenant and endpoint.
+func (q *Queries) FailureCodes(ctx context.Context, arg FailureCodesParams) ([]FailureCodesRow, error) {
+	rows, err := q.db.Query(ctx, failureCodes,
+		arg.TenantID,
+		arg.Since,
+		arg.Until,
+		arg.Endpoint,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FailureCodesRow{}
+	for rows.Next() {
+		var i FailureCodesRow
+		if err := rows.Scan(&i.EndpointID, &i.Code, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const oldestDue = `-- name: OldestDue :one
 SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
 FROM lanes l
@@ -273,4 +330,54 @@ func (q *Queries) OldestDue(ctx context.Context, tenantID id.UUID) (float64, err
 	var seconds float64
 	err := row.Scan(&seconds)
 	return seconds, err
+}
+
+const recentDisablings = `-- name: RecentDisablings :many
+SELECT DISTINCT ON (e.id) e.id, e.url, e.description, e.status, n.created_at AS disabled_at, coalesce(n.details ->> 'reason', '')::text AS reason
+FROM notices n JOIN endpoints e ON e.tenant_id = n.tenant_id AND e.id = n.endpoint_id
+WHERE n.tenant_id = $1 AND n.id > posthorn.first_id($2::timestamptz) AND n.kind = 'endpoint.disabled'
+	AND e.deleted_at IS NULL AND e.kind <> 'listen'
+ORDER BY e.id, n.id DESC
+`
+
+type RecentDisablingsParams struct {
+	TenantID id.UUID
+	Since    time.Time
+}
+
+type RecentDisablingsRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	Status      string
+	DisabledAt  time.Time
+	Reason      string
+}
+
+// The endpoints that Posthorn disabled since a moment, resumed ones included, with when that was last and why.
+func (q *Queries) RecentDisablings(ctx context.Context, arg RecentDisablingsParams) ([]RecentDisablingsRow, error) {
+	rows, err := q.db.Query(ctx, recentDisablings, arg.TenantID, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RecentDisablingsRow{}
+	for rows.Next() {
+		var i RecentDisablingsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.Status,
+			&i.DisabledAt,
+			&i.Reason,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

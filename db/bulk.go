@@ -23,7 +23,8 @@ type NewBulkJob struct {
 type Estimate struct {
 	Count   int64
 	Skipped map[bulk.Skip]int64
-	Exact   bool // false: there is more than was counted
+	Exact   bool  // false: there is more than was counted
+	Repeats int64 // of a replay: how many of Count were replayed before
 }
 
 // How much an estimate looks at before it answers "at least so many".
@@ -52,6 +53,11 @@ func (q *Queries) EstimateBulk(ctx context.Context, tenant id.UUID, n NewBulkJob
 			return e, err
 		}
 		e.Count += part.count()
+		for _, d := range part.rows {
+			if n.Kind == bulk.Replay && d.ReplayedBy != nil {
+				e.Repeats++
+			}
+		}
 		for why, n := range part.skipped {
 			e.Skipped[why] += n
 		}

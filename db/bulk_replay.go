@@ -122,9 +122,6 @@ func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 			again[i].orderKey = *key
 		}
 	}
-	if err := w.q.MarkLettersReplayed(ctx, MarkLettersReplayedParams{TenantID: w.tenant, Ids: idsOf(part.rows)}); err != nil {
-		return err
-	}
 	_, err := w.q.sendAgain(ctx, w.tenant, again, w.job)
 	return err
 }
@@ -163,6 +160,9 @@ func (q *Queries) sendAgain(ctx context.Context, tenant id.UUID, again []againDe
 		return nil, err
 	}
 	if err := q.QueueReplays(ctx, row); err != nil {
+		return nil, err
+	}
+	if err := q.noteReplays(ctx, tenant, job, d.ReplaysOf, d.Ids); err != nil {
 		return nil, err
 	}
 	if err := q.enter(ctx, books); err != nil {

@@ -153,6 +153,9 @@ func deliveryList(f bulk.Filter) (l DeliveryList, err error) {
 	} else if f.Status == bulk.AllFailed {
 		s := AllFailed
 		l.Status = &s
+	} else if f.Status == delivery.DeadLetter {
+		s := DeadLetters
+		l.Status = &s
 	}
 	if f.Endpoint != "" {
 		u, err := id.Endpoint.Parse(f.Endpoint)

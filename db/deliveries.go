@@ -19,6 +19,9 @@ type DeliveryState struct {
 	Wait   *condition.Wait // why it waits; nil: it does not
 	Paused *Paused         // the operator's pause that keeps it; nil: none does
 	queued queued
+
+	DeadLetter bool     // see delivery.IsDeadLetter
+	ReplayedBy *id.UUID // its newest replay, whose id carries the time of it; nil: none is known
 }
 
 // Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
@@ -39,13 +42,17 @@ func stateOf(d Delivery, held bool, row queued) DeliveryState {
 // AllFailed asks for what went wrong at least once and was not delivered: failed, retrying, and canceled after an attempt.
 const AllFailed delivery.Status = -1
 
+// DeadLetters asks for dead letters alone: what failed and was neither replayed nor archived (delivery.IsDeadLetter).
+const DeadLetters delivery.Status = -3
+
 // DeliveryList asks for a page of a tenant's deliveries by id. Zero values of filters select all.
 type DeliveryList struct {
-	Status    *delivery.Status // or AllFailed
+	Status    *delivery.Status // or AllFailed or DeadLetters
 	EventType string
 	Channel   string
 	Endpoint  *id.UUID
 	Event     *id.UUID
+	Job       *id.UUID         // what this bulk job made
 	Wait      condition.Reason // waiting for this reason; with Status, of that status
 	Since     time.Time        // created at or after
 	Until     time.Time        // created before
@@ -127,8 +134,8 @@ func (q *Queries) ListDeliveries(ctx context.Context, tenant id.UUID, l Delivery
 
 // budget is how many rows the page may look at.
 func (l *DeliveryList) budget() int {
-	waiting := l.Status != nil && (*l.Status == AllFailed || !l.Status.Terminal())
-	if l.Channel != "" || l.Wait != "" || waiting && l.EventType != "" {
+	waiting := l.Status != nil && *l.Status != DeadLetters && (*l.Status == AllFailed || !l.Status.Terminal())
+	if l.Channel != "" || l.Wait != "" || l.Job != nil || waiting && l.EventType != "" {
 		return readBudget
 	}
 	return scanBudget
@@ -136,7 +143,7 @@ func (l *DeliveryList) budget() int {
 
 // partitioned reports whether the list is read from the deliveries themselves.
 func (l *DeliveryList) partitioned() bool {
-	return l.Wait == "" && (l.Status == nil || *l.Status == delivery.Delivered)
+	return l.Wait == "" && l.Job == nil && (l.Status == nil || *l.Status == delivery.Delivered)
 }
 
 // window is an open interval of ids, and so of time.

@@ -155,6 +155,36 @@ func (q *Queries) CountAhead(ctx context.Context, arg CountAheadParams) ([]Count
 	return items, nil
 }
 
+const countDeadLettersOf = `-- name: CountDeadLettersOf :one
+SELECT count(*) FROM (
+	SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND NOT x.replayed AND NOT x.archived
+		AND x.delivery_id > (SELECT posthorn.first_id(now() - make_interval(days => t.retention_days)) FROM tenants t WHERE t.id = $1)
+		AND ($2::uuid IS NULL OR x.endpoint_id = $2)
+		AND ($3::timestamptz IS NULL OR x.failed_at >= $3)
+		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = $1 AND e.kind = 'listen')) LIMIT $4::int
+) d
+`
+
+type CountDeadLettersOfParams struct {
+	TenantID   id.UUID
+	EndpointID *id.UUID
+	Since      *time.Time
+	Most       int32
+}
+
+// A tenant's dead letters (domain/delivery), of one endpoint or all, that failed since a moment; counted up to a bound.
+func (q *Queries) CountDeadLettersOf(ctx context.Context, arg CountDeadLettersOfParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countDeadLettersOf,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Since,
+		arg.Most,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const deliveryTo = `-- name: DeliveryTo :one
 SELECT id FROM deliveries
 WHERE tenant_id = $1 AND event_id = $2 AND endpoint_id = $3 AND created_at >= $4
@@ -268,7 +298,11 @@ func (q *Queries) EventsOnChannel(ctx context.Context, arg EventsOnChannelParams
 
 const getDelivery = `-- name: GetDelivery :one
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM deliveries d
 LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
@@ -290,6 +324,8 @@ type GetDeliveryRow struct {
 	Asked      bool
 	OrderKey   *string
 	Held       bool
+	Dead       bool
+	ReplayedBy id.UUID
 }
 
 func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDeliveryRow, error) {
@@ -318,6 +354,8 @@ func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDe
 		&i.Asked,
 		&i.OrderKey,
 		&i.Held,
+		&i.Dead,
+		&i.ReplayedBy,
 	)
 	return i, err
 }
@@ -468,6 +506,54 @@ func (q *Queries) InsertReplay(ctx context.Context, arg InsertReplayParams) erro
 	return err
 }
 
+const jobOutcome = `-- name: JobOutcome :one
+SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
+	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
+FROM (SELECT x.delivery_id FROM replays x WHERE x.tenant_id = $1 AND x.job_id = $2 ORDER BY x.delivery_id LIMIT $3::int) r
+LEFT JOIN LATERAL (
+	SELECT d.status FROM deliveries d
+	WHERE d.tenant_id = $1 AND d.created_at = posthorn.created_at(r.delivery_id) AND d.id = r.delivery_id
+		AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz LIMIT 1
+) s ON true
+`
+
+type JobOutcomeParams struct {
+	TenantID id.UUID
+	JobID    *id.UUID
+	Most     int32
+	Since    time.Time
+	Until    time.Time
+}
+
+type JobOutcomeRow struct {
+	Made      int64
+	Delivered int64
+	Failed    int64
+	Canceled  int64
+	Waiting   int64
+}
+
+// What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has dropped counts as
+// none of these.
+func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutcomeRow, error) {
+	row := q.db.QueryRow(ctx, jobOutcome,
+		arg.TenantID,
+		arg.JobID,
+		arg.Most,
+		arg.Since,
+		arg.Until,
+	)
+	var i JobOutcomeRow
+	err := row.Scan(
+		&i.Made,
+		&i.Delivered,
+		&i.Failed,
+		&i.Canceled,
+		&i.Waiting,
+	)
+	return i, err
+}
+
 const lanesOf = `-- name: LanesOf :many
 SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.limited_by,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
@@ -532,6 +618,23 @@ func (q *Queries) LanesOf(ctx context.Context, arg LanesOfParams) ([]LanesOfRow,
 		return nil, err
 	}
 	return items, nil
+}
+
+const lastReplay = `-- name: LastReplay :one
+SELECT delivery_id FROM replays WHERE tenant_id = $1 AND replay_of = $2 ORDER BY delivery_id DESC LIMIT 1
+`
+
+type LastReplayParams struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+}
+
+// The newest replay of a delivery; no row: it was not replayed.
+func (q *Queries) LastReplay(ctx context.Context, arg LastReplayParams) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, lastReplay, arg.TenantID, arg.DeliveryID)
+	var delivery_id id.UUID
+	err := row.Scan(&delivery_id)
+	return delivery_id, err
 }
 
 const listAttempts = `-- name: ListAttempts :many
@@ -664,17 +767,28 @@ func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, 
 	return i, err
 }
 
-const markReplayed = `-- name: MarkReplayed :exec
-UPDATE dead_letters SET replayed = true WHERE tenant_id = $1 AND delivery_id = $2 AND NOT replayed
+const noteReplays = `-- name: NoteReplays :exec
+INSERT INTO replays (tenant_id, replay_of, delivery_id, job_id)
+SELECT $1, u.replay_of, u.delivery_id, $2::uuid
+FROM ROWS FROM (unnest($3::uuid[]), unnest($4::uuid[])) AS u(replay_of, delivery_id)
+ON CONFLICT DO NOTHING
 `
 
-type MarkReplayedParams struct {
+type NoteReplaysParams struct {
 	TenantID   id.UUID
-	DeliveryID id.UUID
+	JobID      *id.UUID
+	ReplaysOf  []id.UUID
+	Deliveries []id.UUID
 }
 
-func (q *Queries) MarkReplayed(ctx context.Context, arg MarkReplayedParams) error {
-	_, err := q.db.Exec(ctx, markReplayed, arg.TenantID, arg.DeliveryID)
+// That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never had.
+func (q *Queries) NoteReplays(ctx context.Context, arg NoteReplaysParams) error {
+	_, err := q.db.Exec(ctx, noteReplays,
+		arg.TenantID,
+		arg.JobID,
+		arg.ReplaysOf,
+		arg.Deliveries,
+	)
 	return err
 }
 
@@ -749,18 +863,22 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 
 const readDeliveries = `-- name: ReadDeliveries :many
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(id, created_at)
-JOIN deliveries d ON d.tenant_id = $3 AND d.created_at = u.created_at AND d.id = u.id
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = $1 AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
+JOIN deliveries d ON d.tenant_id = $1 AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-LEFT JOIN queue q ON q.tenant_id = $3 AND q.delivery_id = d.id
-LEFT JOIN lanes l ON l.tenant_id = $3 AND l.endpoint_id = d.endpoint_id
+LEFT JOIN queue q ON q.tenant_id = $1 AND q.delivery_id = d.id
+LEFT JOIN lanes l ON l.tenant_id = $1 AND l.endpoint_id = d.endpoint_id
 `
 
 type ReadDeliveriesParams struct {
+	TenantID id.UUID
 	Ids      []id.UUID
 	Created  []time.Time
-	TenantID id.UUID
 	First    time.Time
 	Last     time.Time
 }
@@ -774,14 +892,16 @@ type ReadDeliveriesRow struct {
 	Asked      bool
 	OrderKey   *string
 	Held       bool
+	Dead       bool
+	ReplayedBy id.UUID
 }
 
 // The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
 func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) ([]ReadDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, readDeliveries,
+		arg.TenantID,
 		arg.Ids,
 		arg.Created,
-		arg.TenantID,
 		arg.First,
 		arg.Last,
 	)
@@ -815,6 +935,8 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Asked,
 			&i.OrderKey,
 			&i.Held,
+			&i.Dead,
+			&i.ReplayedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -999,19 +1121,21 @@ func (q *Queries) ScanCancellations(ctx context.Context, arg ScanCancellationsPa
 
 const scanDeadLetters = `-- name: ScanDeadLetters :one
 WITH page AS (
-	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
-	WHERE $1::boolean AND x.tenant_id = $4 AND x.delivery_id > $5::uuid AND x.delivery_id < $6::uuid
-		AND ($7::uuid IS NULL OR x.endpoint_id = $7)
-	ORDER BY x.delivery_id DESC LIMIT $8)
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	WHERE $1::boolean AND x.tenant_id = $5 AND x.delivery_id > $6::uuid AND x.delivery_id < $7::uuid
+		AND ($8::uuid IS NULL OR x.endpoint_id = $8)
+	ORDER BY x.delivery_id DESC LIMIT $9)
 	UNION ALL
-	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
-	WHERE NOT $1::boolean AND x.tenant_id = $4 AND x.delivery_id > $5 AND x.delivery_id < $6
-		AND ($7::uuid IS NULL OR x.endpoint_id = $7)
-	ORDER BY x.delivery_id LIMIT $8)
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
+	WHERE NOT $1::boolean AND x.tenant_id = $5 AND x.delivery_id > $6 AND x.delivery_id < $7
+		AND ($8::uuid IS NULL OR x.endpoint_id = $8)
+	ORDER BY x.delivery_id LIMIT $9)
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3)), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3)
+		AND (NOT $4::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
+			SELECT e.id FROM endpoints e WHERE e.tenant_id = $5 AND e.kind = 'listen')))), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1019,6 +1143,7 @@ type ScanDeadLettersParams struct {
 	Newest     bool
 	Archived   bool
 	EventType  string
+	Open       bool
 	TenantID   id.UUID
 	Low        id.UUID
 	High       id.UUID
@@ -1032,11 +1157,13 @@ type ScanDeadLettersRow struct {
 	Ids     []id.UUID
 }
 
+// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's (domain/delivery).
 func (q *Queries) ScanDeadLetters(ctx context.Context, arg ScanDeadLettersParams) (ScanDeadLettersRow, error) {
 	row := q.db.QueryRow(ctx, scanDeadLetters,
 		arg.Newest,
 		arg.Archived,
 		arg.EventType,
+		arg.Open,
 		arg.TenantID,
 		arg.Low,
 		arg.High,
@@ -1111,6 +1238,52 @@ func (q *Queries) ScanDeliveries(ctx context.Context, arg ScanDeliveriesParams) 
 		arg.Scan,
 	)
 	var i ScanDeliveriesRow
+	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
+	return i, err
+}
+
+const scanJob = `-- name: ScanJob :one
+WITH page AS (
+	(SELECT x.delivery_id AS id FROM replays x
+	WHERE $1::boolean AND x.tenant_id = $2 AND x.job_id = $3 AND x.delivery_id > $4::uuid AND x.delivery_id < $5::uuid
+	ORDER BY x.delivery_id DESC LIMIT $6)
+	UNION ALL
+	(SELECT x.delivery_id AS id FROM replays x
+	WHERE NOT $1::boolean AND x.tenant_id = $2 AND x.job_id = $3 AND x.delivery_id > $4 AND x.delivery_id < $5
+	ORDER BY x.delivery_id LIMIT $6)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id), '{}')::uuid[] AS ids
+FROM page
+`
+
+type ScanJobParams struct {
+	Newest   bool
+	TenantID id.UUID
+	JobID    *id.UUID
+	Low      id.UUID
+	High     id.UUID
+	Scan     int32
+}
+
+type ScanJobRow struct {
+	Scanned int32
+	Reached id.UUID
+	Ids     []id.UUID
+}
+
+// What a bulk job made.
+func (q *Queries) ScanJob(ctx context.Context, arg ScanJobParams) (ScanJobRow, error) {
+	row := q.db.QueryRow(ctx, scanJob,
+		arg.Newest,
+		arg.TenantID,
+		arg.JobID,
+		arg.Low,
+		arg.High,
+		arg.Scan,
+	)
+	var i ScanJobRow
 	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
 	return i, err
 }

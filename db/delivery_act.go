@@ -11,11 +11,12 @@ type DeliveryAct string
 
 // The acts.
 const (
-	ActRetryNow  DeliveryAct = "delivery.retry_now"
-	ActCancel    DeliveryAct = "delivery.cancel"
-	ActReplay    DeliveryAct = "delivery.replay"
-	ActArchive   DeliveryAct = "delivery.archive"
-	ActUnarchive DeliveryAct = "delivery.unarchive"
+	ActRetryNow    DeliveryAct = "delivery.retry_now"
+	ActCancel      DeliveryAct = "delivery.cancel"
+	ActReplay      DeliveryAct = "delivery.replay"
+	ActReplayAgain DeliveryAct = "delivery.replay_again" // in the audit log as ActReplay
+	ActArchive     DeliveryAct = "delivery.archive"
+	ActUnarchive   DeliveryAct = "delivery.unarchive"
 )
 
 // ActOn does something to a delivery, with its line in the audit log where it changed anything. A replay answers with the new
@@ -27,8 +28,9 @@ func (q *Queries) ActOn(ctx context.Context, tenant, u id.UUID, act DeliveryAct,
 		d, changed, err = q.RetryNow(ctx, tenant, u)
 	case ActCancel:
 		d, err = q.CancelWaiting(ctx, tenant, u)
-	case ActReplay:
-		d, err = q.Replay(ctx, tenant, u)
+	case ActReplay, ActReplayAgain:
+		d, err = q.Replay(ctx, tenant, u, act == ActReplayAgain)
+		act = ActReplay
 	case ActArchive, ActUnarchive:
 		d, changed, err = q.Archive(ctx, tenant, u, act == ActArchive)
 	}

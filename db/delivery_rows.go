@@ -31,6 +31,10 @@ func (q *Queries) scan(ctx context.Context, tenant id.UUID, l *DeliveryList, w w
 		}
 		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
 	}
+	if l.Job != nil {
+		r, err := q.ScanJob(ctx, ScanJobParams{Newest: newest, TenantID: tenant, JobID: l.Job, Low: w.low, High: w.high, Scan: most})
+		return found(r.Ids, r.Scanned, r.Reached, err)
+	}
 	switch any := status == -2 && l.Wait != ""; {
 	case any, status == delivery.Pending, status == delivery.Retrying, status == delivery.Held:
 		if l.Archived {
@@ -41,9 +45,9 @@ func (q *Queries) scan(ctx context.Context, tenant id.UUID, l *DeliveryList, w w
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
-	case status == delivery.Failed:
+	case status == delivery.Failed, status == DeadLetters:
 		r, err := q.ScanDeadLetters(ctx, ScanDeadLettersParams{
-			Newest: newest, Archived: l.Archived, EventType: l.EventType, TenantID: tenant,
+			Newest: newest, Archived: l.Archived, Open: status == DeadLetters, EventType: l.EventType, TenantID: tenant,
 			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
@@ -98,10 +102,35 @@ func (l *DeliveryList) takes(d DeliveryState) bool {
 		return false
 	case l.Wait != "" && (d.Wait == nil || d.Wait.Reason != l.Wait):
 		return false
-	case l.Status == nil, *l.Status == AllFailed:
+	case l.Job != nil && (l.Endpoint != nil && d.EndpointID != *l.Endpoint || (d.ArchivedAt != nil) != l.Archived):
+		return false
+	case l.Status == nil:
 		return true
+	case *l.Status == AllFailed:
+		return l.Job == nil || d.wentWrong()
+	case *l.Status == DeadLetters:
+		return d.DeadLetter
 	}
 	return d.Shown == *l.Status
+}
+
+// wentWrong is what AllFailed asks for.
+func (d DeliveryState) wentWrong() bool {
+	switch d.Shown {
+	case delivery.Failed, delivery.Retrying:
+		return true
+	case delivery.Canceled:
+		return d.Attempts > 0
+	}
+	return false
+}
+
+// replays adds what is known of a delivery's replays; the zero id says that there is none.
+func (d *DeliveryState) replays(dead bool, by id.UUID) {
+	d.DeadLetter = dead
+	if !by.IsZero() {
+		d.ReplayedBy = &by
+	}
 }
 
 // ReadDeliveriesByID reads deliveries of a tenant by id, as far back as its retention shows, newest first; what is none is
@@ -127,7 +156,9 @@ func (q *Queries) readDeliveries(ctx context.Context, tenant id.UUID, ids []id.U
 			return nil, err
 		}
 		for _, r := range rows {
-			read[r.Delivery.ID] = stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
+			s := stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
+			s.replays(r.Dead, r.ReplayedBy)
+			read[r.Delivery.ID] = s
 		}
 	}
 	out := make([]DeliveryState, 0, len(ids))

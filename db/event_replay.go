@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"slices"
 
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
@@ -73,29 +74,35 @@ func (q *Queries) ReplayEvent(ctx context.Context, tenant, event id.UUID, only *
 	if len(again) == 0 {
 		return out, nil
 	}
-	if err := q.MarkLettersReplayed(ctx, MarkLettersReplayedParams{TenantID: tenant, Ids: letters}); err != nil {
-		return out, err
-	}
 	ids, err := q.sendAgain(ctx, tenant, again, nil)
 	if err != nil {
 		return out, err
+	}
+	// An endpoint that gets the event again needs no replay of its older deliveries of it.
+	for i, a := range again {
+		older := letters[a.endpoint]
+		if err := q.noteReplays(ctx, tenant, nil, older, slices.Repeat(ids[i:i+1], len(older))); err != nil {
+			return out, err
+		}
 	}
 	out.Deliveries, err = q.readDeliveries(ctx, tenant, ids)
 	return out, err
 }
 
-// planEvent decides for each endpoint that an event went to. letters are the deliveries that are sent again.
-func (q *Queries) planEvent(ctx context.Context, e Event, rows []DeliveriesOfEventRow, only *id.UUID) (again []againDelivery, letters []id.UUID, skipped map[bulk.Skip]int64, err error) {
+// planEvent decides for each endpoint that an event went to. letters are the endpoint's deliveries of it before the newest one.
+func (q *Queries) planEvent(ctx context.Context, e Event, rows []DeliveriesOfEventRow, only *id.UUID) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {
 	newest := map[id.UUID]DeliveriesOfEventRow{}
 	waits := map[id.UUID]bool{}
+	letters = map[id.UUID][]id.UUID{}
 	var endpoints []id.UUID
 	for _, r := range rows {
 		if _, known := newest[r.EndpointID]; !known {
 			newest[r.EndpointID] = r
 			endpoints = append(endpoints, r.EndpointID)
+		} else if r.Status == delivery.Failed {
+			letters[r.EndpointID] = append(letters[r.EndpointID], r.ID)
 		}
 		waits[r.EndpointID] = waits[r.EndpointID] || r.Queued
-		letters = append(letters, r.ID)
 	}
 	if only != nil {
 		endpoints = []id.UUID{*only}

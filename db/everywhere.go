@@ -173,8 +173,8 @@ func (p *ScanAllDeliveriesParams) from(s delivery.Status) {
 	switch s {
 	case delivery.Pending, delivery.Retrying, delivery.Held:
 		p.Source, p.Held, p.Tried = "queue", s == delivery.Held, s == delivery.Retrying
-	case delivery.Failed:
-		p.Source = "dead_letters"
+	case delivery.Failed, DeadLetters:
+		p.Source, p.Open = "dead_letters", s == DeadLetters
 	case delivery.Canceled:
 		p.Source = "cancellations"
 	default:
@@ -195,7 +195,9 @@ func (q *Queries) readEverywhere(ctx context.Context, found ScanAllDeliveriesRow
 		}
 		at += len(day.ids)
 		for _, r := range rows {
-			read[r.Delivery.ID] = stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
+			s := stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
+			s.replays(r.Dead, r.ReplayedBy)
+			read[r.Delivery.ID] = s
 		}
 	}
 	out := make([]DeliveryState, 0, len(found.Ids))

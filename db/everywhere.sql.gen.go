@@ -107,7 +107,11 @@ func (q *Queries) OldestShown(ctx context.Context) (time.Time, error) {
 
 const readAllDeliveries = `-- name: ReadAllDeliveries :many
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = d.tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
 JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
@@ -132,6 +136,8 @@ type ReadAllDeliveriesRow struct {
 	Asked      bool
 	OrderKey   *string
 	Held       bool
+	Dead       bool
+	ReplayedBy id.UUID
 }
 
 // The rows of such a page that were created between two moments.
@@ -173,6 +179,8 @@ func (q *Queries) ReadAllDeliveries(ctx context.Context, arg ReadAllDeliveriesPa
 			&i.Asked,
 			&i.OrderKey,
 			&i.Held,
+			&i.Dead,
+			&i.ReplayedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -203,7 +211,8 @@ WITH looked AS MATERIALIZED (
 		ORDER BY q.delivery_id DESC LIMIT $8::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			($2::text = '' OR z.event_type = $2) AS matches
+			($2::text = '' OR z.event_type = $2) AND (NOT $11::boolean OR NOT z.replayed AND NOT z.archived
+				AND z.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = t.id AND e.kind = 'listen'))) AS matches
 		FROM dead_letters z
 		WHERE $3::text = 'dead_letters' AND z.tenant_id = t.id AND z.delivery_id > $6 AND z.delivery_id < $7
 		ORDER BY z.delivery_id DESC LIMIT $8::int)
@@ -218,7 +227,7 @@ WITH looked AS MATERIALIZED (
 ), reached AS (
 	SELECT coalesce(max(id::text), '00000000-0000-0000-0000-000000000000')::uuid AS id FROM looked WHERE place = $8
 ), page AS (
-	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT $11::int
+	SELECT l.tenant_id, l.id FROM looked l, reached r WHERE l.matches AND l.id >= r.id ORDER BY l.id DESC LIMIT $12::int
 )
 SELECT (SELECT id FROM reached)::uuid AS reached, coalesce(array_agg(tenant_id ORDER BY id DESC), '{}')::uuid[] AS tenants,
 	coalesce(array_agg(id ORDER BY id DESC), '{}')::uuid[] AS ids
@@ -236,6 +245,7 @@ type ScanAllDeliveriesParams struct {
 	Scan      int32
 	Held      bool
 	Tried     bool
+	Open      bool
 	Most      int32
 }
 
@@ -263,6 +273,7 @@ func (q *Queries) ScanAllDeliveries(ctx context.Context, arg ScanAllDeliveriesPa
 		arg.Scan,
 		arg.Held,
 		arg.Tried,
+		arg.Open,
 		arg.Most,
 	)
 	var i ScanAllDeliveriesRow

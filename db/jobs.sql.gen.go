@@ -92,10 +92,14 @@ func (q *Queries) ClaimChore(ctx context.Context, arg ClaimChoreParams) (string,
 }
 
 const countDeadLetters = `-- name: CountDeadLetters :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
-	AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d
+SELECT count(*) FROM (SELECT 1 FROM dead_letters x
+	JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t
+		ON t.id = x.tenant_id AND x.delivery_id > t.oldest
+	WHERE NOT x.archived AND NOT x.replayed
+		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d
 `
 
+// Of all tenants (domain/delivery says what a dead letter is). What a tenant's retention hides is not counted.
 func (q *Queries) CountDeadLetters(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, countDeadLetters)
 	var count int64
@@ -150,6 +154,31 @@ DELETE FROM dead_letters WHERE delivery_id < $1
 
 func (q *Queries) DropOldDeadLetters(ctx context.Context, before id.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, dropOldDeadLetters, before)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const dropOldFailures = `-- name: DropOldFailures :execrows
+DELETE FROM endpoint_failures WHERE bucket < now() - interval '2 days'
+`
+
+// People are told of the last 24 hours.
+func (q *Queries) DropOldFailures(ctx context.Context) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldFailures)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const dropOldReplays = `-- name: DropOldReplays :execrows
+DELETE FROM replays WHERE delivery_id < $1
+`
+
+func (q *Queries) DropOldReplays(ctx context.Context, before id.UUID) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldReplays, before)
 	if err != nil {
 		return 0, err
 	}
@@ -296,7 +325,8 @@ func (q *Queries) FoldHours(ctx context.Context) error {
 const foldLedger = `-- name: FoldLedger :one
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT $1::int)
-	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us
+	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
+		fail_endpoint, fail_minute, fail_code, fail_count
 ), book AS (
 	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
 	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged), sum(coalesce(u.events, 0))
@@ -316,6 +346,17 @@ WITH taken AS (
 	) g JOIN endpoints e ON e.id = g.endpoint_id
 	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.event_type, g.kind
 	ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = s.n + excluded.n, us = s.us + excluded.us
+), failure AS (
+	INSERT INTO endpoint_failures AS f (tenant_id, endpoint_id, bucket, code, n)
+	SELECT e.tenant_id, g.endpoint_id, to_timestamp(g.minute::bigint * 60), g.code, g.n
+	FROM (
+		SELECT u.endpoint_id, u.minute, u.code, sum(u.n)::bigint AS n
+		FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.fail_endpoint), unnest(t.fail_minute), unnest(t.fail_code), unnest(t.fail_count))
+			AS u(endpoint_id, minute, code, n)
+		GROUP BY u.endpoint_id, u.minute, u.code
+	) g JOIN endpoints e ON e.id = g.endpoint_id
+	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.code
+	ON CONFLICT (tenant_id, endpoint_id, bucket, code) DO UPDATE SET n = f.n + excluded.n
 )
 SELECT count(*) FROM taken
 `

@@ -241,6 +241,14 @@ type Endpoint struct {
 	Connection        []byte
 }
 
+type EndpointFailure struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+	Bucket     time.Time
+	Code       int16
+	N          int64
+}
+
 type EndpointHealth struct {
 	EndpointID          id.UUID
 	TenantID            id.UUID
@@ -426,6 +434,10 @@ type Ledger struct {
 	StatCount    []int32
 	StatUs       []int64
 	Events       []int32
+	FailEndpoint []id.UUID
+	FailMinute   []int32
+	FailCode     []int16
+	FailCount    []int32
 }
 
 type Listener struct {
@@ -622,6 +634,13 @@ type QuotaBucket struct {
 type RecoveryCode struct {
 	OwnerID id.UUID
 	Hash    []byte
+}
+
+type Replay struct {
+	TenantID   id.UUID
+	ReplayOf   id.UUID
+	DeliveryID id.UUID
+	JobID      *id.UUID
 }
 
 type Revision struct {

@@ -131,6 +131,28 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 	return i, err
 }
 
+const enterFailures = `-- name: EnterFailures :exec
+INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)
+VALUES ($1::uuid[], $2::int[], $3::smallint[], $4::int[])
+`
+
+type EnterFailuresParams struct {
+	Endpoints []id.UUID
+	Minutes   []int32
+	Codes     []int16
+	Counts    []int32
+}
+
+func (q *Queries) EnterFailures(ctx context.Context, arg EnterFailuresParams) error {
+	_, err := q.db.Exec(ctx, enterFailures,
+		arg.Endpoints,
+		arg.Minutes,
+		arg.Codes,
+		arg.Counts,
+	)
+	return err
+}
+
 const enterSettled = `-- name: EnterSettled :exec
 INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
 VALUES ($1::uuid[], $2::date[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[])

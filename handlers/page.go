@@ -49,6 +49,7 @@ const (
 	ByChannel  Filter = "channel"
 	ByEndpoint Filter = "endpoint"
 	ByArchived Filter = "archived"
+	ByJob      Filter = "job"
 	ByAction   Filter = "action"
 	ByWait     Filter = "wait"
 	ByState    Filter = "condition"
@@ -64,6 +65,7 @@ type Page struct {
 	Type      string
 	Channel   string
 	Endpoint  id.UUID
+	Job       id.UUID
 	Status    string
 	Wait      condition.Reason // why a delivery waits
 	Condition condition.State  // of an endpoint
@@ -314,6 +316,12 @@ func (p *pageParser) filter(f Filter, value string) {
 			u = NoEndpoint
 		}
 		p.page.Endpoint = u
+	case ByJob:
+		u, err := id.Job.Parse(value)
+		if err != nil {
+			u = NoEndpoint
+		}
+		p.page.Job = u
 	case ByArchived:
 		if value != "true" && value != "false" {
 			p.refuse("archived", "archived_unknown", "archived is true or false.")

@@ -33,6 +33,32 @@ WHERE @event_type::text = '' OR x.event_type = @event_type
 GROUP BY 1, 2, 3, 4
 LIMIT @most;
 
+-- name: FailureCodes :many
+-- What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure (domain/delivery). The
+-- ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which begins with tenant and endpoint.
+SELECT x.endpoint_id::uuid AS endpoint_id, x.code::smallint AS code, sum(x.n)::bigint AS n
+FROM (
+	SELECT f.endpoint_id, f.code, f.n FROM endpoints e
+	CROSS JOIN LATERAL (
+		SELECT c.endpoint_id, c.code, c.n FROM endpoint_failures c
+		WHERE c.tenant_id = @tenant_id AND c.endpoint_id = e.id AND c.bucket >= @since::timestamptz AND c.bucket < @until::timestamptz
+	) f
+	WHERE e.tenant_id = @tenant_id AND (sqlc.narg('endpoint')::uuid IS NULL OR e.id = sqlc.narg('endpoint'))
+	UNION ALL
+	SELECT u.endpoint_id, u.code, u.n FROM posthorn.unfolded_failures(@tenant_id) u
+	WHERE u.minute >= @since AND u.minute < @until AND (sqlc.narg('endpoint')::uuid IS NULL OR u.endpoint_id = sqlc.narg('endpoint'))
+) x
+GROUP BY 1, 2
+LIMIT 100000;
+
+-- name: RecentDisablings :many
+-- The endpoints that Posthorn disabled since a moment, resumed ones included, with when that was last and why.
+SELECT DISTINCT ON (e.id) e.id, e.url, e.description, e.status, n.created_at AS disabled_at, coalesce(n.details ->> 'reason', '')::text AS reason
+FROM notices n JOIN endpoints e ON e.tenant_id = n.tenant_id AND e.id = n.endpoint_id
+WHERE n.tenant_id = @tenant_id AND n.id > posthorn.first_id(@since::timestamptz) AND n.kind = 'endpoint.disabled'
+	AND e.deleted_at IS NULL AND e.kind <> 'listen'
+ORDER BY e.id, n.id DESC;
+
 -- name: EndpointsHealth :many
 -- The state and counters of a tenant's endpoints.
 SELECT e.id, e.url, e.status, e.status_at, sqlc.embed(h)

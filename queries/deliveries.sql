@@ -63,20 +63,23 @@ SELECT count(*)::int AS scanned,
 FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
 
 -- name: ScanDeadLetters :one
+-- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's (domain/delivery).
 WITH page AS (
-	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 	ORDER BY x.delivery_id DESC LIMIT @scan)
 	UNION ALL
-	(SELECT x.delivery_id AS id, x.event_type, x.archived FROM dead_letters x
+	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
 	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low AND x.delivery_id < @high
 		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
 	ORDER BY x.delivery_id LIMIT @scan)
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)
+		AND (NOT @open::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
+			SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')))), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanCancellations :one
@@ -144,10 +147,52 @@ SELECT count(*)::int AS scanned,
 		AND (@event_type::text = '' OR event_type IN ('', @event_type))), '{}')::uuid[] AS ids
 FROM page;
 
+-- name: ScanJob :one
+-- What a bulk job made.
+WITH page AS (
+	(SELECT x.delivery_id AS id FROM replays x
+	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.job_id = @job_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
+	ORDER BY x.delivery_id DESC LIMIT @scan)
+	UNION ALL
+	(SELECT x.delivery_id AS id FROM replays x
+	WHERE NOT @newest::boolean AND x.tenant_id = @tenant_id AND x.job_id = @job_id AND x.delivery_id > @low AND x.delivery_id < @high
+	ORDER BY x.delivery_id LIMIT @scan)
+)
+SELECT count(*)::int AS scanned,
+	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: JobOutcome :one
+-- What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has dropped counts as
+-- none of these.
+SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
+	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
+FROM (SELECT x.delivery_id FROM replays x WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT @most::int) r
+LEFT JOIN LATERAL (
+	SELECT d.status FROM deliveries d
+	WHERE d.tenant_id = @tenant_id AND d.created_at = posthorn.created_at(r.delivery_id) AND d.id = r.delivery_id
+		AND d.created_at BETWEEN @since::timestamptz AND @until::timestamptz LIMIT 1
+) s ON true;
+
+-- name: CountDeadLettersOf :one
+-- A tenant's dead letters (domain/delivery), of one endpoint or all, that failed since a moment; counted up to a bound.
+SELECT count(*) FROM (
+	SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND NOT x.replayed AND NOT x.archived
+		AND x.delivery_id > (SELECT posthorn.first_id(now() - make_interval(days => t.retention_days)) FROM tenants t WHERE t.id = @tenant_id)
+		AND (sqlc.narg('endpoint_id')::uuid IS NULL OR x.endpoint_id = sqlc.narg('endpoint_id'))
+		AND (sqlc.narg('since')::timestamptz IS NULL OR x.failed_at >= sqlc.narg('since'))
+		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')) LIMIT @most::int
+) d;
+
 -- name: ReadDeliveries :many
 -- The rows of a page that were created between two moments, with what makes a waiting one held and when it is due.
 SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN deliveries d ON d.tenant_id = @tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz
@@ -202,7 +247,11 @@ WHERE @channel::text = ANY(e.channels);
 
 -- name: GetDelivery :one
 SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = @tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = @tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM deliveries d
 LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 LEFT JOIN lanes l ON l.tenant_id = d.tenant_id AND l.endpoint_id = d.endpoint_id
@@ -265,8 +314,16 @@ VALUES (@tenant_id, @created_at, @id, @event_id, @endpoint_id, @event_type, @rep
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay)
 VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('order_key'), true);
 
--- name: MarkReplayed :exec
-UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND NOT replayed;
+-- name: LastReplay :one
+-- The newest replay of a delivery; no row: it was not replayed.
+SELECT delivery_id FROM replays WHERE tenant_id = @tenant_id AND replay_of = @delivery_id ORDER BY delivery_id DESC LIMIT 1;
+
+-- name: NoteReplays :exec
+-- That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never had.
+INSERT INTO replays (tenant_id, replay_of, delivery_id, job_id)
+SELECT @tenant_id, u.replay_of, u.delivery_id, sqlc.narg('job_id')::uuid
+FROM ROWS FROM (unnest(@replays_of::uuid[]), unnest(@deliveries::uuid[])) AS u(replay_of, delivery_id)
+ON CONFLICT DO NOTHING;
 
 -- name: LockDelivery :one
 SELECT * FROM deliveries

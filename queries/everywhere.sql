@@ -23,7 +23,8 @@ WITH looked AS MATERIALIZED (
 		ORDER BY q.delivery_id DESC LIMIT @scan::int)
 		UNION ALL
 		(SELECT z.delivery_id AS id, row_number() OVER (ORDER BY z.delivery_id DESC) AS place,
-			(@event_type::text = '' OR z.event_type = @event_type) AS matches
+			(@event_type::text = '' OR z.event_type = @event_type) AND (NOT @open::boolean OR NOT z.replayed AND NOT z.archived
+				AND z.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = t.id AND e.kind = 'listen'))) AS matches
 		FROM dead_letters z
 		WHERE @source::text = 'dead_letters' AND z.tenant_id = t.id AND z.delivery_id > @low AND z.delivery_id < @high
 		ORDER BY z.delivery_id DESC LIMIT @scan::int)
@@ -47,7 +48,11 @@ FROM page;
 -- name: ReadAllDeliveries :many
 -- The rows of such a page that were created between two moments.
 SELECT sqlc.embed(d), q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
-	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held
+	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
+	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
+		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = d.tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
+	coalesce((SELECT r.delivery_id FROM replays r WHERE r.tenant_id = d.tenant_id AND r.replay_of = d.id ORDER BY r.delivery_id DESC LIMIT 1),
+		'00000000-0000-0000-0000-000000000000')::uuid AS replayed_by
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
 JOIN deliveries d ON d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id
 	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz

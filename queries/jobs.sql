@@ -17,7 +17,8 @@ INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
 -- matter when.
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)
-	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us
+	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
+		fail_endpoint, fail_minute, fail_code, fail_count
 ), book AS (
 	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
 	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged), sum(coalesce(u.events, 0))
@@ -37,6 +38,17 @@ WITH taken AS (
 	) g JOIN endpoints e ON e.id = g.endpoint_id
 	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.event_type, g.kind
 	ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE SET n = s.n + excluded.n, us = s.us + excluded.us
+), failure AS (
+	INSERT INTO endpoint_failures AS f (tenant_id, endpoint_id, bucket, code, n)
+	SELECT e.tenant_id, g.endpoint_id, to_timestamp(g.minute::bigint * 60), g.code, g.n
+	FROM (
+		SELECT u.endpoint_id, u.minute, u.code, sum(u.n)::bigint AS n
+		FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.fail_endpoint), unnest(t.fail_minute), unnest(t.fail_code), unnest(t.fail_count))
+			AS u(endpoint_id, minute, code, n)
+		GROUP BY u.endpoint_id, u.minute, u.code
+	) g JOIN endpoints e ON e.id = g.endpoint_id
+	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.code
+	ON CONFLICT (tenant_id, endpoint_id, bucket, code) DO UPDATE SET n = f.n + excluded.n
 )
 SELECT count(*) FROM taken;
 
@@ -74,6 +86,10 @@ SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM link
 -- name: DropOldStats :execrows
 DELETE FROM endpoint_stats WHERE (width = 60 AND bucket < now() - interval '3 days') OR bucket < now() - make_interval(days => @days);
 
+-- name: DropOldFailures :execrows
+-- People are told of the last 24 hours.
+DELETE FROM endpoint_failures WHERE bucket < now() - interval '2 days';
+
 -- name: DeletedLanes :many
 SELECT endpoint_id, tenant_id FROM lanes WHERE deleted LIMIT @most::int;
 
@@ -107,6 +123,9 @@ AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.state IN (0, 1, 2, 3) AND q.endpoi
 
 -- name: DropOldDeadLetters :execrows
 DELETE FROM dead_letters WHERE delivery_id < @before;
+
+-- name: DropOldReplays :execrows
+DELETE FROM replays WHERE delivery_id < @before;
 
 -- name: DropOldCancellations :execrows
 DELETE FROM cancellations WHERE delivery_id < @before;
@@ -161,5 +180,9 @@ FROM (
 GROUP BY 1;
 
 -- name: CountDeadLetters :one
-SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE NOT archived AND NOT replayed
-	AND endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d;
+-- Of all tenants (domain/delivery says what a dead letter is). What a tenant's retention hides is not counted.
+SELECT count(*) FROM (SELECT 1 FROM dead_letters x
+	JOIN (SELECT t.id, posthorn.first_id(now() - make_interval(days => t.retention_days)) AS oldest FROM tenants t WHERE t.state <> 'deleted' OFFSET 0) t
+		ON t.id = x.tenant_id AND x.delivery_id > t.oldest
+	WHERE NOT x.archived AND NOT x.replayed
+		AND x.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.kind = 'listen')) LIMIT 100000) d;

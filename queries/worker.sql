@@ -271,6 +271,10 @@ VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @f
 INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
 VALUES (@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[]);
 
+-- name: EnterFailures :exec
+INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)
+VALUES (@endpoints::uuid[], @minutes::int[], @codes::smallint[], @counts::int[]);
+
 -- name: DelayLanes :exec
 -- Retry-After: the whole lane waits, whoever owns it.
 UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')

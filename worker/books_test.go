@@ -58,7 +58,7 @@ func TestTheBooksBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 			}
 		case 3:
 			if dlv, ok := pick(tenant, "2, 3, 4"); ok {
-				try(tenant, func(q *db.Queries) error { _, err := q.Replay(t.Context(), tenant, dlv); return err })
+				try(tenant, func(q *db.Queries) error { _, err := q.Replay(t.Context(), tenant, dlv, true); return err })
 			}
 		case 4:
 			if dlv, ok := pick(tenant, "1"); ok {

@@ -225,6 +225,9 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 		if keep, err = q.LongestRetention(ctx); err != nil {
 			return err
 		}
+		if _, err = q.DropOldFailures(ctx); err != nil {
+			return err
+		}
 		if _, err = q.DropOldStats(ctx, keep); err != nil {
 			return err
 		}
@@ -257,6 +260,9 @@ func (w *Worker) Retire(ctx context.Context, now time.Time) error {
 		}
 		if err := w.db.Worker(ctx, func(q *db.Queries) error {
 			if _, err := q.DropOldDeadLetters(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			if _, err := q.DropOldReplays(ctx, db.FirstID(end)); err != nil {
 				return err
 			}
 			if _, err := q.DropOldCancellations(ctx, db.FirstID(end)); err != nil {

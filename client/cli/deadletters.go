@@ -2,15 +2,17 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"posthorn/client"
 )
 
 type deadCommands struct {
-	List      deadListCommand      `cmd:"" help:"List dead letters, newest first."`
-	Replay    deadReplayCommand    `cmd:"" help:"Send some of them again."`
+	List      deadListCommand      `cmd:"" help:"List dead letters, newest first: what failed permanently and was neither replayed nor archived."`
+	Replay    deadReplayCommand    `cmd:"" help:"Send some of them again, or all of an event."`
 	ReplayAll deadReplayAllCommand `cmd:"" help:"Send all of them again that the flags select, at their endpoints' own rates."`
 }
 
@@ -22,13 +24,14 @@ type deadListCommand struct {
 
 // Run lists dead letters.
 func (c deadListCommand) Run(ctx context.Context, e *Env) error {
-	return listDeliveries(ctx, e, c.shared, c.window, c.selection, string(client.ListDeliveriesParamsStatusFailed), false, "No dead letters.")
+	return listDeliveries(ctx, e, c.shared, c.window, c.selection, string(client.ListDeliveriesParamsStatusDeadLetter), false, "No dead letters.")
 }
 
 type deadReplayCommand struct {
 	shared
-	IDs    []string `arg:"" name:"delivery" help:"Ids of dead letters (dlv_...)."`
+	IDs    []string `arg:"" name:"id" help:"Ids of dead letters (dlv_...), or of events (evt_...) whose dead letters are meant."`
 	Reason string   `help:"Why; kept in the audit log."`
+	Again  bool     `help:"Also those that were replayed before."`
 }
 
 // Run replays deliveries one by one, and goes on after one that is refused.
@@ -38,21 +41,87 @@ func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	var first error
-	for _, id := range c.IDs {
-		d, err := sdk.ReplayDelivery(ctx, id, client.ReplayInput{Reason: given(c.Reason)})
+	keep := func(id string, err error) {
+		line, _, _ := Explain(err)
+		e.notef("%s: %s\n", id, line)
+		if first == nil {
+			first = err
+		}
+	}
+	for _, given := range c.IDs {
+		ids, err := c.meant(ctx, sdk, given)
 		if err != nil {
-			line, _, _ := Explain(err)
-			e.notef("%s: %s\n", id, line)
-			if first == nil {
-				first = err
-			}
+			keep(given, err)
 			continue
 		}
-		if err := c.show(e, d, func() { e.printf("%s is sent again as %s.\n", id, d.ID) }); err != nil {
-			return err
+		for _, id := range ids {
+			d, err := replayOne(ctx, sdk, id, c.Reason, c.Again)
+			if err != nil {
+				keep(id, err)
+				continue
+			}
+			if err := c.show(e, d, func() { e.printf("%s is sent again as %s.\n", id, d.ID) }); err != nil {
+				return err
+			}
 		}
 	}
 	return first
+}
+
+// meant are the deliveries that an id given on the command line stands for: itself, or the dead letters of an event.
+func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given string) ([]string, error) {
+	if !strings.HasPrefix(given, "evt_") {
+		return []string{given}, wantDelivery(given)
+	}
+	var ids []string
+	for d, err := range sdk.EventDeliveries(ctx, given, client.ListEventDeliveriesParams{}) {
+		if err != nil {
+			return nil, err
+		}
+		if d.DeadLetter || c.Again && d.Status == client.DeliveryStatusFailed && optional(d.ReplayedBy) != "" {
+			ids = append(ids, d.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, fail(ExitNotFound, "The event has no dead letters. `posthorn events get %s` shows its deliveries; --again replays dead letters that were replayed before.", given)
+	}
+	return ids, nil
+}
+
+// replayOne replays a delivery. One that was replayed before is named with its replay, and with the flag that replays it again.
+func replayOne(ctx context.Context, sdk *client.Client, id, reason string, again bool) (client.Delivery, error) {
+	in := client.ReplayInput{Reason: given(reason)}
+	if again {
+		in.Again = &again
+	}
+	d, err := sdk.ReplayDelivery(ctx, id, in)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == "delivery_replayed" {
+		last := "replayed before"
+		if len(refused.Fields) > 0 {
+			last = strings.TrimSuffix(refused.Fields[0].Detail, ".")
+		}
+		return d, fail(ExitFailed, "%s was replayed before (%s). Nothing was sent. --again replays it once more.", id, lowerFirst(last))
+	}
+	return d, err
+}
+
+// lowerFirst writes a sentence as a part of another.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// wantDelivery says what was given where it is the id of something else.
+func wantDelivery(given string) error {
+	kind, _, found := strings.Cut(given, "_")
+	names := map[string]string{"evt": "an event", "ep": "an endpoint", "job": "a bulk job", "ten": "a tenant", "att": "an attempt"}
+	name := names[kind]
+	if !found || name == "" {
+		return nil
+	}
+	hint := ""
+	if kind == "ep" {
+		hint = fmt.Sprintf(" `posthorn dlq replay-all --endpoint %s` replays all dead letters of an endpoint.", given)
+	}
+	return fail(ExitUsage, "%s is the id of %s. Give the id of a delivery (dlv_...).%s", given, name, hint)
 }
 
 type deadReplayAllCommand struct {
@@ -73,7 +142,7 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	body := client.ReplaysInput{Reason: given(c.Reason), Filter: client.BulkFilter{
-		Status: new(string(client.DeliveryStatusFailed)), Endpoint: given(c.Endpoint), Type: given(c.Type), Channel: given(c.Channel),
+		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: given(c.Endpoint), Type: given(c.Type), Channel: given(c.Channel),
 	}}
 	if body.Filter.Since, err = moment("--since", c.Since, e.Now()); err != nil {
 		return err

@@ -33,7 +33,7 @@ type deliveryListCommand struct {
 	shared
 	window
 	selection
-	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled,all_failed" default:""`
+	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,dead_letter,canceled,all_failed" default:""`
 	Archived bool   `help:"Only archived deliveries."`
 }
 
@@ -96,11 +96,19 @@ type oneDelivery struct {
 	ID string `arg:"" name:"delivery" help:"The delivery's id (dlv_...)."`
 }
 
+// known connects, and says what the id is where it is none of a delivery.
+func (c oneDelivery) known(e *Env) (*client.Client, error) {
+	if err := wantDelivery(c.ID); err != nil {
+		return nil, err
+	}
+	return c.connect(e)
+}
+
 type deliveryGetCommand struct{ oneDelivery }
 
 // Run shows a delivery.
 func (c deliveryGetCommand) Run(ctx context.Context, e *Env) error {
-	sdk, err := c.connect(e)
+	sdk, err := c.known(e)
 	if err != nil {
 		return err
 	}
@@ -114,7 +122,7 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env) error {
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
 	e.pairs("Delivery", d.ID, "Status", string(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
 		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Settled", optional(d.SettledAt),
-		"Archived", optional(d.ArchivedAt), "Replay of", optional(d.ReplayOf))
+		"Archived", optional(d.ArchivedAt), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
 		e.pairs(e.attempt(a)...)
@@ -144,6 +152,7 @@ type (
 	deliveryReplayCommand struct {
 		oneDelivery
 		Reason string `help:"Why; kept in the audit log."`
+		Again  bool   `help:"Although it was replayed before."`
 	}
 )
 
@@ -160,12 +169,12 @@ func (c deliveryCancelCommand) Run(ctx context.Context, e *Env) error {
 // Run replays a delivery.
 func (c deliveryReplayCommand) Run(ctx context.Context, e *Env) error {
 	return c.act(e, "%s is the new delivery.\n", func(sdk *client.Client) (client.Delivery, error) {
-		return sdk.ReplayDelivery(ctx, c.ID, client.ReplayInput{Reason: given(c.Reason)})
+		return replayOne(ctx, sdk, c.ID, c.Reason, c.Again)
 	})
 }
 
 func (c oneDelivery) act(e *Env, sentence string, do func(*client.Client) (client.Delivery, error)) error {
-	sdk, err := c.connect(e)
+	sdk, err := c.known(e)
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (f *forwarder) again(ctx context.Context, line string) {
 		f.env.notef("There is no number %s to send again.\n", strings.Join(words[1:], " "))
 		return
 	}
-	if _, err := f.sdk.ReplayDelivery(ctx, one.delivery, client.ReplayInput{}); err != nil && ctx.Err() == nil {
+	if _, err := f.sdk.ReplayDelivery(ctx, one.delivery, client.ReplayInput{Again: new(true)}); err != nil && ctx.Err() == nil {
 		text, _, _ := Explain(err)
 		f.env.notef("Number %d can't be sent again: %s\n", one.number, text)
 	}

@@ -74,9 +74,9 @@ func ChunkAt(pace int) int {
 	return min(pace, Chunk)
 }
 
-// Statuses are the states that the filter of a kind may ask for, allFailed standing for failed, retrying, and canceled
-// after an attempt; none where the kind selects otherwise.
-func (k Kind) Statuses() (statuses []delivery.Status, allFailed bool) {
+// Statuses are the states that the filter of a kind may ask for; none where the kind selects otherwise. settled says that it may ask
+// for AllFailed (failed, retrying, and canceled after an attempt) and for dead letters too.
+func (k Kind) Statuses() (statuses []delivery.Status, settled bool) {
 	switch k {
 	case Replay, Archive, Unarchive:
 		return []delivery.Status{delivery.Failed, delivery.Canceled, delivery.Delivered}, true

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 )
 
@@ -15,7 +16,7 @@ const AllFailed = "all_failed"
 // Filter is what a job selects, as it is stored and shown. Which fields count depends on the kind. Ids are in their outer
 // form.
 type Filter struct {
-	Status   string          `json:"status,omitempty"` // of deliveries; or AllFailed
+	Status   string          `json:"status,omitempty"` // of deliveries; or delivery.DeadLetter, or AllFailed
 	Endpoint string          `json:"endpoint,omitempty"`
 	Type     string          `json:"type,omitempty"`
 	Channel  string          `json:"channel,omitempty"`
@@ -35,13 +36,13 @@ func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 		}
 		return wrong
 	}
-	statuses, all := k.Statuses()
+	statuses, settled := k.Statuses()
 	words := make([]string, 0, len(statuses)+1)
 	for _, s := range statuses {
 		words = append(words, s.String())
 	}
-	if all {
-		words = append(words, AllFailed)
+	if settled {
+		words = append(words, delivery.DeadLetter, AllFailed)
 	}
 	if !slices.Contains(words, f.Status) {
 		wrong = append(wrong, fault.Field{Name: "filter.status", Code: "filter_status", Detail: "Say which deliveries are meant: status is one of " + strings.Join(words, ", ") + ", or give their ids."})

@@ -98,7 +98,7 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 	return to, err
 }
 
-var waitingStatuses = []string{"pending", "retrying", "held", "delivered", "failed", "canceled"}
+var waitingStatuses = []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled"}
 
 // listDeliveries shows the deliveries of all tenants, or goes to the thing whose id is searched for.
 func (a *admin) listDeliveries(c *handlers.Call) error {
@@ -116,7 +116,10 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 	}
 	list := db.Everywhere{Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows}
 	if word := word(c, "status", waitingStatuses...); word != "" {
-		s, _ := delivery.ParseStatus(word)
+		s, known := delivery.ParseStatus(word)
+		if !known {
+			s = db.DeadLetters
+		}
 		list.Status = &s
 	}
 	if text := e.filter.Endpoint; text != "" {

@@ -160,14 +160,24 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 		return err
 	}
 	var job db.BulkJob
+	var outcome *bulk.Outcome
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		job, err = q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+		if job, err = q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+			return err
+		}
+		outcome, err = q.BulkOutcome(c.Ctx(), job)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, bulkJobView(job))
+	v := bulkJobView(job)
+	if o := outcome; o != nil {
+		v.Outcome.Set(BulkOutcome{
+			Made: int(o.Made), Delivered: int(o.Delivered), Failed: int(o.Failed), Canceled: int(o.Canceled), Waiting: int(o.Waiting), Exact: o.Exact,
+		})
+	}
+	return c.Answer(http.StatusOK, v)
 }
 
 func (a *api) cancelBulkJob(c *handlers.Call) error {
@@ -197,6 +207,7 @@ func bulkJobView(j db.BulkJob) BulkJob {
 		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
 		CreatedAt: j.CreatedAt, StartedAt: orNull(j.StartedAt), EndedAt: orNull(j.EndedAt),
 	}
+	v.Outcome.SetNull()
 	var filter bulk.Filter
 	_ = json.Unmarshal(j.Filter, &filter) // as it was stored
 	filter.Below = 0

@@ -280,7 +280,7 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 // parameterProblems are what each query parameter may be refused with, by its name; one that is none of these takes a few words.
 var parameterProblems = map[string]string{
 	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
-	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "",
+	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "",
 	"wait": "wait_unknown", "condition": "condition_unknown",
 }
 

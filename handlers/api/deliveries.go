@@ -20,10 +20,10 @@ const allFailed = "all_failed"
 
 var deliveryFilters = handlers.List{
 	Name:     "deliveries",
-	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", "canceled", allFailed},
+	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", allFailed},
 	Filters: []handlers.Filter{
 		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
-		handlers.ByWait,
+		handlers.ByWait, handlers.ByJob,
 	},
 }
 
@@ -43,6 +43,12 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 	} else if p.Status == allFailed {
 		s := db.AllFailed
 		list.Status = &s
+	} else if p.Status == delivery.DeadLetter {
+		s := db.DeadLetters
+		list.Status = &s
+	}
+	if !p.Job.IsZero() {
+		list.Job = &p.Job
 	}
 	return a.answerDeliveries(c, p, list, nil)
 }
@@ -132,7 +138,8 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, DeliveryWithAttempts{
 		ID: v.ID, EventID: v.EventID, EventType: v.EventType, EndpointID: v.EndpointID, Status: v.Status, Reason: v.Reason,
 		AttemptCount: v.AttemptCount, LastStatus: v.LastStatus, LastFailure: v.LastFailure, NextAttemptAt: v.NextAttemptAt, Wait: v.Wait,
-		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf, JobID: v.JobID,
+		CreatedAt: v.CreatedAt, SettledAt: v.SettledAt, ArchivedAt: v.ArchivedAt, ReplayOf: v.ReplayOf,
+		ReplayedBy: v.ReplayedBy, ReplayedAt: v.ReplayedAt, DeadLetter: v.DeadLetter, JobID: v.JobID,
 		PausedBy: v.PausedBy, PausedSince: v.PausedSince, Attempts: views(attempts, attemptView), PayloadExpunged: expunged,
 	})
 }
@@ -158,6 +165,10 @@ func deliveryView(d db.DeliveryState) Delivery {
 	}
 	if d.ReplayOf != nil {
 		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))
+	}
+	v.DeadLetter, v.ReplayedBy, v.ReplayedAt = d.DeadLetter, nullable.NewNullNullable[string](), nullable.NewNullNullable[time.Time]()
+	if d.ReplayedBy != nil {
+		v.ReplayedBy, v.ReplayedAt = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayedBy)), nullable.NewNullableWithValue(d.ReplayedBy.Time().UTC())
 	}
 	return v
 }

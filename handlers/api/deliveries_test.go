@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -319,8 +320,14 @@ func TestReplayMakesANewDeliveryOfTheSameEvent(t *testing.T) {
 	if a.text("replay_of") != dlv || a.text("event_id") != original.text("event_id") || a.text("status") != "pending" || a.get("attempt_count").(float64) != 0 || a.text("id") == dlv {
 		t.Errorf("got %s", a.Body)
 	}
-	if again := w.do("GET", "/api/v1/deliveries/"+dlv, tn.key, nil); string(again.Body) != string(original.Body) {
-		t.Errorf("the original changed: %s", again.Body)
+	now := w.do("GET", "/api/v1/deliveries/"+dlv, tn.key, nil).want(http.StatusOK)
+	if now.text("replayed_by") != a.text("id") || now.get("replayed_at") == nil || now.get("dead_letter") != false || original.get("dead_letter") != true {
+		t.Errorf("the original does not name its replay: %s", now.Body)
+	}
+	for _, field := range []string{"status", "reason", "attempt_count", "attempts", "settled_at", "archived_at", "last_status"} {
+		if before, after := original.get(field), now.get(field); !reflect.DeepEqual(before, after) {
+			t.Errorf("the original's %s changed from %v to %v", field, before, after)
+		}
 	}
 	if !one[bool](w, "SELECT replayed FROM dead_letters WHERE delivery_id = $1", w.uuid(id.Delivery, dlv)) {
 		t.Error("the dead letter does not know")

@@ -51,7 +51,11 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	return a.actOn(c, u, db.ActReplay, reason, http.StatusAccepted)
+	act := db.ActReplay
+	if in.Again != nil && *in.Again {
+		act = db.ActReplayAgain
+	}
+	return a.actOn(c, u, act, reason, http.StatusAccepted)
 }
 
 func (a *api) actOn(c *handlers.Call, u id.UUID, act db.DeliveryAct, reason string, status int) error {

@@ -37,6 +37,8 @@ var fates = map[string]fate{
 	"endpoint_warnings":  {why: derived},
 	"dead_letters":       {why: derived},
 	"cancellations":      {why: derived},
+	"replays":            {why: derived},
+	"endpoint_failures":  {why: derived},
 	"inbox_requests":     {why: "copies of what attempts sent to a test inbox, for a day"},
 	"inboxes":            {why: "the receiver's side of an endpoint: the digest of its token, and what it answers"},
 	"endpoint_revisions": {why: "routes as they were, for events under way; the audit log tells of each change"},

@@ -31,7 +31,7 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 }
 
 // filterNames are the fields of a form that narrow the deliveries down.
-var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "archived"}
+var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "job", "archived"}
 
 // bulkForm is what a form asks to be done.
 type bulkForm struct {
@@ -41,6 +41,8 @@ type bulkForm struct {
 }
 
 var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "Nothing is chosen. Go back, and choose deliveries in the list.")
+
+var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results can't be limited to the deliveries of a job. Select the deliveries in the list.")
 
 // readBulk reads what is to be done to which deliveries: those that were chosen, or all that match the filter. The filter
 // is read as the list reads its address.
@@ -72,6 +74,9 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 			b.fields[name] = filter[name]
 		}
 		return b, nil
+	}
+	if filter.Get("job") != "" {
+		return b, errOfJob
 	}
 	b.fields["all"] = []string{"true"}
 	for name := range filter {
@@ -136,7 +141,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 		return err
 	}
 	v := pages.BulkConfirmView{
-		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Skipped: pages.Skips(e.Skipped), Filter: filter,
+		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Repeats: e.Repeats, Skipped: pages.Skips(e.Skipped), Filter: filter,
 		Fields: b.fields, Wrong: wrong,
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: reason.Max},
 		Pace: components.FieldProps{
@@ -272,7 +277,10 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j), Acts: c.Actor.May(access.ActOnDeliveries)}
 		var filter bulk.Filter
 		_ = json.Unmarshal(j.Filter, &filter)
-		v.Job.Filter, err = a.filterFacts(c, q, filter)
+		if v.Job.Filter, err = a.filterFacts(c, q, filter); err != nil {
+			return err
+		}
+		v.Outcome, err = q.BulkOutcome(c.Ctx(), j)
 		return err
 	})
 	return v, err
@@ -293,7 +301,7 @@ func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
 		return err
 	}
 	status := http.StatusOK
-	if v.Job.State.Over() {
+	if !v.Live() {
 		status = endPolling
 	}
 	return c.Render(status, pages.BulkJobParts(v))

@@ -80,7 +80,7 @@ func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
 	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Say which deliveries are meant")
 	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Say which deliveries are meant")
 	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(404)
-	ask(url.Values{"action": {"cancel"}, "id": {id.Delivery.Format(foreign)}}).want(200, "Cancel 0 deliveries?", "None of them can be canceled").lacks("/bulk-jobs\"")
+	ask(url.Values{"action": {"cancel"}, "id": {id.Delivery.Format(foreign)}}).want(200, "Nothing to cancel", "None of these deliveries can be canceled").lacks("/bulk-jobs\"")
 	if got := dev.get(mine.path+"/bulk-jobs").want(200, "No bulk jobs yet"); strings.Contains(got.Body, "job_") {
 		t.Error("there is a job")
 	}

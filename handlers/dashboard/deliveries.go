@@ -29,9 +29,9 @@ func (a *dashboard) deliveryRoutes() []handlers.Route {
 
 var deliveryFilters = handlers.List{
 	Name:     "deliveries",
-	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", "canceled", bulk.AllFailed},
+	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", bulk.AllFailed},
 	Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByArchived,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByJob, handlers.ByArchived,
 	},
 }
 
@@ -79,7 +79,7 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	return pages.DeliveryFilter{
 		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
-		Since: q.Get("since"), Until: q.Get("until"), Archived: q.Get("archived") == "true",
+		Since: q.Get("since"), Until: q.Get("until"), Job: q.Get("job"), Archived: q.Get("archived") == "true",
 	}
 }
 
@@ -94,6 +94,12 @@ func deliveryList(p handlers.Page) db.DeliveryList {
 	} else if p.Status == bulk.AllFailed {
 		s := db.AllFailed
 		l.Status = &s
+	} else if p.Status == delivery.DeadLetter {
+		s := db.DeadLetters
+		l.Status = &s
+	}
+	if !p.Job.IsZero() {
+		l.Job = &p.Job
 	}
 	return l
 }
@@ -171,7 +177,10 @@ func deliveryRow(d db.DeliveryState, labels map[id.UUID]pages.EndpointLabel) pag
 	r := pages.DeliveryRow{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown, Reason: d.Reason,
 		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt),
-		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID],
+		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID], Dead: d.DeadLetter,
+	}
+	if d.ReplayedBy != nil {
+		r.ReplayedBy, r.Replayed = id.Delivery.Format(*d.ReplayedBy), d.ReplayedBy.Time()
 	}
 	if r.Endpoint.ID == "" {
 		r.Endpoint = pages.EndpointLabel{ID: id.Endpoint.Format(d.EndpointID), Description: id.Endpoint.Format(d.EndpointID), Gone: true}

@@ -129,6 +129,9 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	if k.ReplayOf != nil {
 		v.ReplayOf = id.Delivery.Format(*k.ReplayOf)
 	}
+	if k.JobID != nil {
+		v.JobID = id.Job.Format(*k.JobID)
+	}
 	if k.endpoint.DeletedAt == nil {
 		v.Endpoint = k.endpoint.Status
 	}
@@ -205,6 +208,10 @@ func (a *dashboard) act(name string, act db.DeliveryAct, done string) handlers.H
 		if wrong != "" {
 			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, Said: components.Said{Reason: reason, Wrong: wrong}})
 		}
+		act := act
+		if act == db.ActReplay && form.Get("again") == "true" {
+			act = db.ActReplayAgain
+		}
 		var d db.DeliveryState
 		changed := false
 		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
@@ -253,7 +260,9 @@ func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 	if err != nil {
 		return err
 	}
-	v.Stale = why.Detail
+	if v.Stale = why.Detail; why.Code == delivery.CodeReplayed {
+		v.Stale = "The delivery was replayed before. To send it once more, select Replay again."
+	}
 	v.Shell = c.Shell(v.Row.Type, "deliveries")
 	return c.Render(http.StatusConflict, pages.Delivery(v))
 }

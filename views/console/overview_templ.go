@@ -170,7 +170,7 @@ func overview(v OverviewView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Dead letters", Value: number(v.DeadLetters), Note: "neither replayed nor archived", Href: "/console/deliveries?status=failed"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Stat(components.StatProps{Label: "Dead letters", Value: number(v.DeadLetters), Note: "neither replayed nor archived", Href: "/console/deliveries?status=dead_letter"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

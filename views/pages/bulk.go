@@ -18,7 +18,8 @@ type BulkConfirmView struct {
 	Back    string // the list that it came from
 	Kind    bulk.Kind
 	Count   int64
-	Exact   bool // false: at least so many
+	Exact   bool  // false: at least so many
+	Repeats int64 // of a replay: how many of them were replayed before
 	Skipped []SkipCount
 	Filter  []Fact              // what was selected, in words
 	Fields  map[string][]string // what the form sends on
@@ -88,9 +89,26 @@ func what(k bulk.Kind, n int64, exact bool) string {
 	return sentence(w.verb) + " " + count + " " + noun
 }
 
-func (v BulkConfirmView) title() string { return what(v.Kind, v.Count, v.Exact) + "?" }
+func (v BulkConfirmView) title() string {
+	if v.Count == 0 {
+		return "Nothing to " + bulkVerbs[v.Kind].verb
+	}
+	return what(v.Kind, v.Count, v.Exact) + "?"
+}
+
+// repeats says how many of those to be replayed were replayed before.
+func (v BulkConfirmView) repeats() string {
+	n := components.Many(v.Repeats, "of these deliveries was", "of these deliveries were")
+	if v.Repeats == 1 {
+		return n + " replayed before, and is sent once more."
+	}
+	return n + " replayed before, and are sent once more."
+}
 
 func (v BulkConfirmView) text() string {
+	if v.Count == 0 {
+		return "None of these deliveries can be " + bulkVerbs[v.Kind].past + ". Nothing is changed."
+	}
 	switch v.Kind {
 	case bulk.Replay:
 		return "Each is sent again as a new delivery: the same event, the same body, at the end of its endpoint's queue, at the endpoint's own rate."
@@ -134,6 +152,30 @@ type BulkJobView struct {
 	Stale string
 	Job   BulkJob
 	Acts  bool
+
+	Outcome *bulk.Outcome // what became of the deliveries that it made; nil: it makes none, or nothing is known
+}
+
+// Live reports whether the page still changes: the job runs, or what it made is on its way.
+func (v BulkJobView) Live() bool {
+	return !v.Job.State.Over() || v.Outcome != nil && v.Outcome.Waiting > 0
+}
+
+// poll is how often the page is refreshed.
+func (v BulkJobView) poll() string {
+	if v.Job.State.Over() {
+		return "every 5s"
+	}
+	return "every 1s"
+}
+
+// made is where the deliveries are that the job made, of one status or all.
+func (v BulkJobView) made(status string) string {
+	to := v.Root + "/deliveries?job=" + v.Job.ID
+	if status != "" {
+		to += "&status=" + status
+	}
+	return to
 }
 
 // BulkJob is one job as people see it.
@@ -197,4 +239,19 @@ type BulkJobsView struct {
 	Root         string
 	Rows         []BulkJob
 	Newer, Older string
+}
+
+// outcomeNote says what the counts of an outcome are counts of.
+func outcomeNote(o bulk.Outcome) string {
+	if !o.Exact {
+		return "What became of the first " + components.Count(o.Made) + " that this job made"
+	}
+	return "What became of the " + components.Many(o.Made, "delivery", "deliveries") + " that this job made"
+}
+
+func badIf(bad bool) components.Tone {
+	if bad {
+		return components.Bad
+	}
+	return components.Neutral
 }

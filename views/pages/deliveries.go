@@ -26,8 +26,8 @@ type DeliveriesView struct {
 
 // DeliveryFilter is what a list is narrowed down to, as it stands in the address.
 type DeliveryFilter struct {
-	Search, Status, Type, Endpoint, Channel, Since, Until string
-	Archived                                              bool
+	Search, Status, Type, Endpoint, Channel, Since, Until, Job string
+	Archived                                                   bool
 }
 
 // Empty reports whether the list is narrowed down to nothing in particular.
@@ -58,6 +58,9 @@ type DeliveryRow struct {
 	Created, Next time.Time
 	Archived      bool
 	Replay        bool
+	Dead          bool      // a dead letter: see delivery.IsDeadLetter
+	ReplayedBy    string    // the id of its newest replay; empty: none is known
+	Replayed      time.Time // when that was made
 }
 
 // EndpointLabel is how lists name an endpoint.
@@ -100,6 +103,9 @@ func StatusOptions() []components.Option {
 	o := []components.Option{{Value: "", Label: "Any status"}}
 	for _, s := range []delivery.Status{delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled} {
 		o = append(o, components.Option{Value: s.String(), Label: sentence(s.String())})
+		if s == delivery.Failed {
+			o = append(o, components.Option{Value: delivery.DeadLetter, Label: "Dead letter (not replayed)"})
+		}
 	}
 	return o
 }
@@ -125,7 +131,7 @@ func endpointOptions(known []components.Option, chosen string) []components.Opti
 func (f DeliveryFilter) fields() map[string]string {
 	out := map[string]string{}
 	for name, value := range map[string]string{
-		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until,
+		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until, "job": f.Job,
 	} {
 		if value != "" {
 			out[name] = value
@@ -143,7 +149,7 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 		return []bulk.Kind{bulk.Replay, bulk.Unarchive}
 	}
 	switch s, known := delivery.ParseStatus(f.Status); {
-	case f.Status == bulk.AllFailed:
+	case f.Status == bulk.AllFailed, f.Status == delivery.DeadLetter:
 		return []bulk.Kind{bulk.Replay, bulk.Archive}
 	case !known:
 		return []bulk.Kind{bulk.RetryNow, bulk.Cancel, bulk.Replay, bulk.Archive}
@@ -158,9 +164,10 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 // bulkLabel is what a button for a kind says.
 func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
 
-// bulkMenu are the actions on all that match the filter; none where it names no status, which each action must.
+// bulkMenu are the actions on all that match the filter; none where it names no status, which each action must, or a job, which
+// none can.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
-	if v.Filter.Status == "" || !v.List.Acts || len(v.Wrong) > 0 {
+	if v.Filter.Status == "" || v.Filter.Job != "" || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
 	}
 	var items []components.MenuItem

@@ -22,6 +22,7 @@ type DeliveryView struct {
 	Row       DeliveryRow
 	Settled   time.Time
 	ReplayOf  string
+	JobID     string // the bulk job that made it
 	Endpoint  string // its state; empty: deleted
 	Diagnosis diagnosis.Diagnosis
 	// PausedSince is when the pause began that keeps it; zero: none does, or it is not known.
@@ -103,7 +104,7 @@ type DeliveryAction struct {
 }
 
 // deliveryActions are what may be done to a delivery in its state.
-func deliveryActions(s delivery.Status, archived, sendable bool) []DeliveryAction {
+func deliveryActions(s delivery.Status, archived, sendable, replayed bool) []DeliveryAction {
 	var out []DeliveryAction
 	if delivery.CanRetryNow(s) {
 		out = append(out, DeliveryAction{Name: "retry-now", Label: "Retry now", Icon: icons.Refresh, Kind: components.Primary})
@@ -112,11 +113,13 @@ func deliveryActions(s delivery.Status, archived, sendable bool) []DeliveryActio
 		out = append(out, DeliveryAction{Name: "cancel", Label: "Cancel", Icon: icons.Cancel, Confirm: true})
 	}
 	if delivery.CanReplay(s) && sendable {
-		kind := components.Secondary
-		if s == delivery.Failed {
-			kind = components.Primary
+		a := DeliveryAction{Name: "replay", Label: "Replay", Icon: icons.Send, Kind: components.Secondary, Confirm: true}
+		if replayed {
+			a.Label = "Replay again"
+		} else if s == delivery.Failed {
+			a.Kind = components.Primary
 		}
-		out = append(out, DeliveryAction{Name: "replay", Label: "Replay", Icon: icons.Send, Kind: kind, Confirm: true})
+		out = append(out, a)
 	}
 	if delivery.CanArchive(s) {
 		if archived {
@@ -132,7 +135,7 @@ func (v DeliveryView) actions() []DeliveryAction {
 	if !v.Acts {
 		return nil
 	}
-	return deliveryActions(v.Row.Status, v.Row.Archived, v.Sendable)
+	return deliveryActions(v.Row.Status, v.Row.Archived, v.Sendable, v.Row.ReplayedBy != "")
 }
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
@@ -145,6 +148,10 @@ func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
 	case "replay":
 		p.Title = "Replay this delivery?"
 		p.Text = "1 new delivery sends the same event, with the same id and the same body, to " + v.Row.Endpoint.Name() + ". The attempts of this one stay as they are."
+		if by := v.Row.ReplayedBy; by != "" {
+			p.Title, p.Fields = "Replay this delivery again?", map[string]string{"again": "true"}
+			p.Text = "It was replayed before, as " + components.ShortID(by) + ". " + p.Text
+		}
 	}
 	return p
 }
