@@ -638,7 +638,7 @@ func (q *Queries) LastReplay(ctx context.Context, arg LastReplayParams) (id.UUID
 }
 
 const listAttempts = `-- name: ListAttempts :many
-SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error FROM attempts
+SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms FROM attempts
 WHERE tenant_id = $1 AND delivery_id = $2 AND created_at BETWEEN $3 AND $4
 ORDER BY created_at DESC, id DESC LIMIT $5
 `
@@ -689,6 +689,7 @@ func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]A
 			&i.ResponseHeaders,
 			&i.ResponseExcerpt,
 			&i.Error,
+			&i.HeldMs,
 		); err != nil {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const exportAttempts = `-- name: ExportAttempts :many
-SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error FROM attempts
+SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms FROM attempts
 WHERE tenant_id = $1 AND delivery_id = ANY ($2::uuid[]) AND created_at BETWEEN $3 AND $4
 ORDER BY delivery_id, created_at, id
 `
@@ -62,6 +62,7 @@ func (q *Queries) ExportAttempts(ctx context.Context, arg ExportAttemptsParams) 
 			&i.ResponseHeaders,
 			&i.ResponseExcerpt,
 			&i.Error,
+			&i.HeldMs,
 		); err != nil {
 			return nil, err
 		}

@@ -300,5 +300,43 @@ func (d *DB) VacuumWhereDead(ctx context.Context, dead int64, tables ...string) 
 	return nil
 }
 
+// analyzeLock is the key of the lock under which partitions are analyzed; any number that nobody else takes.
+const analyzeLock = 0x706f7374_616e6c79
+
+// youngPartitions are the days whose statistics are missing or were made when the day had less than half its rows. A day begins
+// empty, and autovacuum looks at it when it has a hundred thousand rows: until then the planner would guess.
+const youngPartitions = `SELECT s.relname
+	FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid JOIN pg_inherits i ON i.inhrelid = s.relid
+	WHERE s.schemaname = $1 AND i.inhparent IN ('posthorn.events'::regclass, 'posthorn.deliveries'::regclass, 'posthorn.attempts'::regclass)
+		AND s.n_mod_since_analyze > greatest($2, c.reltuples)`
+
+// AnalyzeYoungPartitions analyzes the days that have grown to twice their rows since that was last done, by more than least rows.
+// One process does it at a time, and none waits for a lock. It returns the names of the tables.
+func (d *DB) AnalyzeYoungPartitions(ctx context.Context, least int64) (names []string, err error) {
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", analyzeLock).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		rows, err := tx.Query(ctx, youngPartitions, schema, least)
+		if err != nil {
+			return err
+		}
+		if names, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(names) == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, err := tx.Exec(ctx, "ANALYZE "+identifier(schema, name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return names, translate(err)
+}
+
 // OpenSettings is an endpoint's row as settings, its custom headers opened.
 func (e Endpoint) OpenSettings(ring *seal.Ring) (endpoint.Settings, error) { return e.settings(ring) }

@@ -59,6 +59,7 @@ type Attempt struct {
 	ResponseHeaders *string
 	ResponseExcerpt []byte
 	Error           *string
+	HeldMs          int32
 }
 
 type AuditLog struct {

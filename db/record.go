@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -37,7 +38,8 @@ type AttemptRecord struct {
 	ResponseHeaders               string
 	ResponseExcerpt               []byte
 	Error                         string
-	Class                         int16 // of the roll-ups
+	Class                         int16         // of the roll-ups
+	Held                          time.Duration // for how long the endpoint's own limits held the delivery back
 }
 
 // LaneDelay makes a whole lane wait.
@@ -224,7 +226,7 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
 		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
 		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
 		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n), Excerpts: make([][]byte, 0, n),
-		Errors: make([]string, 0, n),
+		Errors: make([]string, 0, n), Held: make([]int32, 0, n),
 	}
 	for _, o := range outcomes {
 		a := o.Attempt
@@ -239,12 +241,13 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
 		p.Wait, p.Read, p.Total = append(p.Wait, a.Wait), append(p.Read, a.Read), append(p.Total, a.Total)
 		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format), append(p.Signatures, a.Signature)
 		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt), append(p.Errors, a.Error)
+		p.Held = append(p.Held, int32(min(a.Held.Milliseconds(), math.MaxInt32)))
 	}
 	if len(p.Ids) == 0 {
 		return
 	}
 	b.Queue(insertAttempts, p.Tenants, p.Created, p.Ids, p.Deliveries, p.Endpoints, p.Numbers, p.Late, p.Statuses, p.Failures,
-		p.DNS, p.Connect, p.TLS, p.Wait, p.Read, p.Total, p.Urls, p.Formats, p.Signatures, p.Headers, p.Excerpts, p.Errors)
+		p.DNS, p.Connect, p.TLS, p.Wait, p.Read, p.Total, p.Urls, p.Formats, p.Signatures, p.Headers, p.Excerpts, p.Errors, p.Held)
 }
 
 func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {

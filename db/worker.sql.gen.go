@@ -289,17 +289,17 @@ func (q *Queries) FreeLanesOf(ctx context.Context, worker *id.UUID) ([]id.UUID, 
 
 const insertAttempts = `-- name: InsertAttempts :exec
 INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us,
-	wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
+	wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms)
 SELECT u.tenant_id, u.created_at, u.id, u.delivery_id, u.endpoint_id, u.number, u.late, u.status, u.failure, u.dns_us, u.connect_us,
 	u.tls_us, u.wait_us, u.read_us, u.total_us, u.url, u.format, u.signature, nullif(u.response_headers, ''), u.response_excerpt,
-	nullif(u.error, '')
+	nullif(u.error, ''), u.held_ms
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::uuid[]),
 	unnest($5::uuid[]), unnest($6::smallint[]), unnest($7::boolean[]), unnest($8::smallint[]),
 	unnest($9::smallint[]), unnest($10::int[]), unnest($11::int[]), unnest($12::int[]), unnest($13::int[]),
 	unnest($14::int[]), unnest($15::int[]), unnest($16::text[]), unnest($17::text[]), unnest($18::text[]),
-	unnest($19::text[]), unnest($20::bytea[]), unnest($21::text[]))
+	unnest($19::text[]), unnest($20::bytea[]), unnest($21::text[]), unnest($22::int[]))
 	AS u(tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us,
-		read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
+		read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms)
 `
 
 type InsertAttemptsParams struct {
@@ -324,6 +324,7 @@ type InsertAttemptsParams struct {
 	Headers    []string
 	Excerpts   [][]byte
 	Errors     []string
+	Held       []int32
 }
 
 func (q *Queries) InsertAttempts(ctx context.Context, arg InsertAttemptsParams) error {
@@ -349,6 +350,7 @@ func (q *Queries) InsertAttempts(ctx context.Context, arg InsertAttemptsParams) 
 		arg.Headers,
 		arg.Excerpts,
 		arg.Errors,
+		arg.Held,
 	)
 	return err
 }

@@ -168,6 +168,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)
 			defer cancel()
 			call.ctx = ctx
+			c.Request = c.Request.WithContext(ctx) // the store of sessions knows the request alone
 		}
 		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), RequestID(c)
 		if err := k.letIn(call, r.Access); err != nil {

@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/gin-gonic/gin"
@@ -138,11 +140,19 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	case e == errFresh:
 		_ = c.Redirect("/console/sign-in" + c.back())
 	default:
+		// The time of the request may be over, and with it its context. An error page has a little time of its own.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
+		defer cancel()
+		c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
 		r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
 		if e == errViewOver {
 			r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
 		}
-		err := c.Render(status, layout.Error(c.Shell("", ""), r))
+		shell := c.plainShell
+		if status < http.StatusInternalServerError {
+			shell = c.Shell
+		}
+		err := c.Render(status, layout.Error(shell("", ""), r))
 		if err != nil {
 			k.log.Error("error page not rendered", "error", err)
 			http.Error(gc.Writer, e.Detail, status)
@@ -150,6 +160,9 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	}
 	gc.Abort()
 }
+
+// errorPageWithin bounds what an error page reads: the number of unread notices, say.
+const errorPageWithin = time.Second
 
 // back is the query by which signing in leads back here: to the page itself, or for a form to the page that it stands on.
 func (c *Call) back() string {

@@ -14,15 +14,24 @@ import (
 	"posthorn/views/layout"
 )
 
-// Shell is what stands around a page's content: the tenant, who is signed in, the navigation's item, and what was just
-// done, which is shown once.
+// Shell surrounds a page's content: the tenant, who is signed in, the navigation's item, and the result of the last action, which is
+// shown once.
 func (c *Call) Shell(title, active string) layout.Shell {
-	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
+	s := c.plainShell(title, active)
 	if texts := c.flashes(); len(texts) > 0 {
 		s.Flash = layout.Flash{Tone: components.Good, Text: strings.Join(texts, " ")}
 	}
 	if !c.Actor.Tenant.IsZero() {
 		s.Unread = c.unread()
+	}
+	s.Status = !s.Portal && !s.Operator && s.Person.Email != "" && c.kit.statusPage(c.Ctx())
+	return s
+}
+
+// plainShell is Shell without what only the database knows: for pages that say that the database is away.
+func (c *Call) plainShell(title, active string) layout.Shell {
+	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
+	if !c.Actor.Tenant.IsZero() {
 		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
 		for _, t := range c.tenants {
 			if t.TenantID != c.Actor.Tenant {
@@ -40,7 +49,6 @@ func (c *Call) Shell(title, active string) layout.Shell {
 		s.Operator, s.Person = true, layout.Person{Name: a.Operator.Name, Email: a.Operator.Email}
 	default:
 		s.Person = layout.Person{Name: a.Person.Name, Email: a.Person.Email}
-		s.Status = s.Person.Email != "" && c.kit.statusPage(c.Ctx())
 	}
 	return s
 }
@@ -52,16 +60,21 @@ type statusPage struct {
 	until time.Time
 }
 
-// statusPage reports whether pages lead to the status page. It is read once a minute for everybody; what can't be read is not
-// led to.
+// statusPage reports whether pages link to the status page. The setting is read once a minute for everybody. While it is being read,
+// and where it can't be, the last known value holds.
 func (k *Kit) statusPage(ctx context.Context) bool {
 	k.status.mu.Lock()
+	now := k.now()
+	if now.Before(k.status.until) {
+		defer k.status.mu.Unlock()
+		return k.status.on
+	}
+	k.status.until = now.Add(5 * time.Second) // for the others, and where it fails
+	k.status.mu.Unlock()
+	raw, err := k.sessions.db.Platform(ctx)
+	k.status.mu.Lock()
 	defer k.status.mu.Unlock()
-	if now := k.now(); !now.Before(k.status.until) {
-		raw, err := k.sessions.db.Platform(ctx)
-		if err != nil {
-			return false
-		}
+	if err == nil {
 		k.status.on, k.status.until = settings.Word(settings.StatusPage, raw) != settings.Off, now.Add(time.Minute)
 	}
 	return k.status.on

@@ -240,17 +240,17 @@ WHERE a.created_at BETWEEN @low AND @high;
 
 -- name: InsertAttempts :exec
 INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us,
-	wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
+	wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms)
 SELECT u.tenant_id, u.created_at, u.id, u.delivery_id, u.endpoint_id, u.number, u.late, u.status, u.failure, u.dns_us, u.connect_us,
 	u.tls_us, u.wait_us, u.read_us, u.total_us, u.url, u.format, u.signature, nullif(u.response_headers, ''), u.response_excerpt,
-	nullif(u.error, '')
+	nullif(u.error, ''), u.held_ms
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@deliveries::uuid[]),
 	unnest(@endpoints::uuid[]), unnest(@numbers::smallint[]), unnest(@late::boolean[]), unnest(@statuses::smallint[]),
 	unnest(@failures::smallint[]), unnest(@dns::int[]), unnest(@connect::int[]), unnest(@tls::int[]), unnest(@wait::int[]),
 	unnest(@read::int[]), unnest(@total::int[]), unnest(@urls::text[]), unnest(@formats::text[]), unnest(@signatures::text[]),
-	unnest(@headers::text[]), unnest(@excerpts::bytea[]), unnest(@errors::text[]))
+	unnest(@headers::text[]), unnest(@excerpts::bytea[]), unnest(@errors::text[]), unnest(@held::int[]))
 	AS u(tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us,
-		read_us, total_us, url, format, signature, response_headers, response_excerpt, error);
+		read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms);
 
 -- name: InsertDeadLetters :exec
 -- Of a delivery whose event is gone the type is found with the delivery. Nobody is told of what a developer's own program refused.

@@ -13,6 +13,8 @@ import (
 // The schedule of housekeeping. Every worker looks; a chore that the database knows by name is done by one of them.
 const (
 	vacuumEvery     = 2 * time.Second
+	analyzeEvery    = 5 * time.Second
+	analyzeLeast    = 500 // rows; fewer are read in no time by any plan
 	foldEvery       = 5 * time.Second
 	foldMost        = 2000
 	hoursEvery      = time.Minute
@@ -47,6 +49,10 @@ func (w *Worker) maintain(ctx context.Context) {
 		do    func(context.Context) error
 	}{
 		{"vacuum", vacuumEvery, w.vacuum},
+		{"analyze young days", analyzeEvery, func(ctx context.Context) error {
+			_, err := w.db.AnalyzeYoungPartitions(ctx, analyzeLeast)
+			return err
+		}},
 		{"fold the ledger", foldEvery, w.fold},
 		{"fold the hours", hoursEvery, func(ctx context.Context) error {
 			_, err := w.db.Chore(ctx, "fold hours", hoursEvery, func(q *db.Queries) error { return q.FoldHours(ctx) })

@@ -230,7 +230,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		Event: j.Event, EventID: j.EventText(), DeliveryID: j.DeliveryText(), Attempt: number, Replayed: j.Replay,
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
-	attempt.Class = statClass(response, decision.Class)
+	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
 	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil && response.Failure == delivery.FailReset}
 	if decision.Class != delivery.Success {
 		o.LastError = lastError(response, attempt)

@@ -26,15 +26,20 @@ type Deps struct {
 
 type status struct {
 	Deps
-	mu    sync.Mutex
-	hours []db.StatusHour
-	read  time.Time
+	mu     sync.Mutex
+	hours  []db.StatusHour
+	read   time.Time // when hours was read; zero: never
+	failed time.Time // when the last try to read it failed
+	reason error     // why
 }
 
-// What the page shows, and how often it is read anew.
+// What the page shows, and what its numbers cost. They are read for everybody at once, since anybody may be allowed to ask.
 const (
 	hoursShown = 12
 	readEvery  = time.Minute
+	readWithin = 2 * time.Second  // one read of the database
+	retryAfter = 10 * time.Second // after a read that failed
+	oldest     = 15 * time.Minute // numbers that are shown where newer ones can't be read
 )
 
 // Routes is the route table.
@@ -83,19 +88,31 @@ func (s *status) show(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Status(v))
 }
 
-// recent are the last hours, read once a minute for everybody.
+// recent are the last hours, read once a minute for everybody, by one request at a time. Where they can't be read it is tried again
+// after some seconds; the numbers that were read before are shown for a while.
 func (s *status) recent(ctx context.Context) ([]db.StatusHour, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
-	if age := now.Sub(s.read); age >= 0 && age < readEvery {
+	since := func(at time.Time) time.Duration { return now.Sub(at).Abs() }
+	if since(s.read) < readEvery {
 		return s.hours, nil
 	}
-	hours, err := s.DB.Status(ctx, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
-	if err == nil {
-		s.hours, s.read = hours, now
+	if since(s.failed) >= retryAfter {
+		// The result is everybody's: it is read to its end although who asked for it may have left.
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
+		defer cancel()
+		hours, err := s.DB.Status(within, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
+		if err == nil {
+			s.hours, s.read = hours, now
+			return hours, nil
+		}
+		s.failed, s.reason = now, err
 	}
-	return hours, err
+	if since(s.read) < oldest {
+		return s.hours, nil
+	}
+	return nil, s.reason
 }
 
 var errNoEgress = fault.New(fault.NotFound, "egress_unpublished", "The people who run this server publish no addresses. Do not open a firewall by guess: ask them.")

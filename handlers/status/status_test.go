@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,5 +166,64 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	}
 	if all.Measured != 11 || all.Attempts != 13 || all.OK != 12 || all.P50 < 40*time.Millisecond || all.P50 > 100*time.Millisecond || all.P99 < 90*time.Millisecond || all.P99 > 101*time.Millisecond {
 		t.Errorf("%+v", all)
+	}
+}
+
+// Anybody may be allowed to ask for the status: a database that is slow must not be asked by each of them.
+func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	d, err := db.Open(t.Context(), url, db.Options{MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	set(t, d, settings.Public)
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.Background()) }()
+	slow := func(h http.Handler) {
+		t.Helper()
+		if _, err := c.Exec(t.Context(), "BEGIN; LOCK TABLE posthorn.attempts"); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		began := time.Now()
+		for range 10 {
+			all.Go(func() {
+				if res := get(t, h, "/status", nil); res.Code != http.StatusServiceUnavailable || !strings.Contains(res.Body.String(), "</html>") {
+					t.Errorf("%d %.200s", res.Code, res.Body)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(began); took > 4*time.Second {
+			t.Errorf("ten requests took %v", took)
+		}
+		if _, err := c.Exec(t.Context(), "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow(server(t, d, nil))
+
+	now := time.Now()
+	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now, Sessions: handlers.NewSessions(d, base), BaseURL: base})
+	engine := kit.NewEngine()
+	kit.Mount(engine, status.Routes(status.Deps{DB: d, Now: func() time.Time { return now }}))
+	if res := get(t, engine, "/status", nil); res.Code != http.StatusOK {
+		t.Fatalf("%d", res.Code)
+	}
+	if _, err := c.Exec(t.Context(), "BEGIN; LOCK TABLE posthorn.attempts"); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(5 * time.Minute)
+	if res := get(t, engine, "/status", nil); res.Code != http.StatusOK {
+		t.Errorf("numbers of five minutes ago: %d", res.Code)
+	}
+	now = now.Add(time.Hour)
+	if res := get(t, engine, "/status", nil); res.Code != http.StatusServiceUnavailable {
+		t.Errorf("numbers of an hour ago: %d", res.Code)
 	}
 }

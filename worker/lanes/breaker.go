@@ -156,7 +156,7 @@ func (d *Dispatcher) followBreaker(l *Lane, was health.State, now time.Time) {
 func (d *Dispatcher) rest(l *Lane, now time.Time) {
 	h := &l.health
 	d.forgetReady(l)
-	h.stopResting()
+	l.stopResting(now)
 	if h.wanted != 0 {
 		h.breaker = h.breaker.Asked(now)
 	}
@@ -165,6 +165,7 @@ func (d *Dispatcher) rest(l *Lane, now time.Time) {
 		return
 	}
 	h.resting = true
+	l.held.begin(now)
 	h.alarm = time.AfterFunc(h.breaker.NextProbeAt.Sub(now), func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -176,13 +177,17 @@ func (d *Dispatcher) rest(l *Lane, now time.Time) {
 
 // endRest has a lane read from its head. The caller holds the mutex.
 func (d *Dispatcher) endRest(l *Lane) {
-	l.health.stopResting()
+	l.stopResting(time.Now())
 	l.window.wanted = true
 	d.mark(l)
 	d.signal()
 }
 
-func (h *laneHealth) stopResting() {
+func (l *Lane) stopResting(now time.Time) {
+	h := &l.health
+	if h.resting {
+		l.held.end(now)
+	}
 	h.resting = false
 	if h.alarm != nil {
 		h.alarm.Stop()
@@ -196,7 +201,7 @@ func (d *Dispatcher) requestProbe(l *Lane, row int64, now time.Time) {
 	l.health.wanted = 0
 	switch l.health.breaker.State {
 	case health.Closed:
-		l.health.stopResting()
+		l.stopResting(now)
 	case health.HalfOpen:
 		l.health.wanted = row
 	default:

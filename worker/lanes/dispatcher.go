@@ -69,6 +69,7 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 		l.settings.Store(s)
 		l.setRate(s, now)
 		l.fillBucket(leased.Tokens, leased.IdleSeconds, now)
+		l.held.inherit(l, leased.Tokens, leased.IdleSeconds, now)
 		if s.Ordered {
 			l.order = newOrdering()
 		}
@@ -172,8 +173,13 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 	l.ready[0] = nil
 	l.ready = l.ready[1:]
 	j.started = now
+	if j.Attempts == 0 {
+		j.HeldBack = l.held.since(j.DeliveryID.Time())
+	}
 	j.IsProbe = l.startProbe(now)
-	l.inFlight++
+	if l.inFlight++; l.inFlight >= l.limit() {
+		l.held.begin(now)
+	}
 	t.inFlight++
 	d.inFlight++
 	t.pace.started(now)
@@ -188,9 +194,11 @@ func (d *Dispatcher) startNext(t *tenantQueue, l *Lane, now time.Time) *Job {
 
 // kickLaneAfter tries a lane again when its token or its time comes.
 func (d *Dispatcher) kickLaneAfter(l *Lane, wait time.Duration) {
+	l.held.begin(time.Now())
 	l.timer = time.AfterFunc(wait, func() {
 		d.mu.Lock()
 		l.timer = nil
+		l.held.end(time.Now())
 		d.runnable(l)
 		d.mu.Unlock()
 		d.Kick()
@@ -233,6 +241,9 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	defer d.mu.Unlock()
 	l := j.Lane
 	t := d.tenants[l.tenant]
+	if l.inFlight >= l.limit() {
+		l.held.end(now)
+	}
 	l.inFlight--
 	t.inFlight--
 	d.inFlight--
@@ -311,7 +322,7 @@ func (d *Dispatcher) drop(l *Lane) {
 		l.timer.Stop()
 		l.timer = nil
 	}
-	l.health.stopResting()
+	l.stopResting(time.Now())
 	delete(d.lanes, l.id)
 }
 

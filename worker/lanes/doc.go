@@ -6,6 +6,7 @@
 //	  changes    configuration, pauses, lanes that are released                          changes.go
 //	  breaker    health of a lane's endpoint, probes                                     breaker.go
 //	  ordering   which rows of an ordered lane are ready                                 ordering.go
+//	  heldback   how long a lane's own limits hold deliveries back                       heldback.go
 //	  pace       starts of a tenant that holds many slots                                pace.go
 //	Watermark    up to which number every row was committed or given up                  watermark.go
 //

@@ -34,9 +34,10 @@ type Job struct {
 	Lane  *Lane
 	Epoch id.UUID // the worker's id when the row was read
 
-	IsProbe bool // this attempt finds out whether the endpoint has recovered
-	started time.Time
-	texts   [2]string // of the event's id and the delivery's, once asked for
+	IsProbe  bool          // this attempt finds out whether the endpoint has recovered
+	HeldBack time.Duration // by the lane's own limits, until its first attempt started
+	started  time.Time
+	texts    [2]string // of the event's id and the delivery's, once asked for
 }
 
 // EventText is the event's id as people see it. Only the goroutine that has the job calls it.
@@ -124,6 +125,7 @@ type Lane struct {
 	timer       *time.Timer   // armed while the lane waits for a token or for notBefore
 	queued      bool          // in its tenant's queue of runnable lanes
 	health      laneHealth
+	held        heldBack
 	lastStarted time.Time
 	rescannedAt time.Time // the last full read that the rescan asked for
 	missing     int       // times in a row that the database did not name us as its owner

@@ -1,0 +1,41 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+)
+
+// A batch above the rate limit of a customer's endpoint is no lateness of the platform.
+func TestTheStatusPageDoesNotCountTheWaitForAnEndpointsOwnLimits(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*endpoint.Settings){
+		"rate":        func(s *endpoint.Settings) { s.RateLimit, s.Burst, s.MaxInFlight = new(25), new(5), 100 },
+		"concurrency": func(s *endpoint.Settings) { s.RateLimit, s.MaxInFlight = nil, 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			r := newReceiver(t, func(arrival) int { time.Sleep(20 * time.Millisecond); return 200 })
+			tenant := h.tenant()
+			h.endpoint(tenant, r.URL, limit)
+			h.worker(true)
+			h.emitN(tenant, 75)
+			h.settled(30*time.Second, delivery.Delivered, 75)
+			hours, err := h.db.Status(t.Context(), time.Now().Add(-2*time.Hour))
+			if err != nil || len(hours) == 0 {
+				t.Fatal(hours, err)
+			}
+			for _, hour := range hours {
+				if hour.Measured > 0 && (hour.P50 > 500*time.Millisecond || hour.P99 > time.Second) {
+					t.Errorf("p50 %v, p99 %v of %d", hour.P50, hour.P99, hour.Measured)
+				}
+			}
+			if n := h.count("SELECT count(*) FROM attempts WHERE held_ms > 1000"); n < 5 {
+				t.Errorf("only %d attempts are marked as held back for more than a second: the limit was not reached", n)
+			}
+		})
+	}
+}
