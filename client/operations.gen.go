@@ -714,6 +714,8 @@ func (e NoticeSeverity) Valid() bool {
 const (
 	NoticeKindDeliveryFailed    NoticeKind = "delivery.failed"
 	NoticeKindDigest            NoticeKind = "digest"
+	NoticeKindDispatchPaused    NoticeKind = "dispatch.paused"
+	NoticeKindDispatchResumed   NoticeKind = "dispatch.resumed"
 	NoticeKindEndpointDisabled  NoticeKind = "endpoint.disabled"
 	NoticeKindEndpointRecovered NoticeKind = "endpoint.recovered"
 	NoticeKindEndpointWarning   NoticeKind = "endpoint.warning"
@@ -722,6 +724,8 @@ const (
 	NoticeKindQuotaReached      NoticeKind = "quota.reached"
 	NoticeKindQuotaWarning      NoticeKind = "quota.warning"
 	NoticeKindSecretRotated     NoticeKind = "secret.rotated"
+	NoticeKindTenantResumed     NoticeKind = "tenant.resumed"
+	NoticeKindTenantSuspended   NoticeKind = "tenant.suspended"
 )
 
 // Valid indicates whether the value is a known member of the NoticeKind enum.
@@ -730,6 +734,10 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindDeliveryFailed:
 		return true
 	case NoticeKindDigest:
+		return true
+	case NoticeKindDispatchPaused:
+		return true
+	case NoticeKindDispatchResumed:
 		return true
 	case NoticeKindEndpointDisabled:
 		return true
@@ -746,6 +754,10 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindQuotaWarning:
 		return true
 	case NoticeKindSecretRotated:
+		return true
+	case NoticeKindTenantResumed:
+		return true
+	case NoticeKindTenantSuspended:
 		return true
 	default:
 		return false

@@ -5,6 +5,7 @@ import (
 
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/notice"
 	"posthorn/domain/pause"
 )
 
@@ -66,6 +67,11 @@ func (d *DB) PauseDispatch(ctx context.Context, p pause.Pause, reason string, by
 		if err := q.NotifyPauses(ctx); err != nil {
 			return err
 		}
+		if p.Scope == pause.Tenant {
+			if err := q.postHalt(ctx, p.Tenant, notice.DispatchPaused, reason); err != nil {
+				return err
+			}
+		}
 		return q.Audit(ctx, by, row.audited("dispatch.paused", reason))
 	})
 	return row, made && err == nil, err
@@ -82,6 +88,11 @@ func (d *DB) ResumeDispatch(ctx context.Context, u id.UUID, reason string, by Au
 		}
 		if err := q.NotifyPauses(ctx); err != nil {
 			return err
+		}
+		if pause.Scope(row.Scope) == pause.Tenant && row.TenantID != nil {
+			if err := q.postHalt(ctx, *row.TenantID, notice.DispatchResumed, reason); err != nil {
+				return err
+			}
 		}
 		return q.Audit(ctx, by, row.audited("dispatch.resumed", reason))
 	})

@@ -213,6 +213,37 @@ func (q *Queries) NotifyPauses(ctx context.Context) error {
 	return err
 }
 
+const pauseOfTenant = `-- name: PauseOfTenant :many
+SELECT p.scope::text AS scope, p.reason::text AS reason, p.since::timestamptz AS since FROM posthorn.pause_of_tenant($1) AS p
+`
+
+type PauseOfTenantRow struct {
+	Scope  string
+	Reason string
+	Since  time.Time
+}
+
+// The widest pause that concerns a whole tenant, as the tenant is told of it; no row: none.
+func (q *Queries) PauseOfTenant(ctx context.Context, tenantID id.UUID) ([]PauseOfTenantRow, error) {
+	rows, err := q.db.Query(ctx, pauseOfTenant, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []PauseOfTenantRow{}
+	for rows.Next() {
+		var i PauseOfTenantRow
+		if err := rows.Scan(&i.Scope, &i.Reason, &i.Since); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const pausesOf = `-- name: PausesOf :many
 SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
 WHERE e.tenant_id = $1 AND e.id = ANY ($2::uuid[])

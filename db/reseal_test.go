@@ -29,6 +29,9 @@ func newRing(t *testing.T, keys ...string) *seal.Ring {
 // Columns of bytes that hold no sealed value. What is in neither list fails the test below: say which it is.
 var plainBytes = []string{"attempts.response_excerpt", "events.data", "outbox.data", "outbox_rejected.data", "idempotency_keys.body_hash", "account_limits.key", "mail_limits.key", "inbox_requests.body"}
 
+// Columns of sealed values that no rotation needs to know. What a session shows once is read within ten minutes of its being sealed.
+var shortLived = []string{"sessions.once"}
+
 func TestEverySealedColumnIsRotated(t *testing.T) {
 	t.Parallel()
 	_, owner, _, _ := two(t, 2)
@@ -40,7 +43,7 @@ func TestEverySealedColumnIsRotated(t *testing.T) {
 		switch {
 		case slices.Contains(sealed, column):
 			found++
-		case !slices.Contains(plainBytes, column) && !strings.HasSuffix(column, ".hash"):
+		case !slices.Contains(plainBytes, column) && !slices.Contains(shortLived, column) && !strings.HasSuffix(column, ".hash"):
 			t.Errorf("%s holds bytes: are they sealed? Then the rotation of the master key must know them (db/reseal.go), else this test", column)
 		}
 	}

@@ -90,9 +90,21 @@ func (d *DB) SetTenantState(ctx context.Context, tenant id.UUID, state, reason s
 		if state == "suspended" {
 			action = "tenant.suspended"
 		}
+		if err := q.postHalt(ctx, tenant, notice.Kind(action), reason); err != nil {
+			return err
+		}
 		return q.Audit(ctx, by, Audited{Tenant: &tenant, Action: action, Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
 	})
 	return row, err
+}
+
+// postHalt tells a tenant what an operator did to all of its deliveries, in the transaction that does it.
+func (q *Queries) postHalt(ctx context.Context, tenant id.UUID, kind notice.Kind, reason string) error {
+	u := NewID()
+	_, err := q.PostNotice(ctx, Notice{
+		ID: u, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(u), Details: notice.HaltDetails{Reason: reason, At: u.Time().UTC()},
+	})
+	return err
 }
 
 // TenantChange is what may be changed about a tenant; nil stays.

@@ -26,6 +26,7 @@ type Actor struct {
 	Member     id.UUID     // the person's membership in Tenant; zero where there is none
 	Role       access.Role // in Tenant
 	TenantName string
+	Suspended  bool // the tenant can only be read
 }
 
 // Person is who is signed in.
@@ -60,10 +61,16 @@ type Session struct {
 	Fresh   bool // who this is was proven just now
 }
 
-// May reports whether the actor of a page may do an action in its tenant. What shows secrets is closed to portal links
+// May reports whether the actor of a page may do an action in its tenant now: while the tenant is suspended, it is read and not
+// changed.
+func (a *Actor) May(action access.Action) bool {
+	return a.mayUnlessSuspended(action) && (!a.Suspended || action.Reads())
+}
+
+// mayUnlessSuspended is May whatever the tenant's state. What shows secrets is closed to portal links
 // that were not made for it, and members, ownership and the tenant's end are closed to all of them. An operator who looks at
 // the dashboard is offered what access.MayByView says.
-func (a *Actor) May(action access.Action) bool {
+func (a *Actor) mayUnlessSuspended(action access.Action) bool {
 	if a.Viewing != nil {
 		return access.MayByView(action, a.Viewing.Acting)
 	}

@@ -69,7 +69,7 @@ func (k *Kit) findMember(c *Call) error {
 		}
 		m := c.tenants[at]
 		c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
-		c.suspended = m.TenantState != "active"
+		c.Actor.Suspended = m.TenantState != "active"
 		return q.SetLastTenant(c.Ctx(), db.SetLastTenantParams{PersonID: c.Actor.Person.ID, TenantID: &tenant})
 	})
 }
@@ -97,7 +97,7 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 	}
 	c.Actor.Session, c.Actor.Tenant, c.Actor.Role, c.Actor.TenantName = sessionOf(row), tenant, access.Role(link.Role), link.TenantName
 	c.Actor.Portal = &Portal{ID: *row.LinkID, Brand: link.Brand, Accent: link.Accent, ReturnURL: link.ReturnURL, AllowSecrets: link.AllowSecrets}
-	c.suspended = link.TenantState != "active"
+	c.Actor.Suspended = link.TenantState != "active"
 	return true, k.touch(c, row)
 }
 
@@ -124,9 +124,9 @@ func (k *Kit) authorise(c *Call, a Access) error {
 	switch {
 	case viewing != nil && !viewing.Acting && !reads:
 		return errReadOnly
-	case a.Action != "" && !c.Actor.May(a.Action) && (viewing == nil || !reads):
+	case a.Action != "" && !c.Actor.mayUnlessSuspended(a.Action) && (viewing == nil || !reads):
 		return ErrRole
-	case c.suspended && !reads:
+	case c.Actor.Suspended && !reads && !a.Own:
 		return errSuspended
 	case a.Fresh && !c.Actor.Session.Fresh:
 		return errFresh

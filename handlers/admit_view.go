@@ -43,7 +43,7 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	c.Actor.Session, c.Actor.Operator = sessionOf(row), personOf(row)
 	c.Actor.Tenant, c.Actor.TenantName, c.Actor.Role = tenant, view.TenantName, access.Admin
 	c.Actor.Viewing = &Viewing{Until: v.ExpiresAt, Reason: v.Reason, Acting: v.Acting}
-	c.suspended = view.TenantState != "active"
+	c.Actor.Suspended = view.TenantState != "active"
 	if err := k.touch(c, row); err != nil {
 		return false, err
 	}

@@ -20,13 +20,12 @@ type Call struct {
 	*gin.Context
 	Actor Actor
 
-	kit       *Kit
-	ctx       context.Context
-	maxBody   int64
-	access    Access
-	suspended bool              // the tenant may only read
-	tenants   []db.TenantsOfRow // the person's, where the call is in one of them
-	warnings  []layout.Warning  // that every page shows
+	kit      *Kit
+	ctx      context.Context
+	maxBody  int64
+	access   Access
+	tenants  []db.TenantsOfRow // the person's, where the call is in one of them
+	warnings []layout.Warning  // that every page shows
 }
 
 // Warn has the call's pages say something beside their content.

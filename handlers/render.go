@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,6 +147,12 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 		defer cancel()
 		c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
 		r := layout.Refusal{Status: status, Code: e.Code, Detail: e.Detail, RequestID: RequestID(gc)}
+		if e == errSuspended {
+			r.Title, r.Typed = "This tenant is suspended", c.typed(e)
+		}
+		if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
+			r.Back, r.BackLabel = u, "Back to the page"
+		}
 		if e == errViewOver {
 			r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
 		}
@@ -163,6 +171,18 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 
 // errorPageWithin bounds what an error page reads: the number of unread notices, say.
 const errorPageWithin = time.Second
+
+// referer is the page of ours from which a request was sent, or nothing.
+func (c *Call) referer() string {
+	u, err := url.Parse(c.Request.Referer())
+	if err != nil || u.Host == "" || u.Host != c.Request.Host || u.Path == "/" {
+		return ""
+	}
+	return Next(u.RequestURI(), "")
+}
+
+// sortedNames are the names of a form's fields.
+func sortedNames(form url.Values) []string { return slices.Sorted(maps.Keys(form)) }
 
 // back is the query by which signing in leads back here: to the page itself, or for a form to the page that it stands on.
 func (c *Call) back() string {

@@ -38,6 +38,7 @@ type Access struct {
 	Session  bool          // whoever is signed in; where the path names a tenant, its members alone, and portal links into it
 	Action   access.Action // what the role in that tenant must allow; empty: any role
 	Fresh    bool          // who has just proven who they are: what changes the proof itself
+	Own      bool          // changes what is the person's own, also while the tenant is suspended
 	Operator bool          // operators alone
 }
 

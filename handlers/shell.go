@@ -23,6 +23,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 	}
 	if !c.Actor.Tenant.IsZero() {
 		s.Unread = c.unread()
+		s.Warnings = append(c.halts(), s.Warnings...)
 	}
 	s.Status = !s.Portal && !s.Operator && s.Person.Email != "" && c.kit.statusPage(c.Ctx())
 	return s
@@ -32,6 +33,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 func (c *Call) plainShell(title, active string) layout.Shell {
 	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
 	if !c.Actor.Tenant.IsZero() {
+		s.Suspended = c.Actor.Suspended
 		s.Tenant = layout.Tenant{ID: id.Tenant.Format(c.Actor.Tenant), Name: c.Actor.TenantName}
 		for _, t := range c.tenants {
 			if t.TenantID != c.Actor.Tenant {

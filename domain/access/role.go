@@ -47,6 +47,9 @@ const (
 	TransferOwnership Action = "transfer_ownership" //
 )
 
+// Reads reports whether an action changes nothing.
+func (a Action) Reads() bool { return a == Read || a == ReadMembers || a == ReadPayloads }
+
 // grants is DESIGN section 11's table of action by role, a column to a role.
 var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	Read:              {true, true, true, true},

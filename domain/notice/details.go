@@ -113,3 +113,9 @@ type DigestEndpoint struct {
 	Failed   int64  `json:"failed"` // attempts of the last 24 hours
 	Attempts int64  `json:"attempts"`
 }
+
+// HaltDetails belong to TenantSuspended, TenantResumed, DispatchPaused and DispatchResumed.
+type HaltDetails struct {
+	Reason string    `json:"reason,omitempty"` // as the operator gave it
+	At     time.Time `json:"at"`
+}

@@ -23,6 +23,10 @@ const (
 	Digest            Kind = "digest"          // at most one a UTC day
 	QuotaWarning      Kind = "quota.warning"   // most of what the tenant may use is used
 	QuotaReached      Kind = "quota.reached"   // and now all of it
+	TenantSuspended   Kind = "tenant.suspended"
+	TenantResumed     Kind = "tenant.resumed"
+	DispatchPaused    Kind = "dispatch.paused" // by an operator, for all of the tenant
+	DispatchResumed   Kind = "dispatch.resumed"
 )
 
 // Severity is how urgent a notice is.
@@ -63,6 +67,10 @@ var rules = []rule{
 	{Digest, Warning, everybody, true, false, false, "A daily summary while something is not well"},
 	{QuotaWarning, Warning, leaders, true, false, false, "Most of a quota is used"},
 	{QuotaReached, Critical, leaders, true, false, false, "A quota is used up"},
+	{TenantSuspended, Critical, everybody, true, false, false, "The tenant was suspended by the operator"},
+	{TenantResumed, Info, everybody, true, false, false, "The tenant was resumed by the operator"},
+	{DispatchPaused, Critical, everybody, true, false, false, "Deliveries were paused by the operator"},
+	{DispatchResumed, Info, everybody, true, false, false, "Deliveries were resumed by the operator"},
 }
 
 func (k Kind) rule() rule {

@@ -713,6 +713,8 @@ func (e NoticeSeverity) Valid() bool {
 const (
 	NoticeKindDeliveryFailed    NoticeKind = "delivery.failed"
 	NoticeKindDigest            NoticeKind = "digest"
+	NoticeKindDispatchPaused    NoticeKind = "dispatch.paused"
+	NoticeKindDispatchResumed   NoticeKind = "dispatch.resumed"
 	NoticeKindEndpointDisabled  NoticeKind = "endpoint.disabled"
 	NoticeKindEndpointRecovered NoticeKind = "endpoint.recovered"
 	NoticeKindEndpointWarning   NoticeKind = "endpoint.warning"
@@ -721,6 +723,8 @@ const (
 	NoticeKindQuotaReached      NoticeKind = "quota.reached"
 	NoticeKindQuotaWarning      NoticeKind = "quota.warning"
 	NoticeKindSecretRotated     NoticeKind = "secret.rotated"
+	NoticeKindTenantResumed     NoticeKind = "tenant.resumed"
+	NoticeKindTenantSuspended   NoticeKind = "tenant.suspended"
 )
 
 // Valid indicates whether the value is a known member of the NoticeKind enum.
@@ -729,6 +733,10 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindDeliveryFailed:
 		return true
 	case NoticeKindDigest:
+		return true
+	case NoticeKindDispatchPaused:
+		return true
+	case NoticeKindDispatchResumed:
 		return true
 	case NoticeKindEndpointDisabled:
 		return true
@@ -745,6 +753,10 @@ func (e NoticeKind) Valid() bool {
 	case NoticeKindQuotaWarning:
 		return true
 	case NoticeKindSecretRotated:
+		return true
+	case NoticeKindTenantResumed:
+		return true
+	case NoticeKindTenantSuspended:
 		return true
 	default:
 		return false

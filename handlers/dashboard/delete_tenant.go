@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/reason"
 	"posthorn/handlers"
@@ -30,7 +31,7 @@ func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err 
 	})
 	return pages.DeleteTenantView{
 		Shell: c.Shell("Delete the tenant", "settings"), Root: path(c, "/settings"),
-		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting,
+		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting, Closed: !c.Actor.May(access.DeleteTenant),
 		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Type it as it stands here: " + c.Actor.TenantName},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Kept in the audit log."},
 	}, err

@@ -29,7 +29,7 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	w.sql("UPDATE sessions SET fresh_at = now() - interval '1 day'")
 	owner.get(page).to("/account/confirm?next=" + url.QueryEscape(page))
 	w.sql("UPDATE sessions SET fresh_at = now()")
-	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key opens", "1 endpoint is", "1 delivery that waits ends").keep("tenant-delete")
+	owner.get(page).want(200, "Acme &amp; &lt;Sons&gt;", "What happens", "4 members lose", "1 API key stops working", "1 endpoint is", "1 delivery that waits ends").keep("tenant-delete")
 	owner.post(page, url.Values{"name": {"acme"}, "reason": {"we <b>move</b>"}}).want(http.StatusBadRequest, "not the tenant&#39;s name", `value="acme"`, "we &lt;b&gt;move").keep("tenant-delete-refused")
 	if n := one[int](w, "SELECT count(*)::int FROM memberships WHERE tenant_id = $1", tn.id.String()); n != 4 {
 		t.Fatalf("%d members after a refusal", n)

@@ -71,7 +71,7 @@ func (a *dashboard) newKey(c *handlers.Call) error {
 
 func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.KeyFormView{
-		Root: path(c, ""), Wrong: wrong,
+		Root: path(c, ""), Wrong: wrong, Closed: !c.Actor.May(access.ManageKeys),
 		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Production", Hint: "What uses it, so that you know which one to revoke."},
 		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Empty: never."},
 	}

@@ -18,8 +18,8 @@ import (
 func (a *dashboard) noticeRoutes() []handlers.Route {
 	return []handlers.Route{
 		page("GET", "/notices", access.Read, a.listNotices),
-		page("POST", "/notices/read", access.Read, a.readNotices),
-		page("POST", "/notices/preferences", access.Read, a.savePreferences),
+		own(page("POST", "/notices/read", access.Read, a.readNotices)),
+		own(page("POST", "/notices/preferences", access.Read, a.savePreferences)),
 	}
 }
 

@@ -53,7 +53,7 @@ func Routes(d Deps) []handlers.Route {
 		page("POST", "/members/:member_id/role", access.ManageMembers, a.changeRole),
 		page("POST", "/members/:member_id/remove", access.ManageMembers, a.removeMember),
 		page("POST", "/invitations/:invitation_id/revoke", access.ManageMembers, a.revokeInvitation),
-		page("POST", "/leave", access.Read, a.leave),
+		own(page("POST", "/leave", access.Read, a.leave)),
 
 		page("GET", "/settings", access.ChangeSettings, a.showSettings),
 		page("POST", "/settings", access.ChangeSettings, a.changeSettings),
@@ -70,6 +70,12 @@ const maxForm = 64 << 10
 // page is a route for the members who may do an action.
 func page(method, path string, action access.Action, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action}, MaxBody: maxForm, Handler: h}
+}
+
+// own is an action on what is the member's own. It is open while the tenant is suspended.
+func own(r handlers.Route) handlers.Route {
+	r.Access.Own = true
+	return r
 }
 
 // fresh is a page's action for who has just signed in.

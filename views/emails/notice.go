@@ -34,6 +34,8 @@ func Notice(d mail.NoticeData) (Letter, error) {
 		return write(d, digest)
 	case notice.QuotaWarning, notice.QuotaReached:
 		return write(d, quota)
+	case notice.TenantSuspended, notice.TenantResumed, notice.DispatchPaused, notice.DispatchResumed:
+		return write(d, halted)
 	}
 	return Letter{}, fmt.Errorf("there is no template for notices of kind %q", d.Kind)
 }

@@ -2,6 +2,7 @@
 package layout
 
 import (
+	"strings"
 	"time"
 
 	"posthorn/domain/access"
@@ -12,23 +13,24 @@ import (
 
 // Shell is what every page knows beside its content. The zero value is a page for nobody in particular.
 type Shell struct {
-	Title    string // of the document, before the tenant's name
-	Theme    string // "light", "dark", or empty for what the system prefers
-	Accent   string // rrggbb; empty for Posthorn's own
-	Brand    string // a provider's name in place of Posthorn's
-	Tenant   Tenant // whose page it is; none on pages of a person or of an operator
-	Person   Person // none for a portal link
-	Role     access.Role
-	Active   string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
-	Flash    Flash
-	Warnings []Warning // on every page while they last
-	Unread   int       // notices that nobody has read
-	View     *View     // an operator looks on; nil for the tenant's own people
-	Operator bool      // an operator's page: their account and sign-out are the console's
-	Status   bool      // there is a status page to lead to
-	Portal   bool      // signed in by a provider's link: no account, no other tenants
-	Secrets  bool      // the provider's link lets secrets be seen
-	Return   string    // where a portal's people came from
+	Title     string // of the document, before the tenant's name
+	Theme     string // "light", "dark", or empty for what the system prefers
+	Accent    string // rrggbb; empty for Posthorn's own
+	Brand     string // a provider's name in place of Posthorn's
+	Tenant    Tenant // whose page it is; none on pages of a person or of an operator
+	Person    Person // none for a portal link
+	Role      access.Role
+	Active    string // the key of the navigation's entry: "overview", "endpoints", "deliveries", ...
+	Flash     Flash
+	Warnings  []Warning // on every page while they last
+	Unread    int       // notices that nobody has read
+	Suspended bool      // the tenant can be read, and not changed
+	View      *View     // an operator looks on; nil for the tenant's own people
+	Operator  bool      // an operator's page: their account and sign-out are the console's
+	Status    bool      // there is a status page to lead to
+	Portal    bool      // signed in by a provider's link: no account, no other tenants
+	Secrets   bool      // the provider's link lets secrets be seen
+	Return    string    // where a portal's people came from
 }
 
 // Tenant is the tenant of a page, and the others that the person may switch to.
@@ -59,7 +61,8 @@ type Flash struct {
 // Warning is what people must not forget while they do something else.
 type Warning struct {
 	Title, Text string
-	Href, Label string // where to do something about it
+	Href, Label string          // where to do something about it; empty: nowhere
+	Tone        components.Tone // Warning unless set
 }
 
 // Refusal is what an error page says.
@@ -69,8 +72,23 @@ type Refusal struct {
 	Title     string // empty for the status's own
 	Detail    string
 	RequestID string
-	Back      string // where to go on; the front page unless set
+	Typed     []Typed // what the refused form held
+	Back      string  // where to go on; the front page unless set
 	BackLabel string
+}
+
+// Typed is a field of a form that was refused.
+type Typed struct{ Name, Value string }
+
+// label is the field's name as people read it.
+func (t Typed) label() string { return strings.ReplaceAll(t.Name, "_", " ") }
+
+// tone is how grave a warning is.
+func (w Warning) tone() components.Tone {
+	if w.Tone == "" {
+		return components.Warning
+	}
+	return w.Tone
 }
 
 // entry is one line of the navigation.
@@ -104,8 +122,9 @@ func (s Shell) documentTitle() string {
 	return title
 }
 
-// Looks reports whether the page is shown to an operator who may only look: what changes something is left out, or switched off.
-func (s Shell) Looks() bool { return s.View != nil && !s.View.Acting }
+// Looks reports whether the page can only be looked at, by an operator or since the tenant is suspended: what changes something is
+// left out, or switched off.
+func (s Shell) Looks() bool { return s.Suspended || s.View != nil && !s.View.Acting }
 
 func (s Shell) root() string { return "/t/" + s.Tenant.ID }
 

@@ -12,11 +12,27 @@ type DeleteTenantView struct {
 	Name, Reason                    components.FieldProps
 	Endpoints, Keys, Members, Waits int64
 	Wrong                           string // why it can't be deleted
+	Closed                          bool   // the reader is an operator
 }
 
 // wrong is what is wrong with the form, for its head.
 func (v DeleteTenantView) wrong() map[string]string {
 	return map[string]string{"": v.Wrong, "name": v.Name.Error, "reason": v.Reason.Error}
+}
+
+func (v DeleteTenantView) members() string {
+	text := components.Many(v.Members, "member loses", "members lose") + " access"
+	if !v.Closed {
+		text += ", you included"
+	}
+	return text + ". Invitations and sign-in links are void. Accounts of people stay."
+}
+
+func (v DeleteTenantView) keys() string {
+	if v.Keys == 0 {
+		return "There are no API keys."
+	}
+	return components.Many(v.Keys, "API key stops working.", "API keys stop working.")
 }
 
 // manyCounted is up to where waiting deliveries are counted.

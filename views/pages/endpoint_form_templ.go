@@ -73,7 +73,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Shell.Looks() {
-			templ_7745c5c3_Err = layout.LookOnly().Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = layout.LookOnly(v.Shell).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -950,7 +950,7 @@ func testSend(v TestView) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if v.Shell.Looks() {
-					templ_7745c5c3_Err = layout.LookOnly().Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = layout.LookOnly(v.Shell).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -48,6 +48,7 @@ type KeyFormView struct {
 	Shell   layout.Shell
 	Root    string
 	Wrong   map[string]string
+	Closed  bool // operators who act for a tenant create no keys
 	Name    components.FieldProps
 	Expires components.FieldProps
 	Scopes  []components.Option
