@@ -114,6 +114,9 @@ func TestEmitInSQLRefusesWhatTheAPIRefuses(t *testing.T) {
 		`NULL, 'a', '1'`: "no such tenant",
 		`'` + id.Tenant.Format(b) + `', 'a', '1'`:                         "suspended",
 		good + `, 'a b', '1'`:                                             "type is malformed",
+		good + `, '-2', '1'`:                                              "type is malformed",
+		good + `, 'endpoint.verification', '1'`:                           "type is reserved",
+		good + `, 'posthorn.x', '1'`:                                      "type is reserved",
 		good + `, 'a.', '1'`:                                              "type is malformed",
 		good + `, NULL, '1'`:                                              "type is malformed",
 		good + `, repeat('a', 129), '1'`:                                  "type is malformed",
@@ -137,6 +140,51 @@ func TestEmitInSQLRefusesWhatTheAPIRefuses(t *testing.T) {
 	}
 	if _, err := c.Exec(t.Context(), "SELECT posthorn.emit("+good+", 'a', 'null', deliver_at => now() + interval '29 days', occurred_at => now())"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestAKnownIdempotencyKeyInSQLGivesTheFirstId(t *testing.T) {
+	t.Parallel()
+	_, owner, a, b := two(t, 4)
+	one, another := emitter(t, owner), emitter(t, owner)
+	emit := func(c *pgx.Conn, tenant id.UUID, rest string) (event string) {
+		t.Helper()
+		if err := c.QueryRow(t.Context(), "SELECT posthorn.emit($1, 'a.b', "+rest+")", id.Tenant.Format(tenant)).Scan(&event); err != nil {
+			t.Fatal(err)
+		}
+		return event
+	}
+	const call = `'{"n":1}', key => 'k', channels => ARRAY['eu'], occurred_at => '2026-01-31T12:00:00.5Z', idempotency_key => 'once'`
+	first := emit(one, a, call)
+	if again := emit(another, a, call); again != first {
+		t.Errorf("while it waits: %s, want %s", again, first)
+	}
+	for what, other := range map[string]string{
+		"another tenant": emit(one, b, call), "other data": emit(one, a, strings.Replace(call, `1`, `2`, 1)), "no key": emit(one, a, `'{"n":1}'`),
+	} {
+		if other == first {
+			t.Errorf("%s: the same event", what)
+		}
+	}
+	// Of two transactions at once the second waits for the first.
+	if _, err := one.Exec(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	const racing = `'1', idempotency_key => 'race'`
+	won := emit(one, a, racing)
+	second := make(chan string)
+	go func() { second <- emit(another, a, racing) }()
+	for waits := 0; waits == 0; {
+		if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := one.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-second; got != won {
+		t.Errorf("at the same time: %s and %s", won, got)
 	}
 }
 

@@ -44,6 +44,26 @@ func TestWhatIsEmittedInSQLIsDeliveredOnceAndInOrder(t *testing.T) {
 	}
 }
 
+func TestAnIdempotencyKeyInSQLNamesTheStoredEvent(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.worker(false)
+	emit := func(data string) string {
+		return h.emitSQL(tenant, "order.paid", data, ", key => 'k', deliver_at => now() - interval '1 hour', occurred_at => '2026-01-31T12:00:00Z', idempotency_key => 'once'")
+	}
+	first := emit(`{"n":1}`)
+	eventually(t, 20*time.Second, "it is stored", func() bool { return h.count("SELECT count(*) FROM outbox") == 0 })
+	if again := emit(`{"n":1}`); again != first {
+		t.Errorf("the same once more: %s, want %s", again, first)
+	}
+	other := emit(`{"n":2}`)
+	eventually(t, 20*time.Second, "another event is rejected under the id that was given", func() bool {
+		u, err := id.Event.Parse(other)
+		return err == nil && h.count("SELECT count(*) FROM outbox_rejected WHERE code = 'idempotency_conflict' AND id = '"+u.String()+"'") == 1
+	})
+}
+
 // The relay's process ends between storing events and taking their rows away: they are stored once.
 func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	t.Parallel()

@@ -195,7 +195,7 @@ func (c *Committer) finish(items []*item, answers map[int]db.FirstAnswer) {
 
 var errIdempotencyConflict = &fault.Error{
 	Kind: fault.Conflict, Code: "idempotency_conflict",
-	Detail: "This Idempotency-Key was used within 24 hours with another body. Use a new key for a new event, or send the first body again.",
+	Detail: "This Idempotency-Key was used within 24 hours with another body; bodies are compared byte for byte. Use a new key for a new event, or send the first body again.",
 	Fields: []fault.Field{{Name: "idempotency_key", Code: "idempotency_conflict", Detail: "used with another body"}},
 }
 

@@ -41,7 +41,7 @@ func Parse(body []byte, lim Limits, now time.Time) (Emission, error) {
 	if lim.MaxDepth <= 0 {
 		lim.MaxDepth = DefaultMaxDepth
 	}
-	p := parser{scanner: scanner{body: body, most: min(lim.MaxDepth, 1000)}, now: now}
+	p := parser{scanner: scanner{body: body, most: min(lim.MaxDepth, 1000)}, now: now, reserved: lim.Reserved}
 	if err := p.emission(); err != nil {
 		return Emission{}, err
 	}
@@ -59,9 +59,10 @@ func Parse(body []byte, lim Limits, now time.Time) (Emission, error) {
 type parser struct {
 	scanner
 
-	out  Emission
-	now  time.Time
-	seen fields
+	out      Emission
+	now      time.Time
+	reserved bool // the types that are Posthorn's own are accepted
+	seen     fields
 }
 
 // fields is the set of top-level fields met so far.
@@ -136,7 +137,7 @@ func (p *parser) field() error {
 	p.space()
 	switch string(decoded(raw)) {
 	case "type":
-		return p.textField(fieldType, "type", &p.out.Type, checkType)
+		return p.textField(fieldType, "type", &p.out.Type, p.checkType)
 	case "data":
 		return p.dataField()
 	case "key":

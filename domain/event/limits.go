@@ -27,6 +27,7 @@ const (
 	CodeFieldType         = "field_type"
 	CodeTypeMissing       = "type_missing"
 	CodeTypeMalformed     = "type_malformed"
+	CodeTypeReserved      = "type_reserved"
 	CodeDataMissing       = "data_missing"
 	CodePayloadTooLarge   = "payload_too_large"
 	CodeKeyMalformed      = "key_malformed"
@@ -41,6 +42,7 @@ const (
 
 // Limits are the platform's settings for one emission; a zero field means the default.
 type Limits struct {
-	MaxPayload int // bytes of data
-	MaxDepth   int // arrays and objects nested within the data; at most 1,000
+	MaxPayload int  // bytes of data
+	MaxDepth   int  // arrays and objects nested within the data; at most 1,000
+	Reserved   bool // Posthorn itself emits: it has types of its own
 }

@@ -2,6 +2,8 @@ package event
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -9,9 +11,9 @@ import (
 )
 
 // ValidType reports whether name can be an event type: 1 to 128 characters, segments of ASCII letters, digits, hyphens
-// and underscores, joined by full stops (order.completed).
+// and underscores, joined by full stops (order.completed). It does not begin with a hyphen, which a spreadsheet reads as a formula.
 func ValidType(name string) bool {
-	if len(name) > MaxName {
+	if len(name) > MaxName || name != "" && name[0] == '-' {
 		return false
 	}
 	segment := 0
@@ -26,6 +28,14 @@ func ValidType(name string) bool {
 		}
 	}
 	return segment > 0
+}
+
+// reserved begin the types that Posthorn itself emits: receivers trust an endpoint.verification to be its own.
+var reserved = []string{"endpoint.", "posthorn."}
+
+// ReservedType reports whether Posthorn alone emits events of a type.
+func ReservedType(name string) bool {
+	return slices.ContainsFunc(reserved, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // ValidChannel reports whether name can be a channel: 1 to 128 ASCII letters, digits and . _ - : / @.
@@ -61,8 +71,12 @@ func CheckIdempotencyKey(key string) error {
 		"An idempotency key has 1 to %d visible ASCII characters and no space; a UUID is a good one.", MaxIdempotencyKey))
 }
 
-func checkType(name string) error {
-	if ValidType(name) {
+func (p *parser) checkType(name string) error {
+	switch {
+	case ReservedType(name) && !p.reserved:
+		return fault.InvalidField("type", CodeTypeReserved,
+			"Event types that begin with endpoint. or posthorn. are Posthorn's own. Give the type another name.")
+	case ValidType(name):
 		return nil
 	}
 	return fault.InvalidField("type", CodeTypeMalformed, fmt.Sprintf(

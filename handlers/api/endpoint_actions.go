@@ -176,5 +176,5 @@ func (a *api) testEmission(in TestInput) (event.Emission, error) {
 	}
 	body = append(body[:len(body)-1], `,"data":`...) // Marshal would re-encode the data
 	body = append(append(body, data...), '}')
-	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload}, a.Now())
+	return event.Parse(body, event.Limits{MaxPayload: a.Settings.MaxPayload, Reserved: kind == endpoint.TestType}, a.Now())
 }

@@ -369,3 +369,23 @@ func TestAnEventWhoseTimeHasPassedIsSentNowAndSaysSo(t *testing.T) {
 		t.Errorf("a batch: %s", batch.Body)
 	}
 }
+
+func TestPosthornsOwnTypesCannotBeEmitted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	ep := w.active(acme, nil)
+	for _, kind := range []string{"endpoint.verification", "endpoint.disabled", "endpoint.test", "posthorn.x"} {
+		w.do("POST", "/api/v1/events", acme.key, `{"type":"`+kind+`","data":1}`).problem(400, "type_reserved", "type")
+		batch := w.do("POST", "/api/v1/events/batch", acme.key, `{"events":[{"type":"`+kind+`","data":1},{"type":"a.b","data":1}]}`).want(207)
+		if !strings.Contains(string(batch.Body), "type_reserved") {
+			t.Errorf("%s in a batch: %s", kind, batch.Body)
+		}
+		if kind != "endpoint.test" {
+			w.do("POST", "/api/v1/endpoints/"+ep+"/test", acme.key, `{"type":"`+kind+`"}`).problem(400, "type_reserved", "type")
+		}
+	}
+	w.do("POST", "/api/v1/endpoints/"+ep+"/test", acme.key, nil).want(202)
+	w.do("POST", "/api/v1/events", acme.key, `{"type":"endpoints.created","data":1}`).want(202)
+	w.do("POST", "/api/v1/events", acme.key, `{"type":"-2","data":1}`).problem(400, "type_malformed", "type")
+}

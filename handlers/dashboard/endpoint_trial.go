@@ -91,7 +91,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e db.FullEndpoint, kind, data str
 		return sent, err
 	}
 	body := `{"type":` + string(name) + `,"data":` + data + `}`
-	emission, err := event.Parse([]byte(body), event.Limits{MaxPayload: a.MaxPayload}, a.Now())
+	emission, err := event.Parse([]byte(body), event.Limits{MaxPayload: a.MaxPayload, Reserved: kind == endpoint.TestType}, a.Now())
 	if err != nil {
 		return sent, err
 	}
