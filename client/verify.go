@@ -70,8 +70,8 @@ func (v Verifier) format() signature.Format {
 
 // Webhook is a verified delivery. What the endpoint's format does not carry is empty.
 type Webhook struct {
-	ID         string    // of the event: the same on every attempt and replay. Empty in body-hex and raw
-	DeliveryID string    // the same on every attempt, another on a replay. In x-webhook and raw alone
+	ID         string    // of the event: the same on every attempt and replay. Of body-hex and raw it is a header, which they do not sign
+	DeliveryID string    // in x-webhook, another on a replay; in raw, the same on a replay too. Empty in other formats
 	Type       string    // of the event; every format has it
 	Timestamp  time.Time // when it happened; zero in raw
 	Version    string    // of the data's shape, where the type has versions
@@ -118,7 +118,7 @@ func (v Verifier) open(header http.Header, body []byte) (Webhook, error) {
 		prefix = signature.DefaultPrefix
 	}
 	if v.format() == signature.Raw {
-		return Webhook{Type: header.Get("X-" + prefix + "-Event"), DeliveryID: header.Get("X-" + prefix + "-Delivery"), Data: body}, nil
+		return Webhook{ID: header.Get("X-" + prefix + "-Event-Id"), Type: header.Get("X-" + prefix + "-Event"), DeliveryID: header.Get("X-" + prefix + "-Delivery"), Data: body}, nil
 	}
 	var in struct {
 		ID        string          `json:"id"`
@@ -135,9 +135,12 @@ func (v Verifier) open(header http.Header, body []byte) (Webhook, error) {
 	w := Webhook{ID: in.ID, Type: in.Type, Timestamp: in.Timestamp, Version: in.Version, Data: in.Data}
 	switch v.format() {
 	case signature.BodyHex:
-		w.ID, w.Type = "", in.Event
+		w.ID, w.Type = header.Get("X-"+prefix+"-Event-Id"), in.Event
 	case signature.XWebhook:
 		w.Timestamp, w.DeliveryID = in.CreatedAt, header.Get("X-Delivery-Id")
+		if in.Type == "" {
+			w.Type = in.Event // the endpoint's type_field
+		}
 	}
 	return w, nil
 }

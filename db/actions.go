@@ -164,14 +164,14 @@ func (q *Queries) replay(ctx context.Context, tenant id.UUID, original DeliveryS
 	if err != nil {
 		return original, err
 	}
-	again := NewID()
+	again, first := NewID(), original.First()
 	if err := q.InsertReplay(ctx, InsertReplayParams{
 		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID, EndpointID: original.EndpointID,
-		EventType: original.EventType, ReplayOf: &original.ID,
+		EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
 	}); err != nil {
 		return original, err
 	}
-	row := QueueReplayParams{TenantID: tenant, DeliveryID: again, EventID: original.EventID, EndpointID: original.EndpointID}
+	row := QueueReplayParams{TenantID: tenant, DeliveryID: again, EventID: original.EventID, EndpointID: original.EndpointID, FirstID: &first}
 	if row.OrderKey = orderKey(ordering, key); row.OrderKey != nil {
 		row.State = QueueBlocked
 	}

@@ -244,7 +244,7 @@ func (q *Queries) DeliveredEvents(ctx context.Context, arg DeliveredEventsParams
 }
 
 const deliveriesOfEvent = `-- name: DeliveriesOfEvent :many
-SELECT d.id, d.endpoint_id, d.event_type, d.status, (q.delivery_id IS NOT NULL)::boolean AS queued
+SELECT d.id, d.endpoint_id, d.event_type, d.status, d.replay_of, d.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
 FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 WHERE d.tenant_id = $1 AND d.event_id = $2 AND d.created_at >= $3::timestamptz
 	AND ($4::uuid IS NULL OR d.endpoint_id = $4)
@@ -264,6 +264,8 @@ type DeliveriesOfEventRow struct {
 	EndpointID id.UUID
 	EventType  string
 	Status     delivery.Status
+	ReplayOf   *id.UUID
+	FirstID    *id.UUID
 	Queued     bool
 }
 
@@ -288,6 +290,8 @@ func (q *Queries) DeliveriesOfEvent(ctx context.Context, arg DeliveriesOfEventPa
 			&i.EndpointID,
 			&i.EventType,
 			&i.Status,
+			&i.ReplayOf,
+			&i.FirstID,
 			&i.Queued,
 		); err != nil {
 			return nil, err
@@ -768,11 +772,13 @@ func (q *Queries) InsertCancellations(ctx context.Context, arg InsertCancellatio
 }
 
 const insertReplays = `-- name: InsertReplays :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, job_id)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id)
 SELECT $1, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type,
-	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), $2::uuid
+	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), u.first_id,
+	$2::uuid
 FROM ROWS FROM (unnest($3::timestamptz[]), unnest($4::uuid[]), unnest($5::uuid[]), unnest($6::uuid[]),
-	unnest($7::text[]), unnest($8::uuid[])) AS u(created_at, id, event_id, endpoint_id, event_type, replay_of)
+	unnest($7::text[]), unnest($8::uuid[]), unnest($9::uuid[]))
+	AS u(created_at, id, event_id, endpoint_id, event_type, replay_of, first_id)
 `
 
 type InsertReplaysParams struct {
@@ -784,6 +790,7 @@ type InsertReplaysParams struct {
 	Endpoints []id.UUID
 	Types     []string
 	ReplaysOf []id.UUID
+	Firsts    []id.UUID
 }
 
 func (q *Queries) InsertReplays(ctx context.Context, arg InsertReplaysParams) error {
@@ -796,6 +803,7 @@ func (q *Queries) InsertReplays(ctx context.Context, arg InsertReplaysParams) er
 		arg.Endpoints,
 		arg.Types,
 		arg.ReplaysOf,
+		arg.Firsts,
 	)
 	return err
 }
@@ -944,7 +952,7 @@ func (q *Queries) LockBulkJob(ctx context.Context, arg LockBulkJobParams) (BulkJ
 }
 
 const lockDropped = `-- name: LockDropped :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue
 WHERE tenant_id = $1 AND endpoint_id = $2 AND state IN (0, 1, 2) AND seq <= $3::bigint
 LIMIT $4::int FOR UPDATE SKIP LOCKED
 `
@@ -986,6 +994,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 			&i.Probes,
 			&i.Asked,
 			&i.PlannedAt,
+			&i.FirstID,
 		); err != nil {
 			return nil, err
 		}
@@ -998,7 +1007,7 @@ func (q *Queries) LockDropped(ctx context.Context, arg LockDroppedParams) ([]Que
 }
 
 const lockFreeQueued = `-- name: LockFreeQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED
 `
 
 type LockFreeQueuedParams struct {
@@ -1031,6 +1040,7 @@ func (q *Queries) LockFreeQueued(ctx context.Context, arg LockFreeQueuedParams) 
 			&i.Probes,
 			&i.Asked,
 			&i.PlannedAt,
+			&i.FirstID,
 		); err != nil {
 			return nil, err
 		}
@@ -1079,7 +1089,7 @@ func (q *Queries) LockLetters(ctx context.Context, arg LockLettersParams) ([]Loc
 }
 
 const lockManyQueued = `-- name: LockManyQueued :many
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = ANY($2::uuid[]) ORDER BY delivery_id FOR UPDATE
 `
 
 type LockManyQueuedParams struct {
@@ -1111,6 +1121,7 @@ func (q *Queries) LockManyQueued(ctx context.Context, arg LockManyQueuedParams) 
 			&i.Probes,
 			&i.Asked,
 			&i.PlannedAt,
+			&i.FirstID,
 		); err != nil {
 			return nil, err
 		}
@@ -1175,10 +1186,12 @@ func (q *Queries) QueueManyNow(ctx context.Context, arg QueueManyNowParams) erro
 }
 
 const queueReplays = `-- name: QueueReplays :exec
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay)
-SELECT $1, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id)
+SELECT $1, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true,
+	u.first_id
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::uuid[]), unnest($5::smallint[]),
-	unnest($6::text[]), unnest($7::timestamptz[])) AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at)
+	unnest($6::text[]), unnest($7::timestamptz[]), unnest($8::uuid[]))
+	AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at, first_id)
 `
 
 type QueueReplaysParams struct {
@@ -1189,6 +1202,7 @@ type QueueReplaysParams struct {
 	States     []int16
 	OrderKeys  []string
 	Due        []time.Time
+	Firsts     []id.UUID
 }
 
 // After their deliveries, always: see LockQueued. The order of the arrays becomes that of the queue.
@@ -1201,6 +1215,7 @@ func (q *Queries) QueueReplays(ctx context.Context, arg QueueReplaysParams) erro
 		arg.States,
 		arg.OrderKeys,
 		arg.Due,
+		arg.Firsts,
 	)
 	return err
 }

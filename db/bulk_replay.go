@@ -117,7 +117,7 @@ func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]
 func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 	again := make([]againDelivery, len(part.rows))
 	for i, d := range part.rows {
-		again[i] = againDelivery{event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID}
+		again[i] = againDelivery{event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID, first: d.First()}
 		if key := orderKey(part.orders[d.EndpointID], part.keys[d.EventID]); key != nil {
 			again[i].orderKey = *key
 		}
@@ -131,6 +131,7 @@ type againDelivery struct {
 	event, endpoint id.UUID
 	eventType       string
 	replayOf        id.UUID   // zero: the endpoint never got the event
+	first           id.UUID   // the first delivery of the chain of replays; zero as replayOf
 	orderKey        string    // empty: unordered
 	due             time.Time // deliver_at that is still to come; else zero
 }
@@ -151,6 +152,10 @@ func (q *Queries) sendAgain(ctx context.Context, tenant id.UUID, again []againDe
 		}
 		d.Created, d.Ids, d.Events = append(d.Created, u.Time()), append(d.Ids, u), append(d.Events, a.event)
 		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType), append(d.ReplaysOf, a.replayOf)
+		if a.first.IsZero() {
+			a.first = u // it begins the chain
+		}
+		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
 		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, u), append(row.Events, a.event), append(row.Endpoints, a.endpoint)
 		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey), append(row.Due, due)
 		books.At(tenant, u.Time()).Accepted++

@@ -297,7 +297,7 @@ func (q *Queries) EventsOnChannel(ctx context.Context, arg EventsOnChannelParams
 }
 
 const getDelivery = `-- name: GetDelivery :one
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
 		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
@@ -347,6 +347,7 @@ func (q *Queries) GetDelivery(ctx context.Context, arg GetDeliveryParams) (GetDe
 		&i.Delivery.ArchivedAt,
 		&i.Delivery.ReplayOf,
 		&i.Delivery.JobID,
+		&i.Delivery.FirstID,
 		&i.NextAt,
 		&i.Queued,
 		&i.Seq,
@@ -479,8 +480,8 @@ func (q *Queries) InsertCancellation(ctx context.Context, arg InsertCancellation
 }
 
 const insertReplay = `-- name: InsertReplay :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 `
 
 type InsertReplayParams struct {
@@ -491,6 +492,7 @@ type InsertReplayParams struct {
 	EndpointID id.UUID
 	EventType  string
 	ReplayOf   *id.UUID
+	FirstID    *id.UUID
 }
 
 func (q *Queries) InsertReplay(ctx context.Context, arg InsertReplayParams) error {
@@ -502,6 +504,7 @@ func (q *Queries) InsertReplay(ctx context.Context, arg InsertReplayParams) erro
 		arg.EndpointID,
 		arg.EventType,
 		arg.ReplayOf,
+		arg.FirstID,
 	)
 	return err
 }
@@ -702,7 +705,7 @@ func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]A
 }
 
 const lockDelivery = `-- name: LockDelivery :one
-SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of, job_id FROM deliveries
+SELECT tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at, archived_at, replay_of, job_id, first_id FROM deliveries
 WHERE tenant_id = $1 AND created_at = $2 AND id = $3 FOR NO KEY UPDATE
 `
 
@@ -731,12 +734,13 @@ func (q *Queries) LockDelivery(ctx context.Context, arg LockDeliveryParams) (Del
 		&i.ArchivedAt,
 		&i.ReplayOf,
 		&i.JobID,
+		&i.FirstID,
 	)
 	return i, err
 }
 
 const lockQueued = `-- name: LockQueued :one
-SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
+SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue WHERE tenant_id = $1 AND delivery_id = $2 FOR UPDATE
 `
 
 type LockQueuedParams struct {
@@ -764,6 +768,7 @@ func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, 
 		&i.Probes,
 		&i.Asked,
 		&i.PlannedAt,
+		&i.FirstID,
 	)
 	return i, err
 }
@@ -836,8 +841,8 @@ func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
 }
 
 const queueReplay = `-- name: QueueReplay :exec
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay)
-VALUES ($1, $2, $3, $4, $5, $6, true)
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, replay, first_id)
+VALUES ($1, $2, $3, $4, $5, $6, true, $7)
 `
 
 type QueueReplayParams struct {
@@ -847,6 +852,7 @@ type QueueReplayParams struct {
 	EndpointID id.UUID
 	State      int16
 	OrderKey   *string
+	FirstID    *id.UUID
 }
 
 // After its delivery, always: see LockQueued.
@@ -858,12 +864,13 @@ func (q *Queries) QueueReplay(ctx context.Context, arg QueueReplayParams) error 
 		arg.EndpointID,
 		arg.State,
 		arg.OrderKey,
+		arg.FirstID,
 	)
 	return err
 }
 
 const readDeliveries = `-- name: ReadDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = $1 AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
 		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = $1 AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
@@ -929,6 +936,7 @@ func (q *Queries) ReadDeliveries(ctx context.Context, arg ReadDeliveriesParams) 
 			&i.Delivery.ArchivedAt,
 			&i.Delivery.ReplayOf,
 			&i.Delivery.JobID,
+			&i.Delivery.FirstID,
 			&i.NextAt,
 			&i.Queued,
 			&i.Seq,

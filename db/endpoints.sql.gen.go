@@ -14,7 +14,7 @@ import (
 )
 
 const anyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 type AnyEndpointParams struct {
@@ -61,6 +61,9 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
@@ -157,7 +160,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExtern
 }
 
 const getEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 type GetEndpointParams struct {
@@ -203,50 +206,56 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
 
 const insertEndpoint = `-- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11,
-	$12, $13, $14, $15, $16, $17,
-	$18, $19, $20, $21, $22, $23, $24,
-	$25, $26, $27, $28)
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
+	$14, $15, $16, $17, $18, $19, $20,
+	$21, $22, $23, $24, $25, $26, $27,
+	$28, $29, $30, $31)
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type InsertEndpointParams struct {
-	TenantID          id.UUID
-	ID                id.UUID
-	Kind              string
-	URL               string
-	Description       string
-	EventTypes        []string
-	Filter            *string
-	Channels          []string
-	Format            string
-	Prefix            string
-	RetryPolicy       string
-	RetryDelays       []int32
-	RetryClientErrors bool
-	TimeoutSeconds    int32
-	MaxInFlight       int32
-	RateLimit         *int32
-	Burst             *int32
-	Ordering          string
-	PayloadVersion    *string
-	AcceptConflict    bool
-	Verification      string
-	WhenHeld          string
-	Metadata          json.RawMessage
-	CustomHeaders     []byte
-	SensitiveHeaders  []string
-	Connection        []byte
-	SlotSecretID      *id.UUID
-	CreatedAt         time.Time
+	TenantID           id.UUID
+	ID                 id.UUID
+	Kind               string
+	URL                string
+	Description        string
+	EventTypes         []string
+	Filter             *string
+	Channels           []string
+	Format             string
+	Prefix             string
+	TypeField          string
+	RotationSignatures string
+	RetryPolicy        string
+	RetryDelays        []int32
+	RetryJitter        *float64
+	RetryClientErrors  bool
+	TimeoutSeconds     int32
+	MaxInFlight        int32
+	RateLimit          *int32
+	Burst              *int32
+	Ordering           string
+	PayloadVersion     *string
+	AcceptConflict     bool
+	Verification       string
+	WhenHeld           string
+	Metadata           json.RawMessage
+	CustomHeaders      []byte
+	SensitiveHeaders   []string
+	Connection         []byte
+	SlotSecretID       *id.UUID
+	CreatedAt          time.Time
 }
 
 func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) (Endpoint, error) {
@@ -261,8 +270,11 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.Channels,
 		arg.Format,
 		arg.Prefix,
+		arg.TypeField,
+		arg.RotationSignatures,
 		arg.RetryPolicy,
 		arg.RetryDelays,
+		arg.RetryJitter,
 		arg.RetryClientErrors,
 		arg.TimeoutSeconds,
 		arg.MaxInFlight,
@@ -316,6 +328,9 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
@@ -353,7 +368,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const listEndpointsNewest = `-- name: ListEndpointsNewest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints
 WHERE tenant_id = $1 AND id < $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id DESC LIMIT $4
 `
@@ -414,6 +429,9 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 			&i.WhenHeld,
 			&i.Kind,
 			&i.Connection,
+			&i.RetryJitter,
+			&i.RotationSignatures,
+			&i.TypeField,
 		); err != nil {
 			return nil, err
 		}
@@ -426,7 +444,7 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 }
 
 const listEndpointsOldest = `-- name: ListEndpointsOldest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints
 WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id LIMIT $4
 `
@@ -487,6 +505,9 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 			&i.WhenHeld,
 			&i.Kind,
 			&i.Connection,
+			&i.RetryJitter,
+			&i.RotationSignatures,
+			&i.TypeField,
 		); err != nil {
 			return nil, err
 		}
@@ -499,7 +520,7 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 }
 
 const lockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 type LockEndpointParams struct {
@@ -545,6 +566,9 @@ func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (End
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
@@ -567,7 +591,7 @@ func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error)
 const setEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type SetEndpointStatusParams struct {
@@ -620,6 +644,9 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
@@ -660,7 +687,7 @@ func (q *Queries) ShareEndpoint(ctx context.Context, arg ShareEndpointParams) (s
 const unverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type UnverifyEndpointParams struct {
@@ -707,48 +734,55 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointPara
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
 
 const updateEndpoint = `-- name: UpdateEndpoint :one
 UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
-	channels = $5, format = $6, prefix = $7, retry_policy = $8, retry_delays = $9,
-	retry_client_errors = $10, timeout_seconds = $11, max_in_flight = $12,
-	rate_limit = $13, burst = $14, ordering = $15,
-	payload_version = $16, accept_conflict = $17, verification = $18,
-	when_held = $19, metadata = $20, custom_headers = $21,
-	sensitive_headers = $22, connection = $23, updated_at = now()
-WHERE tenant_id = $24 AND id = $25 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+	channels = $5, format = $6, prefix = $7, type_field = $8, rotation_signatures = $9,
+	retry_policy = $10, retry_delays = $11, retry_jitter = $12,
+	retry_client_errors = $13, timeout_seconds = $14, max_in_flight = $15,
+	rate_limit = $16, burst = $17, ordering = $18,
+	payload_version = $19, accept_conflict = $20, verification = $21,
+	when_held = $22, metadata = $23, custom_headers = $24,
+	sensitive_headers = $25, connection = $26, updated_at = now()
+WHERE tenant_id = $27 AND id = $28 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type UpdateEndpointParams struct {
-	URL               string
-	Description       string
-	EventTypes        []string
-	Filter            *string
-	Channels          []string
-	Format            string
-	Prefix            string
-	RetryPolicy       string
-	RetryDelays       []int32
-	RetryClientErrors bool
-	TimeoutSeconds    int32
-	MaxInFlight       int32
-	RateLimit         *int32
-	Burst             *int32
-	Ordering          string
-	PayloadVersion    *string
-	AcceptConflict    bool
-	Verification      string
-	WhenHeld          string
-	Metadata          json.RawMessage
-	CustomHeaders     []byte
-	SensitiveHeaders  []string
-	Connection        []byte
-	TenantID          id.UUID
-	ID                id.UUID
+	URL                string
+	Description        string
+	EventTypes         []string
+	Filter             *string
+	Channels           []string
+	Format             string
+	Prefix             string
+	TypeField          string
+	RotationSignatures string
+	RetryPolicy        string
+	RetryDelays        []int32
+	RetryJitter        *float64
+	RetryClientErrors  bool
+	TimeoutSeconds     int32
+	MaxInFlight        int32
+	RateLimit          *int32
+	Burst              *int32
+	Ordering           string
+	PayloadVersion     *string
+	AcceptConflict     bool
+	Verification       string
+	WhenHeld           string
+	Metadata           json.RawMessage
+	CustomHeaders      []byte
+	SensitiveHeaders   []string
+	Connection         []byte
+	TenantID           id.UUID
+	ID                 id.UUID
 }
 
 // The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
@@ -761,8 +795,11 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		arg.Channels,
 		arg.Format,
 		arg.Prefix,
+		arg.TypeField,
+		arg.RotationSignatures,
 		arg.RetryPolicy,
 		arg.RetryDelays,
+		arg.RetryJitter,
 		arg.RetryClientErrors,
 		arg.TimeoutSeconds,
 		arg.MaxInFlight,
@@ -816,6 +853,9 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }

@@ -126,6 +126,9 @@ func (q *Queries) planEvent(ctx context.Context, e Event, rows []DeliveriesOfEve
 			continue
 		}
 		one := againDelivery{event: e.ID, endpoint: ep, eventType: e.Type, replayOf: newest[ep].ID}
+		if last, sent := newest[ep]; sent {
+			one.first = Delivery{ID: last.ID, ReplayOf: last.ReplayOf, FirstID: last.FirstID}.First()
+		}
 		if key := orderKey(ordering, e.Key); key != nil {
 			one.orderKey = *key
 		}

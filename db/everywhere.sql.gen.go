@@ -106,7 +106,7 @@ func (q *Queries) OldestShown(ctx context.Context) (time.Time, error) {
 }
 
 const readAllDeliveries = `-- name: ReadAllDeliveries :many
-SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
+SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,
 	(d.status = 3 AND EXISTS (SELECT 1 FROM dead_letters x WHERE x.tenant_id = d.tenant_id AND x.delivery_id = d.id AND NOT x.replayed AND NOT x.archived
 		AND NOT EXISTS (SELECT 1 FROM endpoints e WHERE e.tenant_id = d.tenant_id AND e.id = x.endpoint_id AND e.kind = 'listen')))::boolean AS dead,
@@ -172,6 +172,7 @@ func (q *Queries) ReadAllDeliveries(ctx context.Context, arg ReadAllDeliveriesPa
 			&i.Delivery.ArchivedAt,
 			&i.Delivery.ReplayOf,
 			&i.Delivery.JobID,
+			&i.Delivery.FirstID,
 			&i.NextAt,
 			&i.Queued,
 			&i.Seq,

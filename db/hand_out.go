@@ -122,6 +122,10 @@ func handoutOf(e Endpoint, signing signature.Signing, event Event, r NextToHandO
 		Attempts: int(r.Attempts) + 1, Replayed: r.Replay,
 	}
 	m := event.Message(id.Event.Format(event.ID), id.Delivery.Format(r.DeliveryID), id.Endpoint.Format(e.ID))
+	m.TypeField = signature.TypeField(e.TypeField)
+	if r.FirstID != nil {
+		m.FirstID = id.Delivery.Format(*r.FirstID)
+	}
 	h.Body = signature.AppendBody(nil, signing.Format, m)
 	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{At: h.Attempt.Time(), Attempt: h.Attempts, Replayed: h.Replayed})
 	return h
@@ -137,7 +141,7 @@ func (q *Queries) signingOf(ctx context.Context, ring *seal.Ring, tenant, u id.U
 	if err != nil {
 		return e, signature.Signing{}, err
 	}
-	s := signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Slot: slotOf(live, e.SlotSecretID)}
+	s := signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures), Slot: slotOf(live, e.SlotSecretID)}
 	for _, one := range live {
 		text, err := ring.Open(one.Sealed, tenant, u)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 const activateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type ActivateEndpointParams struct {
@@ -63,6 +63,9 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, arg ActivateEndpointPara
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }

@@ -110,7 +110,7 @@ func (d *DB) recordAnswer(ctx context.Context, of Delivery, given HandedOut, a A
 		Gen: given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{}, int(given.Attempts), a.Result, 0),
 		Attempt: &AttemptRecord{
 			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()), Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
-			URL: e.URL, Format: e.Format, Signature: given.Signature, ResponseHeaders: a.Headers, ResponseExcerpt: a.Excerpt, Error: a.Error,
+			URL: e.URL, Format: e.Wire().String(), Signature: given.Signature, ResponseHeaders: a.Headers, ResponseExcerpt: a.Excerpt, Error: a.Error,
 		},
 	}
 	_, err = d.RecordOutcomes(ctx, Record{Listened: true, Outcomes: []*Outcome{o}, Again: true})

@@ -368,7 +368,7 @@ func (q *Queries) LookAtListener(ctx context.Context, arg LookAtListenerParams) 
 const makeListener = `-- name: MakeListener :one
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = $1 AND id = $2
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type MakeListenerParams struct {
@@ -415,12 +415,15 @@ func (q *Queries) MakeListener(ctx context.Context, arg MakeListenerParams) (End
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
 
 const nextToHandOut = `-- name: NextToHandOut :many
-SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay FROM queue q
+SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM queue q
 WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2
 	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = $1 AND n.endpoint_id = $2)
 	AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)
@@ -439,6 +442,7 @@ type NextToHandOutRow struct {
 	DeliveryID id.UUID
 	EventID    id.UUID
 	Replay     bool
+	FirstID    *id.UUID
 }
 
 // The head of the lane, without what is in the client's hands.
@@ -457,6 +461,7 @@ func (q *Queries) NextToHandOut(ctx context.Context, arg NextToHandOutParams) ([
 			&i.DeliveryID,
 			&i.EventID,
 			&i.Replay,
+			&i.FirstID,
 		); err != nil {
 			return nil, err
 		}

@@ -184,6 +184,7 @@ type Delivery struct {
 	ArchivedAt  *time.Time
 	ReplayOf    *id.UUID
 	JobID       *id.UUID
+	FirstID     *id.UUID
 }
 
 type Digest struct {
@@ -206,40 +207,43 @@ type DispatchPause struct {
 }
 
 type Endpoint struct {
-	TenantID          id.UUID
-	ID                id.UUID
-	URL               string
-	Description       string
-	EventTypes        []string
-	Filter            *string
-	Channels          []string
-	Format            string
-	Prefix            string
-	RetryPolicy       string
-	RetryDelays       []int32
-	RetryClientErrors bool
-	TimeoutSeconds    int32
-	MaxInFlight       int32
-	RateLimit         *int32
-	Burst             *int32
-	Ordering          string
-	PayloadVersion    *string
-	AcceptConflict    bool
-	Verification      string
-	Metadata          json.RawMessage
-	CustomHeaders     []byte
-	SensitiveHeaders  []string
-	Status            string
-	StatusReason      string
-	StatusAt          time.Time
-	VerifiedAt        *time.Time
-	SlotSecretID      *id.UUID
-	CreatedAt         time.Time
-	UpdatedAt         time.Time
-	DeletedAt         *time.Time
-	WhenHeld          string
-	Kind              string
-	Connection        []byte
+	TenantID           id.UUID
+	ID                 id.UUID
+	URL                string
+	Description        string
+	EventTypes         []string
+	Filter             *string
+	Channels           []string
+	Format             string
+	Prefix             string
+	RetryPolicy        string
+	RetryDelays        []int32
+	RetryClientErrors  bool
+	TimeoutSeconds     int32
+	MaxInFlight        int32
+	RateLimit          *int32
+	Burst              *int32
+	Ordering           string
+	PayloadVersion     *string
+	AcceptConflict     bool
+	Verification       string
+	Metadata           json.RawMessage
+	CustomHeaders      []byte
+	SensitiveHeaders   []string
+	Status             string
+	StatusReason       string
+	StatusAt           time.Time
+	VerifiedAt         *time.Time
+	SlotSecretID       *id.UUID
+	CreatedAt          time.Time
+	UpdatedAt          time.Time
+	DeletedAt          *time.Time
+	WhenHeld           string
+	Kind               string
+	Connection         []byte
+	RetryJitter        *float64
+	RotationSignatures string
+	TypeField          string
 }
 
 type EndpointFailure struct {
@@ -624,6 +628,7 @@ type Queue struct {
 	Probes     int16
 	Asked      bool
 	PlannedAt  *time.Time
+	FirstID    *id.UUID
 }
 
 type QuotaBucket struct {

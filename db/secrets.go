@@ -9,7 +9,6 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
-	"posthorn/domain/signature"
 )
 
 // SecretState is what may be shown of a live secret.
@@ -44,7 +43,7 @@ func (q *Queries) secretsOf(ctx context.Context, e Endpoint) ([]SecretState, err
 	slot := slotOf(live, e.SlotSecretID)
 	states := make([]SecretState, len(live))
 	for i, one := range live {
-		states[i] = SecretState{EndpointSecret: one, Signing: i == slot || !signature.Format(e.Format).OneSlot()}
+		states[i] = SecretState{EndpointSecret: one, Signing: i == slot || !e.SignsOne()}
 	}
 	return states, nil
 }
@@ -103,7 +102,7 @@ func (q *Queries) RotateSecret(ctx context.Context, ring *seal.Ring, tenant, u i
 	if err := q.tellRotated(ctx, e, added, overlap); err != nil {
 		return SecretState{}, err
 	}
-	signing := slot == added.ID || !signature.Format(e.Format).OneSlot()
+	signing := slot == added.ID || !e.SignsOne()
 	return SecretState{EndpointSecret: added, Signing: signing}, q.wakeLane(ctx, tenant, u)
 }
 
@@ -122,7 +121,7 @@ func (q *Queries) tellRotated(ctx context.Context, e Endpoint, added EndpointSec
 	return err
 }
 
-// SwitchSecret makes an endpoint sign with its newest secret where its format has room for one signature. changed is false
+// SwitchSecret makes an endpoint sign with its newest secret where one secret signs at a time. changed is false
 // where it does so already.
 func (q *Queries) SwitchSecret(ctx context.Context, tenant, u id.UUID) (newest SecretState, changed bool, err error) {
 	e, err := q.LockEndpoint(ctx, LockEndpointParams{TenantID: tenant, ID: u})

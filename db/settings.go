@@ -36,6 +36,16 @@ func (e Endpoint) openConnection(ring *seal.Ring) (endpoint.Connection, error) {
 	return c, nil
 }
 
+// Wire is how the endpoint's requests are rendered now.
+func (e Endpoint) Wire() signature.Wire {
+	return signature.Wire{Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField)}
+}
+
+// SignsOne reports whether one secret at a time signs while secrets are rotated.
+func (e Endpoint) SignsOne() bool {
+	return signature.Format(e.Format).Rotation(signature.Rotation(e.RotationSignatures)) == signature.SignOne
+}
+
 // Headers opens an endpoint's custom headers.
 func (e Endpoint) Headers(ring *seal.Ring) (endpoint.Headers, error) {
 	if len(e.CustomHeaders) == 0 {
@@ -56,7 +66,8 @@ func (e Endpoint) Headers(ring *seal.Ring) (endpoint.Headers, error) {
 func (e Endpoint) BareSettings() endpoint.Settings {
 	s := endpoint.Settings{
 		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
-		Format: signature.Format(e.Format), Prefix: e.Prefix, RetryPolicy: e.RetryPolicy, RetryClientErrors: e.RetryClientErrors,
+		Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
+		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
 		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification, WhenHeld: e.WhenHeld,
 		Headers: endpoint.Headers{}, Metadata: map[string]string{},
@@ -78,7 +89,8 @@ func (e Endpoint) BareSettings() endpoint.Settings {
 func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) InsertEndpointParams {
 	p := InsertEndpointParams{
 		TenantID: tenant, ID: u, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: textOrNull(s.Filter),
-		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
+		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
+		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
 		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: textOrNull(s.PayloadVersion),
 		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
@@ -102,7 +114,7 @@ func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) Insert
 func updateRow(p InsertEndpointParams) UpdateEndpointParams {
 	return UpdateEndpointParams{
 		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
-		Prefix: p.Prefix, RetryPolicy: p.RetryPolicy, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
+		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy, RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
 		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
 		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
 		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, TenantID: p.TenantID, ID: p.ID,

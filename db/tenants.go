@@ -9,9 +9,11 @@ import (
 	"strconv"
 
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
+	"posthorn/domain/retry"
 	"posthorn/domain/settings"
 )
 
@@ -112,12 +114,13 @@ type TenantChange struct {
 	Name          *string
 	StrictTypes   *bool
 	RetentionDays *int
-	Payloads      *bool             // whether viewers read them too
-	Health        map[string]any    // parts of the health policy by name; a nil part is again what holds otherwise
-	Contacts      *[]string         // as notice.Contacts leaves them
-	Digest        *bool             // whether there is a daily one
-	Limits        map[string]string // settings.OfTenant by name; an empty text is again what holds on the platform
-	Seen          string            // the version that the change was made on; empty for any
+	Payloads      *bool               // whether viewers read them too
+	Health        map[string]any      // parts of the health policy by name; a nil part is again what holds otherwise
+	Retries       **endpoint.Settings // whose checked retry policy new endpoints get; a nil one is again what holds on the platform
+	Contacts      *[]string           // as notice.Contacts leaves them
+	Digest        *bool               // whether there is a daily one
+	Limits        map[string]string   // settings.OfTenant by name; an empty text is again what holds on the platform
+	Seen          string              // the version that the change was made on; empty for any
 }
 
 // Version tells two states of a tenant's limits and retention apart.
@@ -158,6 +161,9 @@ func (q *Queries) ChangeTenant(ctx context.Context, tenant id.UUID, change Tenan
 		if to.Settings, err = amend(to.Settings, change.Health, changed); err != nil {
 			return row, err
 		}
+	}
+	if to.Settings, err = change.setRetries(to.Settings, changed); err != nil {
+		return row, err
 	}
 	if to.Settings, err = change.lay(to.Settings, changed); err != nil {
 		return row, err
@@ -200,6 +206,22 @@ func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, erro
 	out, limits, err := settings.Amend(raw, settings.OfTenant(), change.Limits)
 	maps.Copy(changed, pairs(limits))
 	return out, err
+}
+
+// setRetries changes the default schedule within settings and notes what it was and is.
+func (change TenantChange) setRetries(raw []byte, changed map[string]any) ([]byte, error) {
+	if change.Retries == nil {
+		return raw, nil
+	}
+	to, err := endpoint.SetDefaultRetries(raw, *change.Retries)
+	if err != nil {
+		return nil, err
+	}
+	was, is := endpoint.ReadDefaults(0, nil, raw).Settings, endpoint.ReadDefaults(0, nil, to).Settings
+	if !was.SameRetries(is) || *change.Retries != nil && !bytes.Equal(raw, to) {
+		changed["retry_policy"] = []retry.Schedule{was.Schedule(), is.Schedule()}
+	}
+	return to, nil
 }
 
 // amend changes the health policy within settings and notes what it was and is.

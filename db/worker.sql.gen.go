@@ -79,7 +79,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const disableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
 `
 
 type DisableEndpointParams struct {
@@ -127,6 +127,9 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.WhenHeld,
 		&i.Kind,
 		&i.Connection,
+		&i.RetryJitter,
+		&i.RotationSignatures,
+		&i.TypeField,
 	)
 	return i, err
 }
@@ -518,7 +521,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const laneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -565,6 +568,9 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.WhenHeld,
 			&i.Kind,
 			&i.Connection,
+			&i.RetryJitter,
+			&i.RotationSignatures,
+			&i.TypeField,
 		); err != nil {
 			return nil, err
 		}
@@ -1153,11 +1159,11 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 }
 
 const readLanes = `-- name: ReadLanes :many
-SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay,
+SELECT q.seq, q.gen, q.attempts, q.probes, q.tenant_id, q.endpoint_id, q.delivery_id, q.event_id, q.replay, q.first_id,
 	coalesce(q.order_key, '')::text AS order_key
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[])) AS l(endpoint_id, floor, most)
 CROSS JOIN LATERAL (
-	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at FROM queue r
+	SELECT seq, tenant_id, delivery_id, event_id, endpoint_id, due_at, gen, attempts, state, replay, order_key, probes, asked, planned_at, first_id FROM queue r
 	WHERE r.state = 0 AND r.endpoint_id = l.endpoint_id AND r.seq > l.floor AND r.seq <> ALL($4::bigint[])
 	ORDER BY r.seq LIMIT l.most
 ) q
@@ -1180,6 +1186,7 @@ type ReadLanesRow struct {
 	DeliveryID id.UUID
 	EventID    id.UUID
 	Replay     bool
+	FirstID    *id.UUID
 	OrderKey   string
 }
 
@@ -1208,6 +1215,7 @@ func (q *Queries) ReadLanes(ctx context.Context, arg ReadLanesParams) ([]ReadLan
 			&i.DeliveryID,
 			&i.EventID,
 			&i.Replay,
+			&i.FirstID,
 			&i.OrderKey,
 		); err != nil {
 			return nil, err

@@ -89,6 +89,9 @@ func schedules() string {
 		if s.Full {
 			spread = "full: from 1 s to the whole wait"
 		}
+		if len(waits) == 0 {
+			waits, spread = []string{"none"}, "none"
+		}
 		if name == retry.Default {
 			name += "` (default)"
 		} else {
@@ -191,9 +194,9 @@ func classWords(c delivery.Class) string {
 // headers lists what each format sets, with the default prefix.
 func headers() string {
 	var b strings.Builder
-	b.WriteString("| format | headers |\n| --- | --- |\n")
+	b.WriteString("| format | deduplicate by | headers |\n| --- | --- | --- |\n")
 	for _, f := range signature.Formats() {
-		fmt.Fprintf(&b, "| `%s` | `%s` |\n", f, strings.Join(signature.HeaderNames(f, ""), "` `"))
+		fmt.Fprintf(&b, "| `%s` | `%s` | `%s` |\n", f, signature.DedupeHeader(f, ""), strings.Join(signature.HeaderNames(f, ""), "` `"))
 	}
 	return b.String()
 }

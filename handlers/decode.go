@@ -247,6 +247,13 @@ func (s shape) mismatch(path string, token json.Token) string {
 	case kind == reflect.Bool:
 		wanted = "true or false"
 		_, ok = token.(bool)
+	case kind == reflect.Float64:
+		wanted = "a number"
+		var number json.Number
+		if number, ok = token.(json.Number); ok {
+			_, err := number.Float64()
+			ok = err == nil
+		}
 	default:
 		wanted = "a whole number"
 		var number json.Number

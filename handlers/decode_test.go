@@ -13,8 +13,9 @@ import (
 )
 
 type inner struct {
-	Name   string `json:"name,omitempty"`
-	Delays *[]int `json:"delays,omitempty"`
+	Name   string   `json:"name,omitempty"`
+	Delays *[]int   `json:"delays,omitempty"`
+	Share  *float64 `json:"share,omitempty"`
 }
 
 type document struct {
@@ -74,6 +75,9 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		`{"inner":[]}`:                  "field_type inner",
 		`{"inner":{"nam":"a"}}`:         "unknown_field inner.nam",
 		`{"inner":{"delays":[1,"2"]}}`:  "field_type inner.delays.1",
+		`{"inner":{"share":"0.5"}}`:     "field_type inner.share",
+		`{"inner":{"share":0.25}}`:      "",
+		`{"inner":{"share":1}}`:         "",
 		`{"headers":{"a":1}}`:           "field_type headers.a",
 		`{"headers":{"a":"1","a":"2"}}`: "duplicate_field headers.a",
 		`{"labels":{"a":null}}`:         "field_type labels.a",

@@ -73,18 +73,22 @@ JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz;
 
 -- name: InsertReplays :exec
-INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, job_id)
+INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, replay_of, first_id, job_id)
 SELECT @tenant_id, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type,
-	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), sqlc.narg('job_id')::uuid
+	nullif(u.replay_of, '00000000-0000-0000-0000-000000000000'), u.first_id,
+	sqlc.narg('job_id')::uuid
 FROM ROWS FROM (unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),
-	unnest(@types::text[]), unnest(@replays_of::uuid[])) AS u(created_at, id, event_id, endpoint_id, event_type, replay_of);
+	unnest(@types::text[]), unnest(@replays_of::uuid[]), unnest(@firsts::uuid[]))
+	AS u(created_at, id, event_id, endpoint_id, event_type, replay_of, first_id);
 
 -- name: QueueReplays :exec
 -- After their deliveries, always: see LockQueued. The order of the arrays becomes that of the queue.
-INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay)
-SELECT @tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true
+INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at, replay, first_id)
+SELECT @tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), nullif(u.due_at, timestamptz 'epoch'), true,
+	u.first_id
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]), unnest(@states::smallint[]),
-	unnest(@order_keys::text[]), unnest(@due::timestamptz[])) AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at);
+	unnest(@order_keys::text[]), unnest(@due::timestamptz[]), unnest(@firsts::uuid[]))
+	AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at, first_id);
 
 -- name: LockFreeQueued :many
 -- The queue rows of these deliveries that nobody else holds at the moment.
@@ -169,7 +173,7 @@ ORDER BY s.n;
 
 -- name: DeliveriesOfEvent :many
 -- Newest first, with whether each still waits.
-SELECT d.id, d.endpoint_id, d.event_type, d.status, (q.delivery_id IS NOT NULL)::boolean AS queued
+SELECT d.id, d.endpoint_id, d.event_type, d.status, d.replay_of, d.first_id, (q.delivery_id IS NOT NULL)::boolean AS queued
 FROM deliveries d LEFT JOIN queue q ON q.tenant_id = d.tenant_id AND q.delivery_id = d.id
 WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @since::timestamptz
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR d.endpoint_id = sqlc.narg('endpoint_id'))

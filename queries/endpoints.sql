@@ -10,11 +10,11 @@ SELECT settings FROM platform;
 SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: InsertEndpoint :one
-INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays,
+INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
 	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
-VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @retry_policy,
-	sqlc.narg('retry_delays'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
+VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
+	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
 	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
 	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at)
 RETURNING *;
@@ -60,7 +60,8 @@ ORDER BY id LIMIT @most;
 -- name: UpdateEndpoint :one
 -- The whole row as it is to be: the caller has locked it and changed what was asked. An endpoint's kind stays.
 UPDATE endpoints SET url = @url, description = @description, event_types = @event_types, filter = sqlc.narg('filter'),
-	channels = @channels, format = @format, prefix = @prefix, retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'),
+	channels = @channels, format = @format, prefix = @prefix, type_field = @type_field, rotation_signatures = @rotation_signatures,
+	retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'), retry_jitter = sqlc.narg('retry_jitter'),
 	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
 	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
 	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, verification = @verification,

@@ -50,7 +50,7 @@ WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id;
 
 -- name: NextToHandOut :many
 -- The head of the lane, without what is in the client's hands.
-SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay FROM queue q
+SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM queue q
 WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
 	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = @tenant_id AND n.endpoint_id = @endpoint_id)
 	AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)

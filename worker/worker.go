@@ -227,7 +227,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
 	number := int(j.Attempts) + 1
 	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
-		Event: j.Event, EventID: j.EventText(), DeliveryID: j.DeliveryText(), Attempt: number, Replayed: j.Replay,
+		Event: j.Event, EventID: j.EventText(), DeliveryID: j.DeliveryText(), FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack

@@ -97,7 +97,11 @@ type settings struct {
 	Channels     []string          `help:"Only events of these channels." placeholder:"CHANNEL"`
 	Format       string            `placeholder:"FORMAT" help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
 	Prefix       string            `help:"Prefix of the format's header names."`
-	RetryPolicy  string            `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven" default:""`
+	TypeField    string            `placeholder:"NAME" help:"Name of the event type in x-webhook bodies: ${enum}." enum:",type,event,both" default:""`
+	Rotation     string            `name:"rotation-signatures" placeholder:"WHICH" help:"Signatures while a secret is rotated: ${enum}." enum:",one,all" default:""`
+	RetryPolicy  string            `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven,once" default:""`
+	RetryDelays  string            `help:"A retry schedule of your own: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
+	RetryJitter  string            `help:"How far each delay of your own schedule varies, from 0 to 1." placeholder:"SHARE"`
 	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
 	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
 	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
@@ -121,7 +125,7 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 		}
 	}
 	for name, value := range map[string]string{
-		"description": s.Description, "format": s.Format, "prefix": s.Prefix, "ordering": s.Ordering, "verification": s.Verification,
+		"description": s.Description, "format": s.Format, "prefix": s.Prefix, "ordering": s.Ordering, "verification": s.Verification, "type_field": s.TypeField, "rotation_signatures": s.Rotation,
 	} {
 		if value != "" {
 			all[name] = value
@@ -142,8 +146,8 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 			all[name] = value
 		}
 	}
-	if s.RetryPolicy != "" {
-		all["retry_policy"] = map[string]string{"name": s.RetryPolicy}
+	if err := s.retries(all); err != nil {
+		return nil, err
 	}
 	switch s.Filter {
 	case "":
@@ -153,6 +157,36 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 		all["filter"] = s.Filter
 	}
 	return all, s.rate(all)
+}
+
+// retries reads a schedule by its name, or the delays of one's own.
+func (s settings) retries(all map[string]any) error {
+	policy := map[string]any{}
+	if s.RetryPolicy != "" {
+		policy["name"] = s.RetryPolicy
+	}
+	if s.RetryDelays != "" {
+		var delays []int
+		for text := range strings.SplitSeq(s.RetryDelays, ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(text))
+			if err != nil {
+				return fail(ExitUsage, "--retry-delays is a list of seconds with commas between, such as 60,300,1800.")
+			}
+			delays = append(delays, n)
+		}
+		policy["delays"] = delays
+	}
+	if s.RetryJitter != "" {
+		jitter, err := strconv.ParseFloat(s.RetryJitter, 64)
+		if err != nil {
+			return fail(ExitUsage, "--retry-jitter is a number from 0 to 1.")
+		}
+		policy["jitter"] = jitter
+	}
+	if len(policy) > 0 {
+		all["retry_policy"] = policy
+	}
+	return nil
 }
 
 func (s settings) rate(all map[string]any) error {

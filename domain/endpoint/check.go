@@ -122,6 +122,7 @@ func (c *collector) wire(s Settings) {
 	if !s.Format.Valid() {
 		c.refuse("format", "format_unknown", "There is no such format. Use "+either(words(signature.Formats()))+".")
 	}
+	c.rendering(s)
 	var own []string
 	if err := signature.ValidPrefix(s.Prefix); err != nil {
 		c.add(err)
@@ -140,6 +141,23 @@ func (c *collector) wire(s Settings) {
 	}
 }
 
+// rendering checks what some formats alone have.
+func (c *collector) rendering(s Settings) {
+	c.oneOf("type_field", string(s.TypeField), words(signature.TypeFields()))
+	if s.TypeField != signature.TypeAsType && s.Format != signature.XWebhook {
+		c.refuse("type_field", "type_field_unwanted", fmt.Sprintf(
+			"type_field concerns the format x-webhook alone. In the format %s leave it out, or set it to type.", s.Format))
+	}
+	if s.Rotation == "" {
+		return
+	}
+	c.oneOf("rotation_signatures", string(s.Rotation), words(signature.Rotations()))
+	if s.Rotation == signature.SignAll && s.Format.OneSlot() {
+		c.refuse("rotation_signatures", "rotation_signatures_unwanted", fmt.Sprintf(
+			"The format %s has room for one signature. Set rotation_signatures to one, or leave it out.", s.Format))
+	}
+}
+
 func (c *collector) retries(s Settings) {
 	if s.RetryPolicy != Custom {
 		if _, ok := retry.Named(s.RetryPolicy); !ok {
@@ -149,6 +167,10 @@ func (c *collector) retries(s Settings) {
 			c.refuse("retry_policy.delays", "retry_delays_unwanted",
 				"A named schedule has its own delays. Leave delays out, or use the name custom.")
 		}
+		if s.RetryJitter != nil {
+			c.refuse("retry_policy.jitter", "retry_jitter_unwanted",
+				"A named schedule has its own jitter. Leave jitter out, or use the name custom.")
+		}
 		return
 	}
 	delays := make([]time.Duration, len(s.RetryDelays))
@@ -156,7 +178,7 @@ func (c *collector) retries(s Settings) {
 		// Clamped before it is multiplied, which could overflow into the range.
 		delays[i] = time.Duration(min(max(seconds, 0), 1<<31)) * time.Second
 	}
-	if _, err := retry.Custom(delays, customJitter); err != nil {
+	if _, err := retry.Custom(delays, s.jitter()); err != nil {
 		c.add(err)
 	}
 }

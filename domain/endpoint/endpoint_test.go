@@ -74,8 +74,18 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"an unknown schedule", func(s *endpoint.Settings) { s.RetryPolicy = "never" }, "retry_policy.name", "standard"},
 		{"a named schedule with delays", func(s *endpoint.Settings) { s.RetryDelays = []int{5} }, "retry_policy.delays", "custom"},
 		{"20 delays", func(s *endpoint.Settings) { custom(s, slices.Repeat([]int{86400}, 20)...) }, "", ""},
-		{"21 delays", func(s *endpoint.Settings) { custom(s, slices.Repeat([]int{1}, 21)...) }, "retry_policy.delays", "1 to 20"},
-		{"no delays", func(s *endpoint.Settings) { custom(s) }, "retry_policy.delays", "1 to 20"},
+		{"21 delays", func(s *endpoint.Settings) { custom(s, slices.Repeat([]int{1}, 21)...) }, "retry_policy.delays", "at most 20"},
+		{"no delays: a single attempt", func(s *endpoint.Settings) { custom(s) }, "", ""},
+		{"a jitter of 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = share(1) }, "", ""},
+		{"a jitter over 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = share(1.01) }, "retry_policy.jitter", "from 0 to 1"},
+		{"a named schedule with a jitter", func(s *endpoint.Settings) { s.RetryJitter = share(0.1) }, "retry_policy.jitter", "custom"},
+		{"a type field", func(s *endpoint.Settings) { s.Format, s.TypeField = "x-webhook", "both" }, "", ""},
+		{"a type field of another format", func(s *endpoint.Settings) { s.TypeField = "event" }, "type_field", "x-webhook alone"},
+		{"an unknown type field", func(s *endpoint.Settings) { s.Format, s.TypeField = "x-webhook", "kind" }, "type_field", "type, event or both"},
+		{"one signature", func(s *endpoint.Settings) { s.Rotation = "one" }, "", ""},
+		{"several signatures", func(s *endpoint.Settings) { s.Format, s.Rotation = "x-webhook", "all" }, "", ""},
+		{"several signatures without room", func(s *endpoint.Settings) { s.Format, s.Rotation = "raw", "all" }, "rotation_signatures", "one signature"},
+		{"an unknown rotation", func(s *endpoint.Settings) { s.Rotation = "newest" }, "rotation_signatures", "one or all"},
 		{"a delay of 0", func(s *endpoint.Settings) { custom(s, 0) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"a delay of a day and a second", func(s *endpoint.Settings) { custom(s, 86401) }, "retry_policy.delays", "1 second to 24 hours"},
 		{"a delay that overflows", func(s *endpoint.Settings) { custom(s, 1<<62) }, "retry_policy.delays", "1 second to 24 hours"},
@@ -133,6 +143,8 @@ func entries(n int) map[string]string {
 	}
 	return out
 }
+
+func share(f float64) *float64 { return &f }
 
 func custom(s *endpoint.Settings, delays ...int) {
 	s.RetryPolicy, s.RetryDelays = endpoint.Custom, delays
@@ -416,7 +428,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"url": func(s *endpoint.Settings) { s.URL += "x" }, "description": func(s *endpoint.Settings) { s.Description = "x" },
 		"event_types": func(s *endpoint.Settings) { s.EventTypes = []string{"a"} }, "filter": func(s *endpoint.Settings) { s.Filter = `"true"` },
 		"channels": func(s *endpoint.Settings) { s.Channels = []string{"a"} }, "format": func(s *endpoint.Settings) { s.Format = "raw" },
-		"prefix": func(s *endpoint.Settings) { s.Prefix = "A" }, "retry_policy": func(s *endpoint.Settings) { custom(s, 5) },
+		"prefix": func(s *endpoint.Settings) { s.Prefix = "A" }, "type_field": func(s *endpoint.Settings) { s.TypeField = "both" },
+		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" }, "retry_policy": func(s *endpoint.Settings) { custom(s, 5) },
 		"retry_client_errors": func(s *endpoint.Settings) { s.RetryClientErrors = true },
 		"timeout_seconds":     func(s *endpoint.Settings) { s.TimeoutSeconds = 3 }, "max_in_flight": func(s *endpoint.Settings) { s.MaxInFlight = 3 },
 		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },
@@ -427,8 +440,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"http":           func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
 		"custom_headers": func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
-	// Two fields make one name: a policy and its delays.
-	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+1 {
+	// Three fields make one name: a policy, its delays and their jitter.
+	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+2 {
 		t.Errorf("%d fields, %d cases: a field is not tried", fields, len(changes))
 	}
 	for name, change := range changes {

@@ -46,8 +46,8 @@ func WhensHeld() []string { return []string{Hold, Drop} }
 // Custom names a retry policy of the endpoint's own delays.
 const Custom = "custom"
 
-// customJitter spreads the waits of a custom schedule, as most named ones are spread.
-const customJitter = 0.10
+// DefaultJitter spreads the waits of a custom schedule that does not say otherwise, as most named ones are spread.
+const DefaultJitter = 0.10
 
 // Settings is everything that a tenant says about an endpoint. Check says whether it may.
 type Settings struct {
@@ -60,8 +60,11 @@ type Settings struct {
 	Channels          []string
 	Format            signature.Format
 	Prefix            string
-	RetryPolicy       string // a named schedule, or Custom
-	RetryDelays       []int  // seconds; of a custom policy alone
+	TypeField         signature.TypeField // of XWebhook bodies
+	Rotation          signature.Rotation  // empty is the format's default
+	RetryPolicy       string              // a named schedule, or Custom
+	RetryDelays       []int               // seconds; of a custom policy alone, where none is a single attempt
+	RetryJitter       *float64            // of a custom policy alone; nil is DefaultJitter
 	RetryClientErrors bool
 	TimeoutSeconds    int
 	MaxInFlight       int
@@ -83,14 +86,14 @@ func (s Settings) Clone() Settings {
 	s.RetryDelays = slices.Clone(s.RetryDelays)
 	s.Headers = maps.Clone(s.Headers)
 	s.Metadata = maps.Clone(s.Metadata)
-	s.RateLimit, s.Burst = cloneInt(s.RateLimit), cloneInt(s.Burst)
+	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
 	if s.Connection != nil {
 		s.Connection = s.Connection.Clone()
 	}
 	return s
 }
 
-func cloneInt(n *int) *int {
+func clonePointer[T any](n *T) *T {
 	if n == nil {
 		return nil
 	}
@@ -105,7 +108,7 @@ func (s Settings) Schedule() retry.Schedule {
 		for i, seconds := range s.RetryDelays {
 			delays[i] = time.Duration(seconds) * time.Second
 		}
-		if own, err := retry.Custom(delays, customJitter); err == nil {
+		if own, err := retry.Custom(delays, s.jitter()); err == nil {
 			return own
 		}
 	}
@@ -114,6 +117,25 @@ func (s Settings) Schedule() retry.Schedule {
 	}
 	standard, _ := retry.Named(retry.Default)
 	return standard
+}
+
+// jitter is that of a custom policy.
+func (s Settings) jitter() float64 {
+	if s.RetryJitter == nil {
+		return DefaultJitter
+	}
+	return *s.RetryJitter
+}
+
+// SetFormat changes the format. What concerns the old one alone falls back to its default.
+func (s *Settings) SetFormat(f signature.Format) {
+	if f != signature.XWebhook {
+		s.TypeField = signature.TypeAsType
+	}
+	if f.OneSlot() {
+		s.Rotation = ""
+	}
+	s.Format = f
 }
 
 // EffectiveBurst is how many requests may go at once after a quiet time: what was asked, or twice the rate within its range.
@@ -143,13 +165,14 @@ type Defaults struct {
 // defaultsJSON is the shape of "endpoints" within the settings of the platform and of a tenant.
 type defaultsJSON struct {
 	Endpoints struct {
-		Max            *int   `json:"max"`
-		Format         string `json:"format"`
-		Prefix         string `json:"prefix"`
-		RetryPolicy    string `json:"retry_policy"`
-		RetryDelays    []int  `json:"retry_delays"`
-		TimeoutSeconds *int   `json:"timeout_seconds"`
-		MaxInFlight    *int   `json:"max_in_flight"`
+		Max            *int     `json:"max"`
+		Format         string   `json:"format"`
+		Prefix         string   `json:"prefix"`
+		RetryPolicy    string   `json:"retry_policy"`
+		RetryDelays    []int    `json:"retry_delays"`
+		RetryJitter    *float64 `json:"retry_jitter"`
+		TimeoutSeconds *int     `json:"timeout_seconds"`
+		MaxInFlight    *int     `json:"max_in_flight"`
 		// A number, or null for unlimited; absent leaves it.
 		RateLimit    json.RawMessage `json:"rate_limit"`
 		Verification string          `json:"verification"`
@@ -164,6 +187,7 @@ func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
 		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
+		TypeField:   signature.TypeAsType,
 		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
 		Verification: "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
 	}}
@@ -182,13 +206,13 @@ func (d *Defaults) lay(over defaultsJSON) {
 	setInt(&s.TimeoutSeconds, e.TimeoutSeconds)
 	setInt(&s.MaxInFlight, e.MaxInFlight)
 	if f := signature.Format(e.Format); f.Valid() {
-		s.Format = f
+		s.SetFormat(f)
 	}
 	if e.Prefix != "" {
 		s.Prefix = e.Prefix
 	}
 	if e.RetryPolicy != "" {
-		s.RetryPolicy, s.RetryDelays = e.RetryPolicy, e.RetryDelays
+		s.RetryPolicy, s.RetryDelays, s.RetryJitter = e.RetryPolicy, e.RetryDelays, e.RetryJitter
 	}
 	if e.Verification != "" {
 		s.Verification = e.Verification
@@ -212,7 +236,6 @@ func setInt(into, from *int) {
 
 // Diff names the fields in which two settings differ, as the contract names them.
 func (s Settings) Diff(other Settings) []string {
-	same := func(a, b *int) bool { return a == b || a != nil && b != nil && *a == *b }
 	fields := []struct {
 		name  string
 		equal bool
@@ -226,7 +249,9 @@ func (s Settings) Diff(other Settings) []string {
 		{"channels", slices.Equal(s.Channels, other.Channels)},
 		{"format", s.Format == other.Format},
 		{"prefix", s.Prefix == other.Prefix},
-		{"retry_policy", s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays)},
+		{"type_field", s.TypeField == other.TypeField},
+		{"rotation_signatures", s.Rotation == other.Rotation},
+		{"retry_policy", s.SameRetries(other)},
 		{"retry_client_errors", s.RetryClientErrors == other.RetryClientErrors},
 		{"timeout_seconds", s.TimeoutSeconds == other.TimeoutSeconds},
 		{"max_in_flight", s.MaxInFlight == other.MaxInFlight},
@@ -248,3 +273,5 @@ func (s Settings) Diff(other Settings) []string {
 	}
 	return differ
 }
+
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

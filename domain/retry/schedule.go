@@ -14,6 +14,9 @@ import (
 // Default names the schedule of an endpoint and a tenant that chose none.
 const Default = "standard"
 
+// Once names the schedule of a single attempt.
+const Once = "once"
+
 // The range of one delay before jitter, and of the number of delays in a custom schedule.
 const (
 	MinDelay  = time.Second
@@ -46,6 +49,7 @@ var schedules = []Schedule{
 	{Name: "seven", Jitter: 0.10, Delays: []time.Duration{
 		30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour,
 	}},
+	{Name: Once, Delays: []time.Duration{}},
 }
 
 func doubling(first time.Duration, n int) []time.Duration {
@@ -76,12 +80,13 @@ func Named(name string) (Schedule, bool) {
 	return Schedule{}, false
 }
 
-// Custom makes a schedule named "custom" from 1 to 20 delays of 1 s to 24 h and a jitter of 0 to 1. A value outside is a
+// Custom makes a schedule named "custom" from up to 20 delays of 1 s to 24 h and a jitter of 0 to 1. Without delays there is a
+// single attempt. A value outside is a
 // *fault.Error that names retry_policy.delays or retry_policy.jitter.
 func Custom(delays []time.Duration, jitter float64) (Schedule, error) {
-	if len(delays) < 1 || len(delays) > MaxDelays {
+	if len(delays) > MaxDelays {
 		return Schedule{}, fault.InvalidField("retry_policy.delays", "retry_delays_count",
-			fmt.Sprintf("A retry schedule has 1 to %d delays; this one has %d.", MaxDelays, len(delays)))
+			fmt.Sprintf("A retry schedule has at most %d delays; this one has %d.", MaxDelays, len(delays)))
 	}
 	for i, d := range delays {
 		if d < MinDelay || d > MaxDelay {
@@ -101,7 +106,8 @@ func (s Schedule) Attempts() int { return len(s.Delays) + 1 }
 
 // Delay is the wait after the nth attempt, counted from 1, and whether there is a next attempt at all. random is drawn
 // evenly from [0, 1) by the caller. No wait is shorter than MinDelay: without that floor full jitter, or a jitter of 1,
-// could send several attempts within a moment and use up the schedule on one hiccup.
+// could send several attempts within a moment and use up the schedule on one hiccup. None is longer than MaxDelay: where jitter
+// could go beyond, the wait is drawn evenly up to it, so that waits do not gather at the limit.
 func (s Schedule) Delay(attempt int, random float64) (d time.Duration, more bool) {
 	attempt = max(attempt, 1)
 	if attempt > len(s.Delays) {
@@ -116,7 +122,8 @@ func (s Schedule) Delay(attempt int, random float64) (d time.Duration, more bool
 		// 1 - random turns [0, 1) into (0, 1], so that the whole delay can come up and zero cannot.
 		d = time.Duration(whole * (1 - random))
 	} else {
-		d = time.Duration(whole * (1 + s.Jitter*(2*random-1)))
+		low, high := whole*(1-s.Jitter), min(whole*(1+s.Jitter), float64(MaxDelay))
+		d = time.Duration(low + (high-low)*random)
 	}
 	return max(d, MinDelay), true
 }

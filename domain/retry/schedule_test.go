@@ -16,13 +16,14 @@ import (
 // The table as an operator reads it. Each line: name, attempts, jitter, and the earliest, planned and latest wait after
 // each attempt.
 const table = `
-standard     10 attempts, 20%:  5s (4s..6s), 5m0s (4m0s..6m0s), 30m0s (24m0s..36m0s), 2h0m0s (1h36m0s..2h24m0s), 5h0m0s (4h0m0s..6h0m0s), 10h0m0s (8h0m0s..12h0m0s), 14h0m0s (11h12m0s..16h48m0s), 20h0m0s (16h0m0s..24h0m0s), 24h0m0s (19h12m0s..28h48m0s)
+standard     10 attempts, 20%:  5s (4s..6s), 5m0s (4m0s..6m0s), 30m0s (24m0s..36m0s), 2h0m0s (1h36m0s..2h24m0s), 5h0m0s (4h0m0s..6h0m0s), 10h0m0s (8h0m0s..12h0m0s), 14h0m0s (11h12m0s..16h48m0s), 20h0m0s (16h0m0s..24h0m0s), 24h0m0s (19h12m0s..24h0m0s)
 exponential  12 attempts, full: 1m0s (1s..1m0s), 2m0s (1s..2m0s), 4m0s (1s..4m0s), 8m0s (1s..8m0s), 16m0s (1s..16m0s), 32m0s (1s..32m0s), 1h4m0s (1s..1h4m0s), 2h8m0s (1s..2h8m0s), 4h16m0s (1s..4h16m0s), 8h32m0s (1s..8h32m0s), 17h4m0s (1s..17h4m0s)
 five          6 attempts, 10%:  1m0s (54s..1m6s), 5m0s (4m30s..5m30s), 30m0s (27m0s..33m0s), 2h0m0s (1h48m0s..2h12m0s), 12h0m0s (10h48m0s..13h12m0s)
 short         4 attempts, 10%:  5s (4.5s..5.5s), 30s (27s..33s), 5m0s (4m30s..5m30s)
 quick         3 attempts, 10%:  1s (1s..1.1s), 4s (3.6s..4.4s)
-daily         6 attempts, 25%:  1m0s (45s..1m15s), 5m0s (3m45s..6m15s), 30m0s (22m30s..37m30s), 2h0m0s (1h30m0s..2h30m0s), 24h0m0s (18h0m0s..30h0m0s)
-seven         7 attempts, 10%:  30s (27s..33s), 2m0s (1m48s..2m12s), 10m0s (9m0s..11m0s), 1h0m0s (54m0s..1h6m0s), 6h0m0s (5h24m0s..6h36m0s), 24h0m0s (21h36m0s..26h24m0s)
+daily         6 attempts, 25%:  1m0s (45s..1m15s), 5m0s (3m45s..6m15s), 30m0s (22m30s..37m30s), 2h0m0s (1h30m0s..2h30m0s), 24h0m0s (18h0m0s..24h0m0s)
+seven         7 attempts, 10%:  30s (27s..33s), 2m0s (1m48s..2m12s), 10m0s (9m0s..11m0s), 1h0m0s (54m0s..1h6m0s), 6h0m0s (5h24m0s..6h36m0s), 24h0m0s (21h36m0s..24h0m0s)
+once          1 attempts, 0%:  
 `
 
 func TestTheScheduleTableIsThePromisedOne(t *testing.T) {
@@ -87,7 +88,7 @@ func TestAScheduleEndsAfterItsLastDelay(t *testing.T) {
 	t.Parallel()
 	for _, name := range retry.Names() {
 		s, _ := retry.Named(name)
-		if _, more := s.Delay(s.Attempts()-1, 0.5); !more {
+		if _, more := s.Delay(s.Attempts()-1, 0.5); !more && s.Attempts() > 1 {
 			t.Errorf("%s ends one attempt early", name)
 		}
 		for _, attempt := range []int{s.Attempts(), s.Attempts() + 1, math.MaxInt} {
@@ -118,7 +119,7 @@ func TestCustomSchedulesKeepTheirRange(t *testing.T) {
 	}{
 		{"the shortest", repeat(time.Second, 1), 0, ""},
 		{"the longest", repeat(24*time.Hour, 20), 1, ""},
-		{"none", nil, 0.1, "retry_policy.delays"},
+		{"none: a single attempt", nil, 0.1, ""},
 		{"one too many", repeat(time.Minute, 21), 0.1, "retry_policy.delays"},
 		{"too short", repeat(time.Second-1, 1), 0.1, "retry_policy.delays"},
 		{"too long", repeat(24*time.Hour+1, 1), 0.1, "retry_policy.delays"},
@@ -166,7 +167,7 @@ func TestEveryWaitStaysWithinItsJitterAndNeverUnderASecond(t *testing.T) {
 			return
 		}
 		planned := float64(s.Delays[max(attempt, 1)-1])
-		low, high := planned*(1-s.Jitter), planned*(1+s.Jitter)
+		low, high := planned*(1-s.Jitter), min(planned*(1+s.Jitter), float64(retry.MaxDelay))
 		if s.Full {
 			low, high = 0, planned
 		}
@@ -182,6 +183,9 @@ func TestAWaitGrowsWithItsDrawExceptUnderFullJitterWhereItShrinks(t *testing.T) 
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(retry.Names()).Draw(t, "name")
 		s, _ := retry.Named(name)
+		if s.Attempts() == 1 {
+			return
+		}
 		attempt := rapid.IntRange(1, s.Attempts()-1).Draw(t, "attempt")
 		a := rapid.Float64Range(0, 1).Draw(t, "a")
 		b := rapid.Float64Range(a, 1).Draw(t, "b")
@@ -194,6 +198,24 @@ func TestAWaitGrowsWithItsDrawExceptUnderFullJitterWhereItShrinks(t *testing.T) 
 			t.Fatalf("%s: %s from %v, %s from %v", name, first, a, second, b)
 		}
 	})
+}
+
+// The longest delay with the widest jitter is still spread, and never over the limit.
+func TestNoWaitIsLongerThanADayAfterJitter(t *testing.T) {
+	t.Parallel()
+	s, err := retry.Custom([]time.Duration{retry.MaxDelay}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for random, want := range map[float64]time.Duration{0: retry.MinDelay, 0.5: 12 * time.Hour, 0.75: 18 * time.Hour, 1: 24 * time.Hour} {
+		if got, _ := s.Delay(1, random); got != want {
+			t.Errorf("drawn %v: %s, want %s", random, got, want)
+		}
+	}
+	standard, _ := retry.Named(retry.Default)
+	if got, _ := standard.Delay(9, 1); got != 24*time.Hour {
+		t.Errorf("the last wait of standard is up to %s", got)
+	}
 }
 
 func TestADrawOutsideItsRangeStillGivesAWaitWithinBounds(t *testing.T) {

@@ -9,11 +9,37 @@ import (
 type Message struct {
 	EventID, DeliveryID, EndpointID string
 
+	// FirstID is, of a replay, the id of the first delivery of the event to the endpoint; else empty.
+	FirstID string
+
 	Type       string
 	OccurredAt time.Time // the producer's time; zero when it gave none
 	CreatedAt  time.Time
 	Data       []byte // the exact bytes that were emitted; one JSON value
 	Version    string // of the payload, where the event type has versions; else empty
+
+	TypeField TypeField // of the endpoint; XWebhook alone reads it
+}
+
+// TypeField is the name under which an XWebhook body holds the event's type. Empty is TypeAsType.
+type TypeField string
+
+// The names.
+const (
+	TypeAsType  TypeField = "type"
+	TypeAsEvent TypeField = "event" // for receivers that read body.event
+	TypeAsBoth  TypeField = "both"
+)
+
+// TypeFields lists the names, the default first.
+func TypeFields() []TypeField { return []TypeField{TypeAsType, TypeAsEvent, TypeAsBoth} }
+
+// DedupeID is the value that receivers of the Raw format deduplicate by: the same for a delivery and all of its replays.
+func (m Message) DedupeID() string {
+	if m.FirstID != "" {
+		return m.FirstID
+	}
+	return m.DeliveryID
 }
 
 // AppendBody appends the request body in format f to dst. It depends on m alone, so every attempt of an event has the
@@ -34,11 +60,11 @@ func AppendBody(dst []byte, f Format, m Message) []byte {
 		dst = appendString(dst, m.Type)
 		dst = append(dst, `,"timestamp":"`...)
 	case XWebhook:
-		dst = appendHead(dst, m)
+		dst = appendHead(dst, m, m.TypeField)
 		dst = append(dst, `,"created_at":"`...)
 		at = m.CreatedAt
 	default:
-		dst = appendHead(dst, m)
+		dst = appendHead(dst, m, TypeAsType)
 		dst = append(dst, `,"timestamp":"`...)
 	}
 	dst = appendTime(dst, at)
@@ -55,11 +81,18 @@ func AppendBody(dst []byte, f Format, m Message) []byte {
 	return append(dst, '}')
 }
 
-func appendHead(dst []byte, m Message) []byte {
+func appendHead(dst []byte, m Message, field TypeField) []byte {
 	dst = append(dst, `{"id":`...)
 	dst = appendString(dst, m.EventID)
-	dst = append(dst, `,"type":`...)
-	return appendString(dst, m.Type)
+	if field != TypeAsEvent {
+		dst = append(dst, `,"type":`...)
+		dst = appendString(dst, m.Type)
+	}
+	if field == TypeAsEvent || field == TypeAsBoth {
+		dst = append(dst, `,"event":`...)
+		dst = appendString(dst, m.Type)
+	}
+	return dst
 }
 
 func appendTime(dst []byte, at time.Time) []byte {

@@ -16,7 +16,7 @@ type Format string
 // The formats. "hex" and "base64" are of HMAC-SHA256 unless the key is ed25519.
 const (
 	Standard Format = "standard"  // Standard Webhooks: base64 over id.timestamp.body, one signature per live key
-	XWebhook Format = "x-webhook" // v1=hex over timestamp.body, comma between several
+	XWebhook Format = "x-webhook" // v1=hex over timestamp.body; one key, or on request several with a comma between
 	TV1      Format = "t-v1"      // t=unix,v1=hex over timestamp.body, further v1= on rotation
 	BodyHex  Format = "body-hex"  // hex over the body alone, one key
 	Raw      Format = "raw"       // the body is the data alone; hex over timestamp.body, one key
@@ -40,8 +40,34 @@ func (f Format) Valid() bool {
 	return false
 }
 
-// OneSlot reports whether the format has room for a single signature, so that a rotated key waits for its switch.
+// OneSlot reports whether the format's header has room for a single signature.
 func (f Format) OneSlot() bool { return f == BodyHex || f == Raw }
+
+// Rotation says which of the live keys sign while a secret is rotated. Empty is the format's default.
+type Rotation string
+
+// The ways to rotate.
+const (
+	SignOne Rotation = "one" // the old key alone, until the switch or the end of its overlap
+	SignAll Rotation = "all" // every live key
+)
+
+// Rotations lists the ways.
+func Rotations() []Rotation { return []Rotation{SignOne, SignAll} }
+
+// Rotation is the way in force where an endpoint asks for r. XWebhook's default is one key: published verifiers of this format
+// compare a single signature, the newest or the whole header.
+func (f Format) Rotation(r Rotation) Rotation {
+	switch {
+	case f.OneSlot():
+		return SignOne
+	case r == SignOne || r == SignAll:
+		return r
+	case f == XWebhook:
+		return SignOne
+	}
+	return SignAll
+}
 
 // ValidPrefix says whether p may stand for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
 // refusal is a *fault.Error of field prefix.
@@ -63,7 +89,7 @@ func isAlphanumeric(c byte) bool {
 
 // names are a format's header names; a field is empty where the format has no such header.
 type names struct {
-	id, timestamp, signature, event, endpoint, delivery, retry, attempt, replayed string
+	id, timestamp, signature, event, endpoint, delivery, retry, attempt, resend, replayed string
 }
 
 var defaultNames = func() map[Format]names {
@@ -100,13 +126,13 @@ func makeNames(f Format, prefix string) names {
 		}
 	case BodyHex:
 		return names{
-			event: "X-" + prefix + "-Event", signature: "X-" + prefix + "-Signature",
+			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", signature: "X-" + prefix + "-Signature",
 			timestamp: "X-" + prefix + "-Timestamp", retry: "X-" + prefix + "-Retry-Attempt",
-			attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
+			attempt: "X-" + prefix + "-Attempt", resend: "X-" + prefix + "-Retry", replayed: "X-" + prefix + "-Replayed",
 		}
 	case Raw:
 		return names{
-			event: "X-" + prefix + "-Event", delivery: "X-" + prefix + "-Delivery",
+			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", delivery: "X-" + prefix + "-Delivery",
 			timestamp: "X-" + prefix + "-Timestamp", signature: "X-" + prefix + "-Signature",
 			attempt: "X-" + prefix + "-Attempt", replayed: "X-" + prefix + "-Replayed",
 		}
@@ -119,13 +145,23 @@ func HeaderNames(f Format, prefix string) []string {
 	n := namesOf(f, prefix)
 	var list []string
 	for _, name := range []string{
-		n.id, n.event, n.endpoint, n.delivery, n.timestamp, n.signature, n.retry, n.attempt, n.replayed,
+		n.id, n.event, n.endpoint, n.delivery, n.timestamp, n.signature, n.retry, n.attempt, n.resend, n.replayed,
 	} {
 		if name != "" {
 			list = append(list, name)
 		}
 	}
 	return list
+}
+
+// DedupeHeader is the header by which receivers of the format recognize what they have handled. It is the same on every attempt
+// and every replay.
+func DedupeHeader(f Format, prefix string) string {
+	n := namesOf(f, prefix)
+	if f == Raw {
+		return n.delivery
+	}
+	return n.id
 }
 
 // ReservedHeader reports whether some format with some prefix sets a header of this name, whatever its case. Custom
@@ -144,7 +180,7 @@ func ReservedHeader(name string) bool {
 	if !strings.HasPrefix(name, "x-") {
 		return false
 	}
-	for _, end := range []string{"-event", "-delivery", "-timestamp", "-attempt", "-replayed"} {
+	for _, end := range []string{"-event", "-delivery", "-timestamp", "-attempt", "-retry", "-replayed"} {
 		if strings.HasSuffix(name, end) && len(name) > len("x")+len(end) {
 			return true
 		}

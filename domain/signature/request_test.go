@@ -28,7 +28,7 @@ func TestAnAttemptsHeadersAreRebuiltAsTheyWereSent(t *testing.T) {
 					kept = h.Value
 				}
 			}
-			if got := SentHeaders(f, prefix, m, kept, send); !slices.Equal(got, sent) {
+			if got := SentHeaders(ParseWire(s.Wire(m).String(), "Other"), m, kept, send); !slices.Equal(got, sent) {
 				t.Errorf("%s %q: %v, was %v", f, prefix, got, sent)
 			}
 		}

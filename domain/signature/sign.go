@@ -16,8 +16,10 @@ type Signing struct {
 	Format Format
 	Prefix string // {P}; empty is DefaultPrefix
 	Keys   []Key  // the live keys, newest first
-	// Slot is the key with which the one-slot formats (BodyHex, Raw) sign: after a rotation the old key's index, until
-	// the member switches or the overlap ends. An index past the end means the oldest key.
+	// Rotation says whether every key signs or the Slot's alone; empty is the format's default.
+	Rotation Rotation
+	// Slot is the key that signs alone: after a rotation the old key's index, until the member switches or the overlap
+	// ends. An index past the end means the oldest key.
 	Slot int
 }
 
@@ -55,14 +57,14 @@ type Header struct{ Name, Value string }
 
 // Headers appends the headers of one attempt to dst: ids, type, timestamp, signature, attempt number, and the replay
 // mark where it is one. body is what AppendBody made. Content-Type and User-Agent are the sender's. Keys appear in their
-// order in Signing, so the newest signature comes first; BodyHex and Raw carry the Slot's alone.
+// order in Signing, so the newest signature comes first; where one key signs alone it is the Slot's.
 func (s Signing) Headers(dst []Header, m Message, body []byte, send Send) []Header {
 	return appendHeaders(dst, s.Format, s.Prefix, m, s.signature(m.EventID, strconv.FormatInt(send.At.Unix(), 10), body), send)
 }
 
 // SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature that was kept.
-func SentHeaders(f Format, prefix string, m Message, signature string, send Send) []Header {
-	return appendHeaders(nil, f, prefix, m, signature, send)
+func SentHeaders(w Wire, m Message, signature string, send Send) []Header {
+	return appendHeaders(nil, w.Format, w.Prefix, m, signature, send)
 }
 
 func appendHeaders(dst []Header, f Format, prefix string, m Message, signature string, send Send) []Header {
@@ -75,7 +77,11 @@ func appendHeaders(dst []Header, f Format, prefix string, m Message, signature s
 	put(n.id, m.EventID)
 	put(n.event, m.Type)
 	put(n.endpoint, m.EndpointID)
-	put(n.delivery, m.DeliveryID)
+	if f == Raw {
+		put(n.delivery, m.DedupeID())
+	} else {
+		put(n.delivery, m.DeliveryID)
+	}
 	if f == BodyHex {
 		put(n.timestamp, string(appendTime(make([]byte, 0, 32), send.At)))
 	} else {
@@ -90,6 +96,7 @@ func appendHeaders(dst []Header, f Format, prefix string, m Message, signature s
 	}
 	put(n.attempt, attempt)
 	if send.Replayed {
+		put(n.resend, "true")
 		put(n.replayed, "true")
 	}
 	return dst
@@ -102,14 +109,15 @@ func (s Signing) signature(id, stamp string, body []byte) string {
 	}
 	var room [256]byte
 	value := room[:0]
-	if s.Format.OneSlot() {
-		k := s.Keys[min(max(s.Slot, 0), len(s.Keys)-1)]
-		return string(k.appendSignature(value, s.Format, id, stamp, body))
-	}
 	if s.Format == TV1 {
 		value = append(append(value, "t="...), stamp...)
 	}
-	for _, k := range s.Keys {
+	keys := s.Keys
+	if s.Format.Rotation(s.Rotation) == SignOne {
+		slot := min(max(s.Slot, 0), len(keys)-1)
+		keys = keys[slot : slot+1]
+	}
+	for _, k := range keys {
 		if len(value) > 0 {
 			value = append(value, separator(s.Format))
 		}

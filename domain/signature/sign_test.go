@@ -141,15 +141,15 @@ func TestEachFormatSetsItsHeadersInItsOwnSpelling(t *testing.T) {
 			"Acme-Signature", "*", "X-Acme-Attempt", "2", "X-Acme-Replayed", "true",
 		}},
 		{signature.BodyHex, "", []string{
-			"X-Webhook-Event", "order.completed", "X-Webhook-Timestamp", iso, "X-Webhook-Signature", "*",
-			"X-Webhook-Retry-Attempt", "2", "X-Webhook-Attempt", "2", "X-Webhook-Replayed", "true",
+			"X-Webhook-Event-Id", "evt_01", "X-Webhook-Event", "order.completed", "X-Webhook-Timestamp", iso, "X-Webhook-Signature", "*",
+			"X-Webhook-Retry-Attempt", "2", "X-Webhook-Attempt", "2", "X-Webhook-Retry", "true", "X-Webhook-Replayed", "true",
 		}},
 		{signature.BodyHex, "Acme", []string{
-			"X-Acme-Event", "order.completed", "X-Acme-Timestamp", iso, "X-Acme-Signature", "*",
-			"X-Acme-Retry-Attempt", "2", "X-Acme-Attempt", "2", "X-Acme-Replayed", "true",
+			"X-Acme-Event-Id", "evt_01", "X-Acme-Event", "order.completed", "X-Acme-Timestamp", iso, "X-Acme-Signature", "*",
+			"X-Acme-Retry-Attempt", "2", "X-Acme-Attempt", "2", "X-Acme-Retry", "true", "X-Acme-Replayed", "true",
 		}},
 		{signature.Raw, "Acme", []string{
-			"X-Acme-Event", "order.completed", "X-Acme-Delivery", "dlv_02", "X-Acme-Timestamp", unix,
+			"X-Acme-Event-Id", "evt_01", "X-Acme-Event", "order.completed", "X-Acme-Delivery", "dlv_02", "X-Acme-Timestamp", unix,
 			"X-Acme-Signature", "*", "X-Acme-Attempt", "2", "X-Acme-Replayed", "true",
 		}},
 	}
@@ -185,7 +185,7 @@ func TestEachFormatSetsItsHeadersInItsOwnSpelling(t *testing.T) {
 			}
 			first := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1})
 			for _, h := range first {
-				if strings.HasSuffix(h.Name, "Retry-Attempt") || strings.HasSuffix(strings.ToLower(h.Name), "replayed") {
+				if strings.HasSuffix(h.Name, "Retry-Attempt") || strings.HasSuffix(h.Name, "-Retry") || strings.HasSuffix(strings.ToLower(h.Name), "replayed") {
 					t.Errorf("a first, original attempt carries %s", h.Name)
 				}
 			}
@@ -235,7 +235,7 @@ func TestOneSlotFormatsSignWithTheSlotsKeyUntilItIsSwitched(t *testing.T) {
 			find := func(name string) string { return get(headers, name) }
 			return signature.Verify(f, "", find, body, []string{secret}, sentAt, 0) == nil
 		}
-		if f.OneSlot() {
+		if f.Rotation("") == signature.SignOne {
 			if accepts(plainSecret) || !accepts(oldSecret) {
 				t.Errorf("%s does not keep to the old secret", f)
 			}
@@ -250,6 +250,75 @@ func TestOneSlotFormatsSignWithTheSlotsKeyUntilItIsSwitched(t *testing.T) {
 			}
 		} else if !accepts(plainSecret) || !accepts(oldSecret) {
 			t.Errorf("%s does not sign with both live secrets", f)
+		}
+	}
+}
+
+func TestAnEndpointChoosesHowManySignaturesARotationSends(t *testing.T) {
+	t.Parallel()
+	for _, f := range signature.Formats() {
+		secrets := []string{plainSecret, oldSecret}
+		if f == signature.Standard {
+			secrets = []string{signature.NewSecret([32]byte{1}), signature.NewSecret([32]byte{2})}
+		}
+		body := signature.AppendBody(nil, f, message())
+		for _, rotation := range signature.Rotations() {
+			s := signature.Signing{Format: f, Keys: keys(t, f, secrets...), Slot: 1, Rotation: rotation}
+			headers := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1})
+			find := func(name string) string { return get(headers, name) }
+			for i, secret := range secrets {
+				good := signature.Verify(f, "", find, body, []string{secret}, sentAt, 0) == nil
+				if want := i == 1 || rotation == signature.SignAll && !f.OneSlot(); good != want {
+					t.Errorf("%s, %s: secret %d verifies: %v", f, rotation, i, good)
+				}
+			}
+		}
+	}
+}
+
+// A body of x-webhook names the event's type as its receivers read it; the other formats' bodies stay as they are.
+func TestTheTypeFieldConcernsXWebhookAlone(t *testing.T) {
+	t.Parallel()
+	m := message()
+	for field, want := range map[signature.TypeField]string{
+		"":                    `{"id":"evt_01","type":"order.completed","created_at":`,
+		signature.TypeAsType:  `{"id":"evt_01","type":"order.completed","created_at":`,
+		signature.TypeAsEvent: `{"id":"evt_01","event":"order.completed","created_at":`,
+		signature.TypeAsBoth:  `{"id":"evt_01","type":"order.completed","event":"order.completed","created_at":`,
+	} {
+		m.TypeField = field
+		for _, f := range signature.Formats() {
+			got := string(signature.AppendBody(nil, f, m))
+			if f == signature.XWebhook && !strings.HasPrefix(got, want) || f != signature.XWebhook && got != string(signature.AppendBody(nil, f, message())) {
+				t.Errorf("%s with %q: %s", f, field, got)
+			}
+		}
+	}
+}
+
+// Whatever a format calls it, the header to deduplicate by is the same on a delivery and on its replays.
+func TestAReplayKeepsTheIdToDeduplicateBy(t *testing.T) {
+	t.Parallel()
+	for _, f := range signature.Formats() {
+		secret := plainSecret
+		if f == signature.Standard {
+			secret = signature.NewSecret([32]byte{1})
+		}
+		s := signature.Signing{Format: f, Prefix: "Acme", Keys: keys(t, f, secret)}
+		first, again := message(), message()
+		again.DeliveryID, again.FirstID = "dlv_99", first.DeliveryID
+		name := signature.DedupeHeader(f, "Acme")
+		was := get(s.Headers(nil, first, nil, signature.Send{At: sentAt, Attempt: 1}), name)
+		is := get(s.Headers(nil, again, nil, signature.Send{At: sentAt, Attempt: 1, Replayed: true}), name)
+		if was == "" || was != is {
+			t.Errorf("%s: %s was %q, is %q", f, name, was, is)
+		}
+		var event bool
+		for _, h := range s.Headers(nil, again, nil, signature.Send{At: sentAt, Attempt: 1}) {
+			event = event || h.Value == "evt_01"
+		}
+		if !event {
+			t.Errorf("%s carries no event id", f)
 		}
 	}
 }

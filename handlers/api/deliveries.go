@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/signature"
 	"posthorn/handlers"
 )
 
@@ -192,7 +193,7 @@ func waitView(w condition.Wait) DeliveryWait {
 func attemptView(t db.Attempt) Attempt {
 	v := Attempt{
 		ID: id.Attempt.Format(t.ID), Number: int(t.Number), Late: t.Late, Status: orNullStatus(t.Status),
-		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: t.CreatedAt, URL: t.URL, Format: t.Format,
+		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: t.CreatedAt, URL: t.URL, Format: string(signature.ParseWire(t.Format, "").Format),
 		Signature: t.Signature, ResponseHeaders: orNull(t.ResponseHeaders), ResponseExcerpt: nullable.NewNullNullable[string](),
 		Phases: Phases{
 			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs), ReadUs: int(t.ReadUs),

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"github.com/oapi-codegen/nullable"
+
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -19,13 +21,16 @@ func (in EndpointInput) apply(defaults endpoint.Settings, policy egress.Policy) 
 func (in EndpointInput) patch() EndpointPatch {
 	p := EndpointPatch{
 		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
-		Format: in.Format, Prefix: in.Prefix, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
+		Format: in.Format, Prefix: in.Prefix, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
 		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
 		AcceptConflict: in.AcceptConflict, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
 	}
 	if in.URL != "" {
 		p.URL = &in.URL
+	}
+	if in.RotationSignatures != nil {
+		p.RotationSignatures = nullable.NewNullableWithValue(*in.RotationSignatures)
 	}
 	if k := in.Kafka; k != nil {
 		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, CACertificate: k.CACertificate, SASL: k.SASL}
@@ -62,9 +67,7 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	set(&s.MaxInFlight, p.MaxInFlight)
 	set(&s.AcceptConflict, p.AcceptConflict)
 	set(&s.Metadata, p.Metadata)
-	if p.Format != nil {
-		s.Format = signature.Format(*p.Format)
-	}
+	p.wire(s)
 	if p.Ordering != nil {
 		s.Ordering = string(*p.Ordering)
 	}
@@ -87,7 +90,11 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	}
 	s.RateLimit = p.limit(s.RateLimit, p.RateLimit)
 	s.Burst = p.limit(s.Burst, p.Burst)
-	p.retries(s)
+	if p.RetryPolicy != nil {
+		if err := p.RetryPolicy.lay(s); err != nil {
+			return err
+		}
+	}
 	return p.headers(s)
 }
 
@@ -159,25 +166,45 @@ func (p EndpointPatch) limit(present *int, given nullableInt) *int {
 	return &n
 }
 
-// retries reads a retry policy: a name, or delays of one's own, for which the name may be left out.
-func (p EndpointPatch) retries(s *endpoint.Settings) {
-	if p.RetryPolicy == nil {
-		return
+// wire reads how requests are rendered and signed.
+func (p EndpointPatch) wire(s *endpoint.Settings) {
+	if p.Format != nil {
+		s.SetFormat(signature.Format(*p.Format))
 	}
-	name, delays := p.RetryPolicy.Name, p.RetryPolicy.Delays
+	if p.TypeField != nil {
+		s.TypeField = signature.TypeField(*p.TypeField)
+	}
+	if p.RotationSignatures.IsSpecified() {
+		rotation, _ := p.RotationSignatures.Get() // null: the format's default
+		s.Rotation = signature.Rotation(rotation)
+	}
+}
+
+// lay reads a retry policy: a name, or delays of one's own, for which the name can be left out. A jitter alone changes that of a
+// custom policy.
+func (p RetryPolicyInput) lay(s *endpoint.Settings) error {
 	was := s.RetryPolicy
 	switch {
-	case name != nil:
-		s.RetryPolicy = string(*name)
-	case delays != nil:
+	case p.Name != nil:
+		s.RetryPolicy = string(*p.Name)
+	case p.Delays != nil:
 		s.RetryPolicy = endpoint.Custom
 	}
-	switch {
-	case delays != nil:
-		s.RetryDelays = *delays
-	case s.RetryPolicy != was:
+	if s.RetryPolicy == endpoint.Custom && was != endpoint.Custom && p.Delays == nil {
+		return fault.InvalidField("retry_policy.delays", "retry_delays_count",
+			"A custom schedule needs delays. Give an empty list for a single attempt.")
+	}
+	if p.Delays != nil {
+		s.RetryDelays = *p.Delays
+	} else if s.RetryPolicy != was {
 		s.RetryDelays = nil
 	}
+	if p.Jitter != nil {
+		s.RetryJitter = p.Jitter
+	} else if s.RetryPolicy != was {
+		s.RetryJitter = nil
+	}
+	return nil
 }
 
 func (p EndpointPatch) headers(s *endpoint.Settings) error {

@@ -12,6 +12,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/retry"
 )
 
 type nullableInt = nullable.Nullable[int]
@@ -35,8 +36,9 @@ func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
 		ID: id.Endpoint.Format(e.ID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
-		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, RetryClientErrors: s.RetryClientErrors,
-		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNull(s.Burst),
+		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, TypeField: TypeField(s.TypeField),
+		RotationSignatures: RotationSignatures(s.Format.Rotation(s.Rotation)), RetryClientErrors: s.RetryClientErrors,
+		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNullZero(s.EffectiveBurst()),
 		Ordering: Ordering(s.Ordering), PayloadVersion: orNullText(s.PayloadVersion), AcceptConflict: s.AcceptConflict,
 		Verification: VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
 		StatusReason: e.StatusReason, StatusAt: e.StatusAt, VerifiedAt: orNull(e.VerifiedAt), CreatedAt: e.CreatedAt,
@@ -55,10 +57,7 @@ func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
 	if s.Filter != "" {
 		v.Filter = nullable.NewNullableWithValue(json.RawMessage(s.Filter))
 	}
-	v.RetryPolicy = RetryPolicy{Name: RetryPolicyName(s.RetryPolicy), Delays: []int{}}
-	for _, d := range s.Schedule().Delays {
-		v.RetryPolicy.Delays = append(v.RetryPolicy.Delays, int(d/time.Second))
-	}
+	v.RetryPolicy = scheduleView(s.Schedule())
 	if e.Verification != nil {
 		v.LastVerification = nullable.NewNullableWithValue(verificationView(*e.Verification))
 	}
@@ -85,6 +84,26 @@ func orNullTime(t time.Time) nullable.Nullable[time.Time] {
 		return nullable.NewNullNullable[time.Time]()
 	}
 	return nullable.NewNullableWithValue(t)
+}
+
+// scheduleView is a schedule as it holds.
+func scheduleView(s retry.Schedule) RetryPolicy {
+	v := RetryPolicy{Name: RetryPolicyName(s.Name), Delays: []int{}, Jitter: s.Jitter}
+	if s.Full {
+		v.Jitter = 1
+	}
+	for _, d := range s.Delays {
+		v.Delays = append(v.Delays, int(d/time.Second))
+	}
+	return v
+}
+
+// orNullZero is a number that is null where it is 0.
+func orNullZero(n int) nullableInt {
+	if n == 0 {
+		return nullable.NewNullNullable[int]()
+	}
+	return nullable.NewNullableWithValue(n)
 }
 
 // kafkaView is the topic of an endpoint that writes to one, without the password.

@@ -21,7 +21,7 @@ func TestAnEndpointIsCreatedWithItsLaneSecretAndVerification(t *testing.T) {
 	if !strings.HasPrefix(a.text("secret"), "whsec_") || a.text("status") != "unverified" || a.text("last_verification.state") != "pending" {
 		t.Errorf("got %s", a.Body)
 	}
-	if a.text("filter") != "data.amount > 100" || a.get("rate_limit").(float64) != 50 || a.get("burst") != nil || a.get("retry_policy.name") != "standard" {
+	if a.text("filter") != "data.amount > 100" || a.get("rate_limit").(float64) != 50 || a.get("burst").(float64) != 100 || a.get("retry_policy.name") != "standard" {
 		t.Errorf("got %s", a.Body)
 	}
 	u := w.uuid(id.Endpoint, a.text("id"))
@@ -70,7 +70,13 @@ func TestEndpointFieldsOutsideTheirRangesAreRefusedByName(t *testing.T) {
 		{`{"verification":"trust"}`, "verification_unknown", "verification"},
 		{`{"retry_policy":{"name":"never"}}`, "retry_policy_unknown", "retry_policy.name"},
 		{`{"retry_policy":{"delays":[0]}}`, "retry_delay_range", "retry_policy.delays"},
-		{`{"retry_policy":{"delays":[]}}`, "retry_delays_count", "retry_policy.delays"},
+		{`{"retry_policy":{"name":"custom"}}`, "retry_delays_count", "retry_policy.delays"},
+		{`{"retry_policy":{"delays":[1],"jitter":1.5}}`, "retry_jitter_range", "retry_policy.jitter"},
+		{`{"retry_policy":{"name":"quick","jitter":0.5}}`, "retry_jitter_unwanted", "retry_policy.jitter"},
+		{`{"format":"x-webhook","type_field":"kind"}`, "type_field_unknown", "type_field"},
+		{`{"type_field":"event"}`, "type_field_unwanted", "type_field"},
+		{`{"rotation_signatures":"newest"}`, "rotation_signatures_unknown", "rotation_signatures"},
+		{`{"format":"raw","rotation_signatures":"all"}`, "rotation_signatures_unwanted", "rotation_signatures"},
 		{`{"retry_policy":{"name":"quick","delays":[1]}}`, "retry_delays_unwanted", "retry_policy.delays"},
 		{`{"custom_headers":{"X-A":"a\r\nX-B: c"}}`, "custom_header_refused", "custom_headers.X-A"},
 		{`{"custom_headers":{"Host":"a"}}`, "custom_header_refused", "custom_headers.Host"},

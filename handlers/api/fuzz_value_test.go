@@ -118,6 +118,9 @@ func (f *fuzzer) value(name string, s *openapi3.SchemaRef, wrong, depth int) any
 		}
 		return whole
 	case len(v.Enum) > 0:
+		if v.Example != nil && !f.chance(3) {
+			return v.Example
+		}
 		return pick(f, v.Enum...)
 	}
 	if v.Type.Permits("string") && !f.chance(8) {

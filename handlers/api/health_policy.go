@@ -7,6 +7,7 @@ import (
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/db"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/settings"
@@ -104,6 +105,7 @@ func viewTenants(c *handlers.Call, q *db.Queries, rows ...db.Tenant) ([]Tenant, 
 	for i, t := range rows {
 		out[i] = tenantView(t)
 		out[i].HealthPolicy = policyView(health.ReadPolicy(platform, t.Settings))
+		out[i].RetryPolicy = scheduleView(endpoint.ReadDefaults(0, platform, t.Settings).Settings.Schedule())
 	}
 	return out, nil
 }

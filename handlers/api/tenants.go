@@ -6,6 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -39,7 +40,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
 		ID: v[0].ID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
-		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
+		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, RetryPolicy: v[0].RetryPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
@@ -138,6 +139,13 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		}
 		change.Contacts = &contacts
 	}
+	if in.RetryPolicy.IsSpecified() {
+		retries, err := in.defaultRetries()
+		if e := fault.As(err); e != nil {
+			wrong = append(wrong, e.Fields...)
+		}
+		change.Retries = &retries
+	}
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -154,6 +162,19 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		return err
 	}
 	return c.Answer(http.StatusOK, shown[0])
+}
+
+// defaultRetries reads the schedule of new endpoints; nil is that of the platform.
+func (p TenantPatch) defaultRetries() (*endpoint.Settings, error) {
+	given, err := p.RetryPolicy.Get()
+	if err != nil {
+		return nil, nil //nolint:nilnil // null is a value of the field
+	}
+	var s endpoint.Settings
+	if err := given.lay(&s); err != nil {
+		return nil, err
+	}
+	return &s, s.CheckRetries()
 }
 
 func (a *api) deleteTenant(c *handlers.Call) error {

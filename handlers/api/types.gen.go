@@ -895,6 +895,7 @@ const (
 	RetryPolicyNameDaily       RetryPolicyName = "daily"
 	RetryPolicyNameExponential RetryPolicyName = "exponential"
 	RetryPolicyNameFive        RetryPolicyName = "five"
+	RetryPolicyNameOnce        RetryPolicyName = "once"
 	RetryPolicyNameQuick       RetryPolicyName = "quick"
 	RetryPolicyNameSeven       RetryPolicyName = "seven"
 	RetryPolicyNameShort       RetryPolicyName = "short"
@@ -912,6 +913,8 @@ func (e RetryPolicyName) Valid() bool {
 		return true
 	case RetryPolicyNameFive:
 		return true
+	case RetryPolicyNameOnce:
+		return true
 	case RetryPolicyNameQuick:
 		return true
 	case RetryPolicyNameSeven:
@@ -919,6 +922,24 @@ func (e RetryPolicyName) Valid() bool {
 	case RetryPolicyNameShort:
 		return true
 	case RetryPolicyNameStandard:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RotationSignatures.
+const (
+	RotationSignaturesAll RotationSignatures = "all"
+	RotationSignaturesOne RotationSignatures = "one"
+)
+
+// Valid indicates whether the value is a known member of the RotationSignatures enum.
+func (e RotationSignatures) Valid() bool {
+	switch e {
+	case RotationSignaturesAll:
+		return true
+	case RotationSignaturesOne:
 		return true
 	default:
 		return false
@@ -1075,6 +1096,27 @@ func (e TenantState) Valid() bool {
 	case TenantStateActive:
 		return true
 	case TenantStateSuspended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TypeField.
+const (
+	TypeFieldBoth  TypeField = "both"
+	TypeFieldEvent TypeField = "event"
+	TypeFieldType  TypeField = "type"
+)
+
+// Valid indicates whether the value is a known member of the TypeField enum.
+func (e TypeField) Valid() bool {
+	switch e {
+	case TypeFieldBoth:
+		return true
+	case TypeFieldEvent:
+		return true
+	case TypeFieldType:
 		return true
 	default:
 		return false
@@ -2036,9 +2078,11 @@ type Emission struct {
 
 // Endpoint defines model for Endpoint.
 type Endpoint struct {
-	AcceptConflict bool                   `json:"accept_conflict"`
-	Burst          nullable.Nullable[int] `json:"burst"`
-	Channels       []string               `json:"channels"`
+	AcceptConflict bool `json:"accept_conflict"`
+
+	// Burst As it holds: twice the rate where none was set; null without a rate
+	Burst    nullable.Nullable[int] `json:"burst"`
+	Channels []string               `json:"channels"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
@@ -2075,12 +2119,21 @@ type Endpoint struct {
 	RateLimit         nullable.Nullable[int]          `json:"rate_limit"`
 	RetryClientErrors bool                            `json:"retry_client_errors"`
 	RetryPolicy       RetryPolicy                     `json:"retry_policy"`
-	SensitiveHeaders  []string                        `json:"sensitive_headers"`
-	Status            EndpointStatus                  `json:"status"`
-	StatusAt          time.Time                       `json:"status_at"`
-	StatusReason      string                          `json:"status_reason"`
-	TimeoutSeconds    int                             `json:"timeout_seconds"`
-	UpdatedAt         time.Time                       `json:"updated_at"`
+
+	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
+	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	RotationSignatures RotationSignatures `json:"rotation_signatures"`
+	SensitiveHeaders   []string           `json:"sensitive_headers"`
+	Status             EndpointStatus     `json:"status"`
+	StatusAt           time.Time          `json:"status_at"`
+	StatusReason       string             `json:"status_reason"`
+	TimeoutSeconds     int                `json:"timeout_seconds"`
+
+	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
+	// `body.event`, or `both`.
+	TypeField TypeField `json:"type_field"`
+	UpdatedAt time.Time `json:"updated_at"`
 
 	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
@@ -2134,9 +2187,11 @@ type EndpointConditionActions string
 
 // EndpointCreated defines model for EndpointCreated.
 type EndpointCreated struct {
-	AcceptConflict bool                   `json:"accept_conflict"`
-	Burst          nullable.Nullable[int] `json:"burst"`
-	Channels       []string               `json:"channels"`
+	AcceptConflict bool `json:"accept_conflict"`
+
+	// Burst As it holds: twice the rate where none was set; null without a rate
+	Burst    nullable.Nullable[int] `json:"burst"`
+	Channels []string               `json:"channels"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
@@ -2177,6 +2232,11 @@ type EndpointCreated struct {
 	RetryClientErrors bool                      `json:"retry_client_errors"`
 	RetryPolicy       RetryPolicy               `json:"retry_policy"`
 
+	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
+	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	RotationSignatures RotationSignatures `json:"rotation_signatures"`
+
 	// Secret Shown this once
 	Secret           string         `json:"secret"`
 	SensitiveHeaders []string       `json:"sensitive_headers"`
@@ -2184,7 +2244,11 @@ type EndpointCreated struct {
 	StatusAt         time.Time      `json:"status_at"`
 	StatusReason     string         `json:"status_reason"`
 	TimeoutSeconds   int            `json:"timeout_seconds"`
-	UpdatedAt        time.Time      `json:"updated_at"`
+
+	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
+	// `body.event`, or `both`.
+	TypeField TypeField `json:"type_field"`
+	UpdatedAt time.Time `json:"updated_at"`
 
 	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
@@ -2269,11 +2333,16 @@ type EndpointInput struct {
 	// RateLimit Requests a second; null is unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetryClientErrors Retry 4xx answers that otherwise fail at once
+	// RetryClientErrors Retry 4xx responses that otherwise fail at once; also 410 where `health_policy.gone` is off
 	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or delays of your own.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
+
+	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
+	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	RotationSignatures *RotationSignatures `json:"rotation_signatures,omitempty"`
 
 	// Secret An existing secret to sign with; left out, one is made. The `standard` format takes `whsec_...` (24 to 64 bytes in base64) or `whsk_...`; the others take the text itself as the key.
 	Secret *string `json:"secret,omitempty"`
@@ -2287,6 +2356,10 @@ type EndpointInput struct {
 	// SensitiveHeaders Names in `custom_headers` whose values are write-only although the name does not tell
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
+
+	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
+	// `body.event`, or `both`.
+	TypeField *TypeField `json:"type_field,omitempty"`
 
 	// URL Of the kind `http`, which needs one; that of another kind follows from its connection
 	URL string `json:"url,omitempty"`
@@ -2339,10 +2412,17 @@ type EndpointPatch struct {
 	// RetryPolicy A named schedule, or delays of your own.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
 
+	// RotationSignatures Null is the format's default
+	RotationSignatures nullable.Nullable[RotationSignatures] `json:"rotation_signatures,omitempty"`
+
 	// SensitiveHeaders Left out, names that were listed stay so. A value that is kept stays write-only.
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
-	URL              *string   `json:"url,omitempty"`
+
+	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
+	// `body.event`, or `both`.
+	TypeField *TypeField `json:"type_field,omitempty"`
+	URL       *string    `json:"url,omitempty"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
@@ -3395,14 +3475,20 @@ type ResumeInputHeld string
 // RetryPolicy defines model for RetryPolicy.
 type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
-	Delays []int           `json:"delays"`
+	Delays []int `json:"delays"`
+
+	// Jitter The share by which each delay varies in both directions. Of `exponential`, which draws each wait evenly up to the whole delay, 1.
+	Jitter float64         `json:"jitter"`
 	Name   RetryPolicyName `json:"name"`
 }
 
 // RetryPolicyInput A named schedule, or delays of your own.
 type RetryPolicyInput struct {
-	// Delays With the name `custom`, which may then be left out: seconds after the 1st, 2nd, ... attempt
-	Delays *[]int           `json:"delays,omitempty"`
+	// Delays With the name `custom`, which can then be left out: seconds after the 1st, 2nd, ... attempt. An empty list is a single attempt.
+	Delays *[]int `json:"delays,omitempty"`
+
+	// Jitter With the name `custom`: each delay varies by up to this share of itself in both directions; 0.1 where left out. No wait is longer than 24 hours.
+	Jitter *float64         `json:"jitter,omitempty"`
 	Name   *RetryPolicyName `json:"name,omitempty"`
 }
 
@@ -3420,6 +3506,11 @@ type RotateInput struct {
 	// SecretType Left out, that of the newest secret
 	SecretType *SecretType `json:"secret_type,omitempty"`
 }
+
+// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
+// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
+// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+type RotationSignatures string
 
 // RoutingClause What decided. `type`, `channel` and `filter` are clauses of the subscription; `state` says that the event was taken
 // and held, or dropped where the endpoint wants that, since the endpoint received nothing then; `version` that the endpoint is pinned to another payload version; `deleted` and `later` that the endpoint did not exist any more, or
@@ -3547,6 +3638,7 @@ type Tenant struct {
 
 	// RetentionDays Events, deliveries and attempts older than this are gone
 	RetentionDays int         `json:"retention_days"`
+	RetryPolicy   RetryPolicy `json:"retry_policy"`
 	State         TenantState `json:"state"`
 
 	// StrictTypes Refuse events whose type is not in the catalogue
@@ -3575,6 +3667,7 @@ type TenantCreated struct {
 
 	// RetentionDays Events, deliveries and attempts older than this are gone
 	RetentionDays int         `json:"retention_days"`
+	RetryPolicy   RetryPolicy `json:"retry_policy"`
 	State         TenantState `json:"state"`
 
 	// StrictTypes Refuse events whose type is not in the catalogue
@@ -3624,11 +3717,14 @@ type TenantPatch struct {
 	Digest   *bool     `json:"digest,omitempty"`
 
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
-	HealthPolicy        *HealthPolicyPatch `json:"health_policy,omitempty"`
-	Name                *string            `json:"name,omitempty"`
-	RetentionDays       *int               `json:"retention_days,omitempty"`
-	StrictTypes         *bool              `json:"strict_types,omitempty"`
-	ViewersReadPayloads *bool              `json:"viewers_read_payloads,omitempty"`
+	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
+	Name          *string            `json:"name,omitempty"`
+	RetentionDays *int               `json:"retention_days,omitempty"`
+
+	// RetryPolicy The schedule of endpoints that are created without one from now on. Null is the platform's.
+	RetryPolicy         nullable.Nullable[RetryPolicyInput] `json:"retry_policy,omitempty"`
+	StrictTypes         *bool                               `json:"strict_types,omitempty"`
+	ViewersReadPayloads *bool                               `json:"viewers_read_payloads,omitempty"`
 }
 
 // TenantState defines model for TenantState.
@@ -3652,6 +3748,10 @@ type TestInput struct {
 	Data json.RawMessage `json:"data,omitempty"`
 	Type *string         `json:"type,omitempty"`
 }
+
+// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
+// `body.event`, or `both`.
+type TypeField string
 
 // Usage defines model for Usage.
 type Usage struct {

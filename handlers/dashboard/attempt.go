@@ -51,8 +51,9 @@ func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetai
 	default:
 		d.Answer.Gone = "The answer had no body."
 	}
-	m := k.event.Message(id.Event.Format(k.EventID), deliveryID, id.Endpoint.Format(k.EndpointID))
-	d.Headers = k.headers(t, m)
+	wire := signature.ParseWire(t.Format, k.endpoint.Prefix)
+	m := k.event.SentMessage(k.Delivery, wire)
+	d.Headers = db.SentHeaders(k.settings, wire, m, k.Delivery, t)
 	if d.Record && k.event.Key != nil {
 		d.Key = *k.event.Key
 	}
@@ -61,34 +62,10 @@ func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetai
 		d.Body.Gone = "The event's data is not kept any more, so the body can't be shown."
 		return d
 	}
-	body := signature.AppendBody(nil, signature.Format(t.Format), m)
+	body := signature.AppendBody(nil, wire.Format, m)
 	d.Body = excerpt(body, bodyShown)
 	d.Curl = command(d, body, deliveryID)
 	return d
-}
-
-// headers are those of an attempt: what every request carries, the endpoint's own with their secrets masked, the format's.
-func (k known) headers(t db.Attempt, m signature.Message) []signature.Header {
-	h := signature.FixedHeaders()
-	if k.endpoint.Kind == string(endpoint.Kafka) {
-		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
-	}
-	for _, name := range k.settings.Headers.Names() {
-		value := k.settings.Headers[name].Value
-		if k.settings.Headers.Hidden(name) {
-			value = endpoint.Marker
-		}
-		h = append(h, signature.Header{Name: name, Value: value})
-	}
-	h = append(h, signature.SentHeaders(signature.Format(t.Format), k.endpoint.Prefix, m, t.Signature, signature.Send{
-		At: t.CreatedAt, Attempt: int(t.Number), Replayed: k.ReplayOf != nil,
-	})...)
-	if k.endpoint.Kind == string(endpoint.Kafka) {
-		for i := range h {
-			h[i].Name = strings.ToLower(h[i].Name) // as a worker writes those of records
-		}
-	}
-	return h
 }
 
 // command is the request as a command. A long body is left to the file of its exact bytes.
@@ -130,13 +107,12 @@ func (a *dashboard) downloadBody(c *handlers.Call) error {
 	case k.event.Data == nil:
 		return delivery.ErrEventExpired
 	}
-	format := signature.Format(k.endpoint.Format)
+	wire := k.endpoint.Wire()
 	if n := len(k.attempts); n > 0 {
-		format = signature.Format(k.attempts[n-1].Format)
+		wire = signature.ParseWire(k.attempts[n-1].Format, wire.Prefix)
 	}
-	name := id.Delivery.Format(u)
-	m := k.event.Message(id.Event.Format(k.EventID), name, id.Endpoint.Format(k.EndpointID))
-	return download(c, name+".json", signature.AppendBody(nil, format, m))
+	m := k.event.SentMessage(k.Delivery, wire)
+	return download(c, id.Delivery.Format(u)+".json", signature.AppendBody(nil, wire.Format, m))
 }
 
 // download answers with a file that no browser shows by itself.

@@ -10,6 +10,7 @@ import (
 	"posthorn/db"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/retry"
 	"posthorn/domain/signature"
 	"posthorn/handlers"
 	"posthorn/views/pages"
@@ -32,6 +33,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
 		Channels: strings.Join(s.Channels, " "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
+		TypeField: string(s.TypeField), Rotation: string(s.Rotation), RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
 		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
@@ -48,6 +50,12 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 		} else if !f.All {
 			patterns = append(patterns, t)
 		}
+	}
+	if s.RetryPolicy == endpoint.Custom && len(s.RetryDelays) == 0 {
+		f.RetryPolicy = retry.Once
+	}
+	if s.RetryJitter != nil {
+		f.RetryJitter = strconv.FormatFloat(*s.RetryJitter, 'f', -1, 64)
 	}
 	for _, d := range s.RetryDelays {
 		delays = append(delays, strconv.Itoa(d))
@@ -75,7 +83,8 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		},
 		Description: in.Get("description"), All: in.Get("scope") == "all", Types: in["types"], Patterns: in.Get("patterns"),
 		Filter: in.Get("filter"), Channels: in.Get("channels"), Format: in.Get("format"), Prefix: in.Get("prefix"), RetryPolicy: in.Get("retry_policy"),
-		RetryDelays: in.Get("retry_delays"), RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
+		RetryDelays: in.Get("retry_delays"), RetryJitter: in.Get("retry_jitter"), TypeField: in.Get("type_field"), Rotation: in.Get("rotation_signatures"),
+		RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
 		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), Verification: in.Get("verification"),
 		WhenHeld: in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
@@ -96,12 +105,9 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 		s.URL = strings.TrimSpace(in.Get("url"))
 	}
 	s.EventTypes, s.Channels = typesOf(in), split(in.Get("channels"))
-	s.Format, s.Prefix, s.Ordering, s.Verification = signature.Format(in.Get("format")), in.Get("prefix"), in.Get("ordering"), in.Get("verification")
-	s.RetryPolicy, s.RetryDelays = in.Get("retry_policy"), nil
-	if s.RetryPolicy == endpoint.Custom {
-		for _, text := range split(in.Get("retry_delays")) {
-			s.RetryDelays = append(s.RetryDelays, number(text))
-		}
+	wireOf(in, &s)
+	if err := retriesOf(in, &s); err != nil {
+		return s, err
 	}
 	s.RetryClientErrors, s.AcceptConflict = in.Has("retry_client_errors"), in.Has("accept_conflict")
 	s.TimeoutSeconds, s.MaxInFlight = number(in.Get("timeout_seconds")), number(in.Get("max_in_flight"))
@@ -125,6 +131,40 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	}
 	s.Headers, err = s.Headers.Replace(given, nil)
 	return s, err
+}
+
+// wireOf reads how requests are rendered and signed. What the format does not have is left out.
+func wireOf(in url.Values, s *endpoint.Settings) {
+	s.SetFormat(signature.Format(in.Get("format")))
+	s.Prefix, s.Ordering, s.Verification = in.Get("prefix"), in.Get("ordering"), in.Get("verification")
+	if s.Format == signature.XWebhook && in.Has("type_field") {
+		s.TypeField = signature.TypeField(in.Get("type_field"))
+	}
+	if !s.Format.OneSlot() && in.Has("rotation_signatures") {
+		s.Rotation = signature.Rotation(in.Get("rotation_signatures"))
+	}
+}
+
+// retriesOf reads the schedule.
+func retriesOf(in url.Values, s *endpoint.Settings) error {
+	s.RetryPolicy, s.RetryDelays, s.RetryJitter = in.Get("retry_policy"), nil, nil
+	if s.RetryPolicy != endpoint.Custom {
+		return nil
+	}
+	for _, text := range split(in.Get("retry_delays")) {
+		s.RetryDelays = append(s.RetryDelays, number(text))
+	}
+	if len(s.RetryDelays) == 0 {
+		return fault.InvalidField("retry_policy.delays", "retry_delays_count", "Write at least one delay, or choose once for a single attempt.")
+	}
+	if text := strings.TrimSpace(in.Get("retry_jitter")); text != "" {
+		jitter, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			jitter = -1 // which no schedule allows
+		}
+		s.RetryJitter = &jitter
+	}
+	return nil
 }
 
 // kafkaForm writes a topic as the form shows it: TLS is on where nobody has said otherwise.

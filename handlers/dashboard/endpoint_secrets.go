@@ -88,7 +88,7 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		return v, err
 	}
 	v = pages.SecretsView{
-		EndpointHead: head(c, e, "secrets"), OneSlot: signature.Format(e.Format).OneSlot(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
+		EndpointHead: head(c, e, "secrets"), OneSlot: e.SignsOne(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
 	if v.MaySecrets, err = a.rotates(c, e); err != nil {

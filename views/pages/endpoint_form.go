@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -26,6 +27,9 @@ type EndpointForm struct {
 	Format, Prefix    string
 	RetryPolicy       string
 	RetryDelays       string // seconds, with spaces or commas between
+	RetryJitter       string // 0 to 1
+	TypeField         string
+	Rotation          string // empty: the format's default
 	RetryClientErrors bool
 	Timeout, InFlight string
 	RateLimit, Burst  string // empty: none, twice the rate
@@ -92,7 +96,7 @@ func (f EndpointForm) summary() []components.Wrong {
 
 // fieldIDs are those of fields that the form calls otherwise than the API.
 var fieldIDs = map[string]string{
-	"retry_policy.delays": "f-retry_delays", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic", "kafka.ca_certificate": "f-kafka_ca",
+	"retry_policy.delays": "f-retry_delays", "retry_policy.jitter": "f-retry_jitter", "kafka": "f-kafka_servers", "kafka.bootstrap_servers": "f-kafka_servers", "kafka.topic": "f-kafka_topic", "kafka.ca_certificate": "f-kafka_ca",
 	"kafka.sasl.mechanism": "f-kafka_mechanism", "kafka.sasl.username": "f-kafka_username", "kafka.sasl.password": "f-kafka_password",
 }
 
@@ -160,13 +164,47 @@ func retryOptions() []components.Option {
 	var out []components.Option
 	for _, name := range retry.Names() {
 		s, _ := retry.Named(name)
-		total := s.Delays[0] * 0
+		var total time.Duration
 		for _, d := range s.Delays {
 			total += d
 		}
-		out = append(out, components.Option{Label: name + ": " + components.Many(int64(s.Attempts()), "attempt", "attempts") + " over " + components.Duration(total), Value: name})
+		out = append(out, components.Option{Label: name + ": " + over(s.Attempts(), total), Value: name})
 	}
 	return append(out, components.Option{Label: "custom: your own delays", Value: endpoint.Custom})
+}
+
+func over(attempts int, total time.Duration) string {
+	if attempts == 1 {
+		return "a single attempt"
+	}
+	return components.Many(int64(attempts), "attempt", "attempts") + " over " + components.Duration(total)
+}
+
+func typeFieldOptions() []components.Option {
+	return []components.Option{
+		{Label: "type", Value: string(signature.TypeAsType)},
+		{Label: "event", Value: string(signature.TypeAsEvent)},
+		{Label: "Both type and event", Value: string(signature.TypeAsBoth)},
+	}
+}
+
+func rotationOptions() []components.Option {
+	return []components.Option{
+		{Label: "Default of the format", Value: ""},
+		{Label: "One signature: the old secret until you switch", Value: string(signature.SignOne)},
+		{Label: "One signature for each live secret", Value: string(signature.SignAll)},
+	}
+}
+
+// severalSignatures is the choice of a format that has room for more than one.
+func severalSignatures() string {
+	var out []string
+	for _, f := range signature.Formats() {
+		if !f.OneSlot() {
+			out = append(out, string(f))
+		}
+	}
+	return "format=" + strings.Join(out, "|")
 }
 
 func orderingOptions() []components.Option {
@@ -194,7 +232,7 @@ func patternsLabel(f EndpointForm) string {
 
 // hidesFault reports whether something is wrong in the part of the form that is folded.
 func (f EndpointForm) hidesFault() bool {
-	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "custom_headers", "metadata", "when_held", "secret", "secret_type"} {
+	for _, field := range []string{"rate_limit", "burst", "max_in_flight", "timeout_seconds", "retry_policy", "ordering", "prefix", "payload_version", "type_field", "rotation_signatures", "custom_headers", "metadata", "when_held", "secret", "secret_type"} {
 		if f.wrong(field) != "" {
 			return true
 		}

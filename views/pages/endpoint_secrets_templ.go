@@ -147,7 +147,7 @@ func secrets(v SecretsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "The newest secret does not sign yet", Text: "This format has room for one signature. Switch when your receiver knows the new secret; when the overlap ends it switches by itself."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "The newest secret does not sign yet", Text: "Requests of this endpoint carry one signature. Switch when your receiver has the new secret. At the end of the overlap Posthorn switches automatically."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

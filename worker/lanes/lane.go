@@ -24,7 +24,8 @@ type Row struct {
 	DeliveryID id.UUID
 	EventID    id.UUID
 	Replay     bool
-	OrderKey   string // empty: unordered
+	FirstID    *id.UUID // of a replay: the first delivery of the event to the endpoint
+	OrderKey   string   // empty: unordered
 }
 
 // Job is one delivery in a worker's memory, from the read of its queue row until its outcome is recorded.
@@ -54,6 +55,14 @@ func (j *Job) DeliveryText() string {
 		j.texts[1] = id.Delivery.Format(j.DeliveryID)
 	}
 	return j.texts[1]
+}
+
+// FirstText is, of a replay, the id of the first delivery of its event to its endpoint as people see it; else empty.
+func (j *Job) FirstText() string {
+	if j.FirstID == nil {
+		return ""
+	}
+	return id.Delivery.Format(*j.FirstID)
 }
 
 // size is what the job counts against the dispatcher's memory, in bytes.

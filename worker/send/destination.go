@@ -17,12 +17,14 @@ type Destination struct {
 	Endpoint string // the id as receivers see it
 	Masked   string // the URL for logs and attempts, without the values of its query
 
-	kind    endpoint.Kind
-	to      any // where to, as the transport of the kind understands it
-	signing signature.Signing
-	expires []time.Time // of the signing keys, zero for none; parallel to signing.Keys
-	headers []signature.Header
-	timeout time.Duration
+	kind      endpoint.Kind
+	to        any // where to, as the transport of the kind understands it
+	signing   signature.Signing
+	expires   []time.Time // of the signing keys, zero for none; parallel to signing.Keys
+	typeField signature.TypeField
+	wire      string // how requests are rendered, as attempts keep it
+	headers   []signature.Header
+	timeout   time.Duration
 }
 
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and names no
@@ -49,7 +51,9 @@ func (s *Sender) NewDestination(l db.Leased, settings endpoint.Settings, ring *s
 
 func (t *Destination) readSecrets(l db.Leased, ring *seal.Ring) error {
 	e := &l.Endpoint
-	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix}
+	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures)}
+	t.typeField = signature.TypeField(e.TypeField)
+	t.wire = t.signing.Wire(signature.Message{TypeField: t.typeField}).String()
 	for i, s := range l.Secrets {
 		plain, err := ring.Open(s.Sealed, e.TenantID, e.ID)
 		if err != nil {

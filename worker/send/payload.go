@@ -7,21 +7,22 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Payload is an event in memory, with its body as receivers get it. The body depends on the event and the format alone, so
-// an event that goes to ten endpoints is rendered once.
+// Payload is an event in memory, with its body as receivers get it. The body depends on the event, the format and its
+// type field alone, so an event that goes to ten endpoints is rendered once.
 type Payload struct {
 	*db.Event
-	mu     sync.Mutex
-	format signature.Format
-	body   []byte
+	mu        sync.Mutex
+	format    signature.Format
+	typeField signature.TypeField
+	body      []byte
 }
 
 // render returns the body in a format. The caller must not change it. Payload keeps the body of the last format.
 func (p *Payload) render(f signature.Format, m signature.Message) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.body == nil || p.format != f {
-		p.format, p.body = f, signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
+	if p.body == nil || p.format != f || p.typeField != m.TypeField {
+		p.format, p.typeField, p.body = f, m.TypeField, signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
 	}
 	return p.body
 }

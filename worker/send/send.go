@@ -38,6 +38,7 @@ type Message struct {
 	Event      *Payload
 	EventID    string // as receivers see it
 	DeliveryID string // as receivers see it
+	FirstID    string // of a replay: the first delivery of the event to the endpoint; else empty
 	Attempt    int    // from 1
 	Replayed   bool
 }
@@ -49,10 +50,11 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	// The signed time is the time on record, so that the request's headers can be shown again exactly.
 	now := a.StartedAt
 	content := m.Event.Message(m.EventID, m.DeliveryID, to.Endpoint)
+	content.FirstID, content.TypeField = m.FirstID, to.typeField
 	signing := to.signingAt(now)
 	body := m.Event.render(signing.Format, content)
 	headers := signing.Headers(make([]signature.Header, 0, 8), content, body, signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed})
-	a.Format, a.Signature = string(signing.Format), signature.Of(headers)
+	a.Format, a.Signature = to.wire, signature.Of(headers)
 	r := &request{message: content, body: body, headers: headers}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key
@@ -68,7 +70,7 @@ func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v db.
 	signing := to.signingAt(now)
 	m := signature.Message{
 		EventID: id.Event.Format(v.ID), DeliveryID: id.Delivery.Format(v.ID), EndpointID: to.Endpoint, Type: "endpoint.verification",
-		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data,
+		CreatedAt: v.ID.Time(), OccurredAt: v.ID.Time(), Data: data, TypeField: to.typeField,
 	}
 	body := signature.AppendBody(nil, signing.Format, m)
 	headers := signing.Headers(nil, m, body, signature.Send{At: now, Attempt: int(v.Tries)})
