@@ -56,7 +56,7 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 }
 
 // overDrop is over once nothing is left, and nothing can still come: a number up to the mark may have been drawn by a
-// transaction that had not ended (worker/horizon.go). Then the mark has done its work.
+// transaction that had not ended (worker/lanes/watermark.go). Then the mark has done its work.
 func (w *bulkWork) overDrop(ctx context.Context, job *BulkJob) (over bool, rest time.Duration, err error) {
 	left, err := w.q.CountDropped(ctx, CountDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: 1})
 	if err != nil || left > 0 {

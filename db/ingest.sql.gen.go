@@ -294,7 +294,7 @@ type InsertQueueParams struct {
 	Due        []time.Time
 }
 
-// After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/horizon.go).
+// After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/lanes/watermark.go).
 func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) error {
 	_, err := q.db.Exec(ctx, insertQueue,
 		arg.Tenants,

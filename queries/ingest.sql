@@ -69,7 +69,7 @@ SELECT * FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[
 	unnest(@endpoints::uuid[]), unnest(@types::text[])) AS u(tenant_id, created_at, id, event_id, endpoint_id, event_type);
 
 -- name: InsertQueue :exec
--- After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/horizon.go).
+-- After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/lanes/watermark.go).
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
 SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),

@@ -308,7 +308,7 @@ func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
 		}
 	}
 	w, _ := h.worker(false)
-	if err := w.Retire(t.Context(), midnight.AddDate(0, 0, 91)); err != nil {
+	if err := w.maintenance.DropExpiredDays(t.Context(), midnight.AddDate(0, 0, 91)); err != nil {
 		t.Fatal(err)
 	}
 	h.folded()

@@ -90,7 +90,7 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 	ep := h.endpoint(tenant, "https://receiver.example/hook", nil)
 	w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring})
 	keys := func() int {
-		if err := w.expireKeys(t.Context()); err != nil {
+		if err := w.maintenance.Do(t.Context(), "expire idempotency keys"); err != nil {
 			t.Fatal(err)
 		}
 		return h.count("SELECT count(*) FROM idempotency_keys")

@@ -27,40 +27,48 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 	ago(3*24*time.Hour, paused, db.QueueReady)
 	ago(2*24*time.Hour, open, db.QueueDeferred)
 
-	look := func() *metrics {
-		w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name()})
-		if err := w.measure(t.Context()); err != nil {
+	look := func() map[string]float64 {
+		registry := prometheus.NewRegistry()
+		w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(), Registry: registry})
+		if err := w.maintenance.Measure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return w.metrics
+		return gaugesOf(t, registry)
 	}
-	old := func(m *metrics) float64 { return value(t, m.pending.WithLabelValues(">24h")) }
-	if m := look(); value(t, m.lag) != 0 || old(m) != 2 {
-		t.Errorf("nothing can be sent: lag %v s, older than a day %v, want 0 and 2", value(t, m.lag), old(m))
+	if m := look(); m["outbox_lag_seconds"] != 0 || m["deliveries_pending >24h"] != 2 {
+		t.Errorf("nothing can be sent: lag %v s, older than a day %v, want 0 and 2", m["outbox_lag_seconds"], m["deliveries_pending >24h"])
 	}
 	ago(10*time.Minute, open, db.QueueReady)
 	ago(2*time.Hour, open, db.QueueReady)
 	m := look()
-	if lag := value(t, m.lag); lag < 7200 || lag > 7260 {
+	if lag := m["outbox_lag_seconds"]; lag < 7200 || lag > 7260 {
 		t.Errorf("lag %v s, want that of the delivery that could have been sent two hours ago", lag)
 	}
-	if size := value(t, m.outbox); size != 2 {
+	if size := m["outbox_size"]; size != 2 {
 		t.Errorf("%v can be sent, want 2", size)
 	}
 	h.exec("UPDATE queue SET due_at = now() - interval '1 minute' WHERE state = 0")
-	if lag := value(t, look().lag); lag < 60 || lag > 120 {
+	if lag := look()["outbox_lag_seconds"]; lag < 60 || lag > 120 {
 		t.Errorf("lag %v s, want a minute: a retry is late since it was due", lag)
 	}
 }
 
-// value reads a gauge.
-func value(t *testing.T, g prometheus.Gauge) float64 {
+// gaugesOf reads all gauges, by name and label values.
+func gaugesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
-	r := prometheus.NewRegistry()
-	r.MustRegister(g)
-	families, err := r.Gather()
+	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return families[0].GetMetric()[0].GetGauge().GetValue()
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			values[name] = metric.GetGauge().GetValue()
+		}
+	}
+	return values
 }

@@ -66,7 +66,7 @@ func TestWhatIsHeldForTooLongExpiresAfterItsOwnerWasTold(t *testing.T) {
 		{now.Add(-day), unverified, 1},
 		{now.Add(-day), paused, 1},
 	} {
-		if err := w.ExpireHeld(t.Context(), tt.at); err != nil {
+		if err := w.maintenance.ExpireHeld(t.Context(), tt.at); err != nil {
 			t.Fatal(err)
 		}
 		if n := h.notices(tt.ep, notice.HeldExpiring); n != tt.wants {
@@ -76,7 +76,7 @@ func TestWhatIsHeldForTooLongExpiresAfterItsOwnerWasTold(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM dead_letters"); n != 0 {
 		t.Errorf("%d deliveries expired too early", n)
 	}
-	if err := w.ExpireHeld(t.Context(), now); err != nil {
+	if err := w.maintenance.ExpireHeld(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	for _, dlv := range gone {

@@ -83,12 +83,12 @@ func TestAListenerThatIsAbandonedForADayEndsAndWhatWaitsIsCanceled(t *testing.T)
 	gone, there := h.listener(tenant, ""), h.listener(tenant, "")
 	h.emit(tenant, item("order.completed", "", 1), item("order.completed", "", 2))
 	h.exec("UPDATE listeners SET contact_at = now() - interval '25 hours' WHERE endpoint_id = $1", gone)
-	if n, err := h.db.EndAbandoned(t.Context(), listenFor, sweepMost); err != nil || n != 1 {
+	if n, err := h.db.EndAbandoned(t.Context(), 24*time.Hour, 500); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
 	for n := 1; n > 0; {
 		var err error
-		if n, err = h.db.FailDeletedEndpoint(t.Context(), gone, sweepMost); err != nil {
+		if n, err = h.db.FailDeletedEndpoint(t.Context(), gone, 500); err != nil {
 			t.Fatal(err)
 		}
 	}

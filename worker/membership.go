@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/domain/id"
 	"posthorn/domain/trouble"
@@ -70,7 +72,7 @@ func (w *Worker) register(ctx context.Context) error {
 			return nil
 		}
 		w.log.Warn("worker could not register; trying again", "error", err)
-		if !sleep(ctx, registerWait) {
+		if !loop.Sleep(ctx, registerWait) {
 			return ctx.Err()
 		}
 	}
@@ -78,7 +80,7 @@ func (w *Worker) register(ctx context.Context) error {
 
 // beat keeps this worker alive and looks after the others until the context ends.
 func (w *Worker) beat(ctx context.Context) {
-	for sleep(ctx, beatEvery) {
+	for loop.Sleep(ctx, beatEvery) {
 		began, me := time.Now(), w.id()
 		// A beat that takes longer than its interval is as good as none.
 		attempt, cancel := context.WithTimeout(ctx, beatEvery)

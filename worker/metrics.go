@@ -12,20 +12,12 @@ import (
 
 // metrics are the engine's, under the names that readers of the field expect.
 type metrics struct {
-	attempts  *prometheus.CounterVec
-	latency   prometheus.Histogram
-	late      prometheus.Counter
-	disabled  *prometheus.CounterVec
-	pending   *prometheus.GaugeVec
-	dead      prometheus.Gauge
-	outbox    prometheus.Gauge
-	lag       prometheus.Gauge
-	rejected  prometheus.Gauge
-	pauses    prometheus.Gauge
-	books     prometheus.Gauge
-	unchecked prometheus.Gauge
-	steps     prometheus.Counter
-	known     map[string]struct{} // event types that have a label of their own; the recorder's alone
+	attempts *prometheus.CounterVec
+	latency  prometheus.Histogram
+	late     prometheus.Counter
+	pauses   prometheus.Gauge
+	steps    prometheus.Counter
+	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
 }
 
 // maxTypes bounds the labels that tenants' event types make; further types are counted as "other".
@@ -43,32 +35,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		late: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "attempts_late_total", Help: "Results that came after their delivery had moved on, and changed nothing.",
 		}),
-		disabled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "endpoints_disabled_total", Help: "Endpoints switched off by Posthorn.",
-		}, []string{"reason"}),
-		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "deliveries_pending", Help: "Deliveries that wait, by age; counted up to 200,000.",
-		}, []string{"age"}),
-		dead: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
-		}),
-		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_size", Help: "What waits for this server alone: events in the outbox, and deliveries ready to be sent to endpoints that receive; counted up to 300,000.",
-		}),
-		lag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_lag_seconds", Help: "How long the oldest of them has been ready.",
-		}),
-		rejected: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_rejected", Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
-		}),
 		pauses: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "posthorn_dispatch_pauses", Help: "Pauses of dispatch by operators that this worker keeps to.",
-		}),
-		books: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
-		}),
-		unchecked: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "posthorn_books_unchecked_seconds", Help: "For how long the books of yesterday and today have not been held against the tables. Some minutes at most.",
 		}),
 		steps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "clock_steps_total", Help: "Times that the database's clock was set by more than five seconds; retries were moved with it.",
@@ -76,13 +44,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		known: map[string]struct{}{},
 	}
 	if r != nil {
-		r.MustRegister(m.attempts, m.latency, m.late, m.disabled, m.pending, m.dead, m.outbox, m.lag, m.rejected, m.pauses, m.books, m.unchecked, m.steps)
+		r.MustRegister(m.attempts, m.latency, m.late, m.pauses, m.steps)
 	}
 	return m
 }
-
-// ages are the labels of deliveries_pending, in the order of the query.
-var ages = [...]string{"<5m", "<1h", "<24h", ">24h"}
 
 func (m *metrics) count(o *db.Outcome, late bool) {
 	if late {

@@ -32,7 +32,7 @@ func (w *Worker) notifications(ctx context.Context) {
 			}
 			if again {
 				w.dispatch.Restart(endpoints, all)
-				w.changed.ask(endpoints...)
+				w.changed.Ask(endpoints...)
 			}
 		})
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/db/emit"
 	"posthorn/domain/event"
@@ -51,7 +53,7 @@ func (w *Worker) relay(ctx context.Context) {
 
 // tellRelay says that there may be rows.
 func (w *Worker) tellRelay() {
-	wake(w.outbox)
+	loop.Wake(w.outbox)
 }
 
 // storeOutbox emits rows, tenant by tenant, each tenant's in their order. The errors follow the rows.

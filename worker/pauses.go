@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 )
 
@@ -12,7 +14,7 @@ const pausesEvery = time.Second
 
 // tellPauses says that operators paused something, or let it go on.
 func (w *Worker) tellPauses() {
-	wake(w.pauses)
+	loop.Wake(w.pauses)
 }
 
 // learnPauses reads what is paused before anything is sent, however long that takes; an error says that the context ended.
@@ -23,7 +25,7 @@ func (w *Worker) learnPauses(ctx context.Context) error {
 			return err
 		}
 		w.log.Warn("what operators have paused could not be read; nothing is sent before it is known", "error", err)
-		if !sleep(ctx, pausesEvery) {
+		if !loop.Sleep(ctx, pausesEvery) {
 			return ctx.Err()
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
@@ -38,12 +40,12 @@ func (w *Worker) read(ctx context.Context) {
 				w.log.Warn("lanes could not be read", "error", err)
 			}
 			w.signal()
-			if !sleep(ctx, readRetry) {
+			if !loop.Sleep(ctx, readRetry) {
 				return
 			}
 			continue
 		}
-		if rest := passEvery - time.Since(began); rest > 0 && !sleep(ctx, rest) {
+		if rest := passEvery - time.Since(began); rest > 0 && !loop.Sleep(ctx, rest) {
 			return
 		}
 	}
@@ -51,7 +53,7 @@ func (w *Worker) read(ctx context.Context) {
 
 // signal asks for a pass; several at once are one.
 func (w *Worker) signal() {
-	wake(w.signals)
+	loop.Wake(w.signals)
 }
 
 // pass does what has come up since the last.

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
@@ -116,7 +118,7 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 		case db.IsUnavailable(err):
 			w.log.Warn("results wait for the database", "results", len(batch), "error", err)
 			again = true
-			if !sleep(ctx, recordRetry) {
+			if !loop.Sleep(ctx, recordRetry) {
 				return
 			}
 		case len(batch) == 1:
@@ -137,7 +139,7 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 	o.Attempt = nil
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
 	matched, err := w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
-	for db.IsUnavailable(err) && sleep(ctx, recordRetry) {
+	for db.IsUnavailable(err) && loop.Sleep(ctx, recordRetry) {
 		matched, err = w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
 	}
 	if err != nil {
@@ -196,7 +198,7 @@ func (w *Worker) recorded(batch []*result, matched db.Recorded) {
 			next = r.outcome.Decision.RetryIn
 		}
 		if r.assess {
-			w.assessing.ask(r.outcome.EndpointID)
+			w.maintenance.Assess(r.outcome.EndpointID)
 		}
 	}
 	w.dispatch.Settle(jobs)
@@ -223,7 +225,7 @@ func (w *Worker) logLate(ctx context.Context, batch []*result) {
 			w.log.Error("late attempts could not be logged", "attempts", len(outcomes), "error", err)
 			return
 		}
-		if !sleep(ctx, recordRetry) {
+		if !loop.Sleep(ctx, recordRetry) {
 			return
 		}
 	}
@@ -266,18 +268,6 @@ func (w *Worker) logAttempt(r *result, late bool) {
 		attrs = append(attrs, slog.Bool("late", true))
 	}
 	log.LogAttrs(context.Background(), level, "attempt", attrs...)
-}
-
-// sleep waits, and reports false when the context ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func endpointID(u id.UUID) string { return id.Endpoint.Format(u) }

@@ -22,8 +22,8 @@ func (w *Worker) refresh(ctx context.Context) {
 		select {
 		case <-tick.C:
 			err = w.refreshAll(ctx)
-		case <-w.changed.wake:
-			err = w.refreshNamed(ctx, w.changed.take())
+		case <-w.changed.Woken:
+			err = w.refreshNamed(ctx, w.changed.Take())
 		case <-ctx.Done():
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/domain/id"
 )
@@ -19,7 +21,7 @@ const (
 func (w *Worker) rescan(ctx context.Context) {
 	var ready, blocked id.UUID // where the scans stopped
 	balanced := time.Now()
-	for sleep(ctx, rescanEvery) {
+	for loop.Sleep(ctx, rescanEvery) {
 		var err error
 		if ready, err = w.step(ctx, db.QueueReady, ready); err == nil {
 			blocked, err = w.step(ctx, db.QueueBlocked, blocked)
@@ -45,7 +47,7 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 	now := time.Now()
 	for _, r := range rows {
 		if r.Orphaned {
-			if err := w.failQueued(ctx, r.EndpointID); err != nil {
+			if err := w.maintenance.FailQueued(ctx, r.EndpointID); err != nil {
 				return after, err
 			}
 		}

@@ -82,7 +82,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	lateReplay := h.backdated(tenant, paused, old, now.Add(-time.Minute), db.QueueReady, nil)
 	kept := h.backdated(tenant, paused, young, young.Add(time.Second), db.QueueReady, nil)
 	h.balanced()
-	if err := w.Retire(ctx, now); err != nil {
+	if err := w.maintenance.DropExpiredDays(ctx, now); err != nil {
 		t.Fatal(err)
 	}
 	before := len(r.seen())

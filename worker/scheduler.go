@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"posthorn/worker/loop"
+
 	"posthorn/db"
 	"posthorn/domain/id"
 )
@@ -37,7 +39,7 @@ func (s *scheduler) soon(d time.Duration) {
 	}
 	s.mu.Unlock()
 	if earlier {
-		wake(s.wake)
+		loop.Wake(s.wake)
 	}
 }
 

@@ -36,6 +36,8 @@ import (
 	"posthorn/domain/id"
 	"posthorn/worker/jobs"
 	"posthorn/worker/lanes"
+	"posthorn/worker/loop"
+	"posthorn/worker/maintenance"
 	"posthorn/worker/send"
 )
 
@@ -61,25 +63,25 @@ type Worker struct {
 	name   string
 	grace  time.Duration
 
-	member     membership
-	dispatch   *lanes.Dispatcher
-	sender     *send.Sender
-	inbox      http.Handler // receives what is sent to test inboxes; nil without
-	events     *eventCache
-	watermark  lanes.Watermark
-	scheduler  *scheduler
-	clock      *clock
-	changed    *asked // endpoints whose configuration changed
-	assessing  *asked // endpoints about which something is to be decided
-	metrics    *metrics
-	signals    chan struct{}
-	outbox     chan struct{} // something was emitted in SQL
-	pauses     chan struct{} // operators paused something, or let it go on
-	results    chan *result
-	storing    atomic.Pointer[time.Time] // since when the recorder has been at its present batch; nil: it rests
-	background sync.WaitGroup
-	sends      sync.WaitGroup
-	sending    context.Context // of the requests under way
+	member      membership
+	dispatch    *lanes.Dispatcher
+	sender      *send.Sender
+	inbox       http.Handler // receives what is sent to test inboxes; nil without
+	events      *eventCache
+	watermark   lanes.Watermark
+	scheduler   *scheduler
+	clock       *clock
+	changed     *loop.Asked // endpoints whose configuration changed
+	maintenance *maintenance.Maintenance
+	metrics     *metrics
+	signals     chan struct{}
+	outbox      chan struct{} // something was emitted in SQL
+	pauses      chan struct{} // operators paused something, or let it go on
+	results     chan *result
+	storing     atomic.Pointer[time.Time] // since when the recorder has been at its present batch; nil: it rests
+	background  sync.WaitGroup
+	sends       sync.WaitGroup
+	sending     context.Context // of the requests under way
 }
 
 // New makes a worker; it does nothing before Run.
@@ -87,7 +89,7 @@ func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
 		sender: send.New(c.Egress), events: newEventCache(), scheduler: newScheduler(), clock: newClock(),
-		changed: newAsked(), assessing: newAsked(),
+		changed: loop.NewAsked(),
 		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
@@ -98,6 +100,9 @@ func New(c Config) *Worker {
 	}
 	w.inbox = c.Inbox
 	w.metrics = newMetrics(c.Registry)
+	w.maintenance = maintenance.New(maintenance.Config{
+		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) },
+	})
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	return w
 }
@@ -140,7 +145,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop()
 	recorder.Go(func() { w.runRecorder(work) })
 	for _, loop := range []func(context.Context){
-		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.followPauses, w.maintain, w.relay, w.verifications, w.assess,
+		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.followPauses, w.maintenance.Run, w.relay, w.verifications,
 		jobs.New(w.db, w.listen, w.log).Run,
 	} {
 		loops.Go(func() { loop(ctx) })

@@ -16,7 +16,7 @@ CREATE TABLE bulk_jobs (
 	skipped    jsonb NOT NULL DEFAULT '{}',          -- counts by reason
 	position   uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000', -- the last id that was looked at
 	pace       int CHECK (pace BETWEEN 1 AND 10000), -- rows a second, at most; null: as fast as it goes
-	horizon    bigint,                               -- a transaction's number: what might still come is older (worker/horizon.go)
+	horizon    bigint,                               -- a transaction's number: what might still come is older (worker/lanes/watermark.go)
 	asked_kind text NOT NULL,                        -- who asked, as in the audit log
 	asked_by   text NOT NULL DEFAULT '',
 	reason     text NOT NULL DEFAULT '',

@@ -1,0 +1,94 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/worker/loop"
+)
+
+const (
+	assessEvery = 30 * time.Second // what depends on time alone, and what a worker that died left undone
+	assessMost  = 500
+	assessRetry = time.Second
+)
+
+// Assess asks for a decision about endpoints.
+func (m *Maintenance) Assess(endpoints ...id.UUID) { m.assessing.Ask(endpoints...) }
+
+// assess decides about the endpoints that were asked for, until the context ends. What a stop leaves undone is found by the
+// periodic job of another worker: all that the decision needs is on record.
+func (m *Maintenance) assess(ctx context.Context) {
+	for {
+		select {
+		case <-m.assessing.Woken:
+		case <-ctx.Done():
+			return
+		}
+		named := m.assessing.Take()
+		err := m.assessPage(ctx, named)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() == nil && !db.IsUnavailable(err) {
+			m.log.Warn("the health of endpoints could not be assessed; it is tried again", "endpoints", len(named), "error", err)
+		}
+		if !loop.Sleep(ctx, assessRetry) {
+			return
+		}
+		m.assessing.Ask(named...)
+	}
+}
+
+// assessAll decides about every endpoint that fails, was warned of or recovers.
+func (m *Maintenance) assessAll(ctx context.Context) error {
+	// Claimed apart from what is done: that is safe to do twice, and a worker that dies amid it leaves the rest to the next time.
+	claimed, err := m.db.Chore(ctx, "assess health", assessEvery, func(*db.Queries) error { return nil })
+	if err != nil || !claimed {
+		return err
+	}
+	return m.assessPage(ctx, nil)
+}
+
+// assessPage decides about the named endpoints, or, where none is named, about all, a page at a time.
+func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	after := id.UUID{}
+	for {
+		page, err := m.db.Assessable(ctx, named, after, assessMost, now)
+		if err != nil {
+			return err
+		}
+		for _, a := range page.Due {
+			done, err := m.db.AssessEndpoint(ctx, a.TenantID, a.EndpointID, now)
+			if err != nil {
+				return err
+			}
+			m.assessed(a.EndpointID, done)
+		}
+		if page.Next.IsZero() {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+// assessed tells metrics, log and the lane's owner what was decided.
+func (m *Maintenance) assessed(ep id.UUID, done db.Assessment) {
+	switch {
+	case done.Disabled != "":
+		m.gauges.disabled.WithLabelValues(string(done.Disabled)).Inc()
+		m.log.Warn("endpoint disabled", "endpoint", id.Endpoint.Format(ep), "reason", done.Disabled)
+		m.changed(ep)
+	case done.Recovered:
+		m.log.Info("endpoint recovered", "endpoint", id.Endpoint.Format(ep))
+	}
+	for _, warning := range done.Warned {
+		m.log.Warn("endpoint will be disabled", "endpoint", id.Endpoint.Format(ep), "reason", warning.Reason, "stage", warning.Stage, "at", warning.DisableAt)
+	}
+}

@@ -1,0 +1,37 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+)
+
+const deletedEvery = time.Second
+
+// sweepDeleted ends what waits for deleted endpoints, and their lanes.
+func (m *Maintenance) sweepDeleted(ctx context.Context) error {
+	var lanes []db.DeletedLanesRow
+	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+		lanes, err = q.DeletedLanes(ctx, 100)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, l := range lanes {
+		if err := m.FailQueued(ctx, l.EndpointID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FailQueued ends what waits for a deleted endpoint, and removes its lane.
+func (m *Maintenance) FailQueued(ctx context.Context, endpoint id.UUID) error {
+	for {
+		if n, err := m.db.FailDeletedEndpoint(ctx, endpoint, sweepMost); err != nil || n == 0 {
+			return err
+		}
+	}
+}

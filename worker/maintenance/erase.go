@@ -1,0 +1,37 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/domain/id"
+	"posthorn/worker/loop"
+)
+
+const (
+	eraseEvery = time.Minute
+	eraseAfter = 5 * time.Minute // what was in flight when a tenant was deleted has ended, and is recorded
+	eraseMost  = 500
+)
+
+// eraseTenants erases what deleted tenants had. It rests as long as each batch took, so that it never has more than half a
+// connection's work.
+func (m *Maintenance) eraseTenants(ctx context.Context) error {
+	tenants, err := m.db.TenantsToErase(ctx, eraseAfter)
+	if err != nil {
+		return err
+	}
+	for _, u := range tenants {
+		done, err := m.db.EraseTenant(ctx, u, eraseMost, func(took time.Duration) error {
+			loop.Sleep(ctx, took)
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+		if done.Done {
+			m.log.Info("tenant erased", "tenant", id.Tenant.Format(u), "events", done.Events, "deliveries", done.Deliveries, "attempts", done.Attempts)
+		}
+	}
+	return nil
+}

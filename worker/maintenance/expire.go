@@ -1,0 +1,111 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/domain/id"
+	"posthorn/domain/inbox"
+)
+
+const (
+	expireEvery = time.Minute
+	expireMost  = 10000
+	forgetEvery = 10 * time.Minute
+	forgetMost  = 1000
+	listenEvery = time.Minute
+	listenFor   = 24 * time.Hour // how long a listener stays whose client is silent
+	heldEvery   = 5 * time.Minute
+	heldPage    = 500
+)
+
+// expireKeys deletes idempotency keys that have expired.
+func (m *Maintenance) expireKeys(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	for {
+		var n int64
+		if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+			n, err = q.ExpireIdempotencyKeys(ctx, expireMost)
+			return err
+		}); err != nil || n < expireMost {
+			return err
+		}
+	}
+}
+
+// forgetExpired takes away the sessions, links and counts of tries that are good for nothing any more.
+func (m *Maintenance) forgetExpired(ctx context.Context) error {
+	for {
+		var n int64
+		if _, err := m.db.Chore(ctx, "forget expired sessions", 0, func(q *db.Queries) (err error) {
+			n, err = q.ForgetExpired(ctx, forgetMost)
+			return err
+		}); err != nil || n < forgetMost {
+			return err
+		}
+	}
+}
+
+// endAbandoned ends listeners whose clients have been silent for long.
+func (m *Maintenance) endAbandoned(ctx context.Context) error {
+	_, err := m.db.EndAbandoned(ctx, listenFor, sweepMost)
+	return err
+}
+
+// sweepInboxes deletes old requests of test inboxes.
+func (m *Maintenance) sweepInboxes(ctx context.Context) error {
+	return m.db.Worker(ctx, func(q *db.Queries) error {
+		_, err := q.SweepInboxes(ctx, inbox.KeptFor.Seconds())
+		return err
+	})
+}
+
+// forgetDeadWorkers deletes workers that died long ago.
+func (m *Maintenance) forgetDeadWorkers(ctx context.Context) error {
+	return m.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
+}
+
+// expireHeld ends what was held for too long, and tells owners before.
+func (m *Maintenance) expireHeld(ctx context.Context) error {
+	claimed, err := m.db.Chore(ctx, "expire held deliveries", heldEvery, func(*db.Queries) error { return nil })
+	if err != nil || !claimed {
+		return err
+	}
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	return m.ExpireHeld(ctx, now)
+}
+
+// ExpireHeld ends what was held for too long as seen at now.
+func (m *Maintenance) ExpireHeld(ctx context.Context, now time.Time) error {
+	after := id.UUID{}
+	for {
+		holding, err := m.db.Holding(ctx, after, heldPage)
+		if err != nil {
+			return err
+		}
+		for _, h := range holding {
+			for more := true; more; {
+				if more, err = m.db.ExpireHeld(ctx, h, now, sweepMost); err != nil {
+					return err
+				}
+			}
+			after = h.ID
+		}
+		if len(holding) < heldPage {
+			return nil
+		}
+	}
+}

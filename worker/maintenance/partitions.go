@@ -1,0 +1,89 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+)
+
+const (
+	partitionsEvery = 10 * time.Minute
+	partitionsAhead = 7 * 24 * time.Hour
+)
+
+// partitions makes the days ahead and drops those that no tenant keeps any more, after ending what still points there.
+func (m *Maintenance) partitions(ctx context.Context) error {
+	now, err := m.db.ServerTime(ctx)
+	if err != nil {
+		return err
+	}
+	// A day back: an id may be from the other side of midnight.
+	if _, err := m.db.MakePartitions(ctx, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
+		return err
+	}
+	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
+		return err
+	}
+	return m.DropExpiredDays(ctx, now)
+}
+
+// DropExpiredDays drops the days that no tenant keeps any more as seen at now.
+func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error {
+	var keep int32
+	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+		if keep, err = q.LongestRetention(ctx); err != nil {
+			return err
+		}
+		if _, err = q.DropOldFailures(ctx); err != nil {
+			return err
+		}
+		if _, err = q.DropOldStats(ctx, keep); err != nil {
+			return err
+		}
+		_, err = q.ForgetOldBulkJobs(ctx, keep)
+		return err
+	}); err != nil {
+		return err
+	}
+	days, err := m.db.PartitionDays(ctx)
+	if err != nil {
+		return err
+	}
+	cutoff := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -int(keep))
+	for _, day := range days {
+		if !day.Before(cutoff) {
+			break
+		}
+		end := day.AddDate(0, 0, 1)
+		for {
+			n, err := m.db.FailBefore(ctx, end, sweepMost)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+		}
+		if err := m.db.DropDay(ctx, day); err != nil {
+			return err
+		}
+		if err := m.db.Worker(ctx, func(q *db.Queries) error {
+			if _, err := q.DropOldDeadLetters(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			if _, err := q.DropOldReplays(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			if _, err := q.DropOldCancellations(ctx, db.FirstID(end)); err != nil {
+				return err
+			}
+			_, err := q.DropOldDifferences(ctx, end)
+			return err
+		}); err != nil {
+			return err
+		}
+		m.log.Info("day dropped", "day", day.Format(time.DateOnly))
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	reconcileEvery  = time.Minute
+	reconcileBudget = 200_000 // deliveries that are counted at a time
+)
+
+// reconcile compares some pages of the books with the tables.
+func (m *Maintenance) reconcile(ctx context.Context) error {
+	n, err := m.db.CheckBooks(ctx, reconcileEvery, reconcileBudget)
+	if n > 0 {
+		m.log.Error("the books differ from the deliveries; the console's page of the books names the rows", "pages", n)
+	}
+	return err
+}
