@@ -52,6 +52,9 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 		cfg.RuntimeParams["application_name"] = strings.TrimSpace("posthorn " + o.Name)
 	}
 	cfg.ConnectTimeout = connectWithin
+	if cfg.Tracer == nil {
+		cfg.Tracer = statements{}
+	}
 	cfg.DialFunc = dialer.DialContext
 	closeOnFatal := cfg.OnPgError
 	cfg.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {

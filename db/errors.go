@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -43,7 +44,7 @@ func translate(err error) error {
 
 func translateServer(pg *pgconn.PgError) error {
 	switch {
-	case pg.Code == "22012": // division by zero: nothing divides but AssertRoutes
+	case pg.Code == "PH001":
 		return ErrRoutesChanged
 	case pg.Code == "PH002":
 		return ErrWorkerDead
@@ -55,7 +56,11 @@ func translateServer(pg *pgconn.PgError) error {
 		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == codeReadOnly, pg.Code == "25P03", pg.Code == "55P03":
 		return unavailable(pg)
 	}
-	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: pg}
+	var cause error = pg
+	if name := statementOf(pg); name != "" {
+		cause = fmt.Errorf("statement %s: %w", name, pg)
+	}
+	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
 }
 
 func unavailable(cause error) error {

@@ -14,7 +14,7 @@ import (
 )
 
 const assertRoutes = `-- name: AssertRoutes :exec
-SELECT 1 / (bool_and(t.routing_version IS NOT DISTINCT FROM u.version))::int
+SELECT CASE WHEN bool_and(t.routing_version IS NOT DISTINCT FROM u.version) THEN 1 ELSE routes_changed() END
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::bigint[])) AS u(id, version)
 LEFT JOIN LATERAL (SELECT r.routing_version FROM tenants r WHERE r.id = u.id LIMIT 1) t ON true
 `
@@ -24,8 +24,8 @@ type AssertRoutesParams struct {
 	Versions []int64
 }
 
-// Fails the transaction, by a division by zero, unless the routes that a batch was fanned out by are still those of the
-// database: an endpoint that was acknowledged before an event is never missed. An error is what a pipeline stops at.
+// Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint that was
+// acknowledged before an event is never missed. An error is what a pipeline stops at.
 func (q *Queries) AssertRoutes(ctx context.Context, arg AssertRoutesParams) error {
 	_, err := q.db.Exec(ctx, assertRoutes, arg.Tenants, arg.Versions)
 	return err

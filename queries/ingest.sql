@@ -17,9 +17,9 @@ SELECT tenant_id, name, schema_check, schema, versions FROM event_types
 WHERE tenant_id = ANY(@tenants::uuid[]) AND (@strict::boolean OR schema_check <> 'off');
 
 -- name: AssertRoutes :exec
--- Fails the transaction, by a division by zero, unless the routes that a batch was fanned out by are still those of the
--- database: an endpoint that was acknowledged before an event is never missed. An error is what a pipeline stops at.
-SELECT 1 / (bool_and(t.routing_version IS NOT DISTINCT FROM u.version))::int
+-- Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint that was
+-- acknowledged before an event is never missed. An error is what a pipeline stops at.
+SELECT CASE WHEN bool_and(t.routing_version IS NOT DISTINCT FROM u.version) THEN 1 ELSE routes_changed() END
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@versions::bigint[])) AS u(id, version)
 LEFT JOIN LATERAL (SELECT r.routing_version FROM tenants r WHERE r.id = u.id LIMIT 1) t ON true;
 

@@ -1,0 +1,15 @@
+-- A batch whose routes have changed fails with an error code of its own. It used to divide by zero, so that a division by zero
+-- anywhere looked like changed routes.
+
+-- +goose Up
+
+-- +goose StatementBegin
+CREATE FUNCTION posthorn.routes_changed() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE EXCEPTION 'routes have changed' USING ERRCODE = 'PH001';
+END $$;
+-- +goose StatementEnd
+
+-- +goose Down
+
+DROP FUNCTION posthorn.routes_changed();
