@@ -26,7 +26,7 @@ run: build ## build and serve on http://127.0.0.1:8080 with a private PostgreSQL
 	bin/posthorn serve
 
 demo: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
-demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100, and events that keep coming
+demo: build ## the same with a demo tenant: receivers on 127.0.0.1:9100 (POSTHORN_DEMO_ADDR), and events that keep coming
 	bin/posthorn serve --demo
 
 build: bin/posthorn ## build bin/posthorn, static and stripped

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"posthorn/domain/access"
@@ -107,6 +108,10 @@ func (d *DB) SeePage(ctx context.Context, p SeenPage, by Author) (row FindViewRo
 			action = "view_as.form_sent"
 		}
 		if p.Part && !p.Acts {
+			// A page that renews itself is one page view: its live part belongs to the page that it is on.
+			if p.Path = strings.TrimSuffix(p.Path, "/live"); p.Path == "" {
+				p.Path = "/"
+			}
 			seen, err := q.SeenLately(ctx, SeenLatelyParams{TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path})
 			if err != nil || seen {
 				return err

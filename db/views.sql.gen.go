@@ -111,7 +111,7 @@ func (q *Queries) LockView(ctx context.Context, sessionID id.UUID) (LockViewRow,
 const seenLately = `-- name: SeenLately :one
 SELECT EXISTS (
 	SELECT FROM audit_log a
-	WHERE a.tenant_id = $1 AND a.id > posthorn.first_id(now() - interval '1 minute')
+	WHERE a.tenant_id = $1 AND a.id > posthorn.first_id(now() - interval '1 hour')
 		AND a.actor_kind = 'operator' AND a.actor_id = $2 AND a.action = $3 AND a.object_id = $4
 )::boolean AS seen
 `
@@ -123,7 +123,7 @@ type SeenLatelyParams struct {
 	ObjectID string
 }
 
-// Whether an operator's look at this very page is entered already, by the same one within a minute.
+// Whether an operator's look at this very page is entered already, by the same one within the hour.
 func (q *Queries) SeenLately(ctx context.Context, arg SeenLatelyParams) (bool, error) {
 	row := q.db.QueryRow(ctx, seenLately,
 		arg.TenantID,

@@ -150,8 +150,24 @@ func (k *Kit) recover(c *gin.Context) {
 func (k *Kit) Mount(e *gin.Engine, routes []Route) {
 	for _, r := range routes {
 		e.Handle(r.Method, r.Path, k.serve(r))
+		if r.Method == http.MethodGet && r.Access.page() && r.Timeout >= 0 {
+			e.Handle(http.MethodHead, r.Path, head(k.serve(r)))
+		}
 	}
 }
+
+// head answers HEAD as GET is answered; the server leaves the body out. Nothing that is shown once is taken for it.
+func head(get gin.HandlerFunc) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		as := *c.Request
+		as.Method = http.MethodGet
+		c.Request = &as
+		c.Set(headKey, true)
+		get(c)
+	}
+}
+
+const headKey = "posthorn.head"
 
 // serve lets a request in and hands it to the route's handler.
 func (k *Kit) serve(r Route) gin.HandlerFunc {

@@ -49,7 +49,7 @@ func (c *Call) KeepOnceFor(session id.UUID, page string, value any) error {
 // TakeOnce reads what KeepOnce kept for a page and forgets it. It is false where nothing is kept for this page, and where
 // somebody has read it already.
 func (c *Call) TakeOnce(page string, into any) (bool, error) {
-	if c.Actor.Session == nil || c.kit.keys == nil || c.Fragment() {
+	if c.Actor.Session == nil || c.kit.keys == nil || c.Fragment() || c.GetBool(headKey) {
 		return false, nil
 	}
 	row, err := c.session(c.Actor.Session.Kind)

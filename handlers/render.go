@@ -153,6 +153,9 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 		if u := c.referer(); c.Request.Method != http.MethodGet && u != "" {
 			r.Back, r.BackLabel = u, "Back to the page"
 		}
+		if text := forPeople[e.Code]; text != "" {
+			r.Detail = text
+		}
 		if e == errViewOver {
 			r.Back, r.BackLabel = "/console/tenants/"+c.Param(TenantParam), "Open the tenant in the console"
 		}
@@ -183,6 +186,13 @@ func (c *Call) referer() string {
 
 // sortedNames are the names of a form's fields.
 func sortedNames(form url.Values) []string { return slices.Sorted(maps.Keys(form)) }
+
+// forPeople is what a page says in place of a sentence that is written for programs.
+var forPeople = map[string]string{
+	errNoRoute.Code:        "There is no page at this address. Check the address, or go on from the start.",
+	errNoMethod.Code:       "This address belongs to a form. Open the page that the form is on, and send it from there.",
+	fault.ErrNotFound.Code: "This page doesn't exist, was deleted, or belongs to somebody else. Check the address.",
+}
 
 // back is the query by which signing in leads back here: to the page itself, or for a form to the page that it stands on.
 func (c *Call) back() string {

@@ -25,9 +25,9 @@ UPDATE operator_views SET acting = true WHERE session_id = @session_id AND tenan
 DELETE FROM operator_views WHERE session_id = @session_id;
 
 -- name: SeenLately :one
--- Whether an operator's look at this very page is entered already, by the same one within a minute.
+-- Whether an operator's look at this very page is entered already, by the same one within the hour.
 SELECT EXISTS (
 	SELECT FROM audit_log a
-	WHERE a.tenant_id = @tenant_id AND a.id > posthorn.first_id(now() - interval '1 minute')
+	WHERE a.tenant_id = @tenant_id AND a.id > posthorn.first_id(now() - interval '1 hour')
 		AND a.actor_kind = 'operator' AND a.actor_id = @actor_id AND a.action = @action AND a.object_id = @object_id
 )::boolean AS seen;

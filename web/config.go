@@ -53,6 +53,7 @@ type Config struct {
 	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for deliveries under way"`
 	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"how many MiB of request bodies a process holds; what exceeds it is answered 503"`
 	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"how many MiB of them one tenant, platform key or person may hold"`
+	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"where the receivers of serve --demo listen, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
 
@@ -133,6 +134,9 @@ func (c *Config) checkAddresses(wrong complain) {
 		} else if c.MetricsAddr == c.Addr && !strings.HasSuffix(c.Addr, ":0") {
 			wrong("POSTHORN_METRICS_ADDR", "is the same address as POSTHORN_ADDR. Give metrics a port of their own, or off.")
 		}
+	}
+	if at, err := netip.ParseAddrPort(c.DemoAddr); err != nil || !at.Addr().IsLoopback() || at.Port() == 0 {
+		wrong("POSTHORN_DEMO_ADDR", "is no address and port of this machine. Write one such as 127.0.0.1:9101.")
 	}
 	if c.BaseURL == "" {
 		return

@@ -14,9 +14,6 @@ import (
 	"posthorn/web/demo"
 )
 
-// demoAddress is fixed: the demo tenant's endpoints keep it from one start to the next.
-const demoAddress = "127.0.0.1:9100"
-
 // demoTenant is what the demo tenant is called, and found by.
 const demoTenant = "Demo shop"
 
@@ -32,12 +29,12 @@ func (a *app) serveDemo(ctx context.Context) error {
 	if !cfg.showsMails() {
 		return errNoDemo
 	}
-	if cfg.Egress, err = egress.ParseAllow(cfg.EgressAllow + "," + demoAddress); err != nil {
+	if cfg.Egress, err = egress.ParseAllow(cfg.EgressAllow + "," + cfg.DemoAddr); err != nil {
 		return err
 	}
-	receivers, err := new(net.ListenConfig).Listen(ctx, "tcp", demoAddress)
+	receivers, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.DemoAddr)
 	if err != nil {
-		return fault.New(fault.Unavailable, "address_unavailable", demoAddress+" is in use by another program, and the demo's receivers listen there. Stop that one.")
+		return fault.New(fault.Unavailable, "address_unavailable", cfg.DemoAddr+" is in use by another program, and the demo's receivers listen there. Stop that program, or set POSTHORN_DEMO_ADDR to another address, such as 127.0.0.1:9101.")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	p := &Program{Config: cfg, Parts: Parts{Web: true, Worker: true}, Log: a.logger(&cfg)}

@@ -115,7 +115,12 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := program(t, append(newDatabase(t), "POSTHORN_EGRESS_ALLOW="+receivers.Addr().String()), Parts{Web: true, Worker: true})
+	later, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := "POSTHORN_EGRESS_ALLOW=" + receivers.Addr().String() + "," + later.Addr().String()
+	p := program(t, append(newDatabase(t), allowed), Parts{Web: true, Worker: true})
 	key, err := demoKey(t.Context(), p.pools[0])
 	if err != nil {
 		t.Fatal(err)
@@ -145,6 +150,7 @@ func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 			t.Fatalf("only %v", seen)
 		}
 	}
+	theDemoMoves(t, api, demo.Config{Server: p.URL(), Key: key, Receivers: later, Log: slog.New(slog.DiscardHandler)})
 	again, err := demoKey(t.Context(), p.pools[0])
 	if err != nil || again == key {
 		t.Fatalf("a later start: %v", err)
@@ -185,5 +191,41 @@ func TestACommandThatReadsCreatesNoDatabase(t *testing.T) {
 		if r.code != exitFailed || r.stdout != "" || !strings.Contains(r.stderr, "no Posthorn installation in the database") {
 			t.Errorf("%v: exit code %d\n%s%s", args, r.code, r.stdout, r.stderr)
 		}
+	}
+}
+
+// theDemoMoves starts the demo at another address: the endpoints of the first start follow it.
+func theDemoMoves(t *testing.T, api *client.Client, c demo.Config) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- demo.Run(ctx, c)
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	eventually(t, "all endpoints are at the new address and active", func() bool {
+		for e, err := range api.Endpoints(t.Context(), client.ListEndpointsParams{}) {
+			if err != nil || !strings.HasPrefix(e.URL, "http://"+c.Receivers.Addr().String()+"/") || e.Status != "active" {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestTheDemosAddressIsOneOfThisMachine(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []string{"0.0.0.0:9100", "192.0.2.1:9100", "127.0.0.1", "127.0.0.1:0", "localhost:9100"} {
+		if r := command(t, []string{"POSTHORN_DEMO_ADDR=" + wrong}, "serve", "--demo"); r.code != exitUsage || !strings.Contains(r.stderr, "POSTHORN_DEMO_ADDR") {
+			t.Errorf("%s: exit code %d, %s", wrong, r.code, r.stderr)
+		}
+	}
+	used, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = used.Close() })
+	if r := command(t, []string{"POSTHORN_DEMO_ADDR=" + used.Addr().String()}, "serve", "--demo"); r.code != exitFailed || !strings.Contains(r.stderr, "set POSTHORN_DEMO_ADDR") {
+		t.Errorf("exit code %d, %s", r.code, r.stderr)
 	}
 }

@@ -90,7 +90,7 @@ func issueFault(issues *cel.Issues) error {
 	if first.Location != nil && first.Location.Line() > 0 {
 		where = fmt.Sprintf(" at line %d, column %d", first.Location.Line(), first.Location.Column()+1)
 	}
-	return invalid(fmt.Sprintf("The filter's expression is wrong%s: %s. It may use type, data and channels.", where, plainText(first.Message)))
+	return invalid(fmt.Sprintf("The filter's expression is wrong%s: %s. It may use type, data and channels.", where, plainText(readable(first.Message))))
 }
 
 // inspect walks a checked expression once: it refuses patterns of matches() that are not literals, since their cost is not

@@ -37,14 +37,14 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	waiting := id.Delivery.Format(w.delivery(w.emit(tn, "order.paid", "4")))
 
 	list := dev.get(tn.path+"/deliveries").want(200, `data-bulk`, `value="`+dead[0]+`"`, `name="action" value="replay"`)
-	list.lacks("All that match")
+	list.want(200, "Actions on all results", "Replay all failed ...")
 	chosen := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": append(dead[:2:2], waiting)})
 	chosen.want(200, "Replay 2 deliveries?", "1 still under way", "3 deliveries")
 	if n := one[int](w, "SELECT count(*)::int FROM bulk_jobs"); n != 0 {
 		t.Fatalf("asking made %d jobs", n)
 	}
 
-	dev.get(tn.path+"/deliveries?status=failed").want(200, "All that match")
+	dev.get(tn.path+"/deliveries?status=failed").want(200, "Actions on all results")
 	all := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}, "type": {"order.paid"}})
 	form := confirmed(all.want(200, "Replay 3 deliveries?", "order.paid"))
 	form.Set("pace", "none")

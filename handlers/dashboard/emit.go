@@ -39,7 +39,7 @@ func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wron
 	v.Fields = []components.FieldProps{
 		{Name: "type", Label: "Event type", Value: form.Get("type"), Error: wrong["type"], Required: true, Mono: true, Placeholder: "order.completed", MaxLength: event.MaxName, Attrs: map[string]any{"list": "known-types"}},
 		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Events of one key arrive in order at endpoints that ask for it."},
-		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separated by commas, 10 at most."},
+		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separate with commas, 10 at most."},
 	}
 	v.Data = components.FieldProps{Name: "data", Label: "Data", Value: form.Get("data"), Error: wrong["data"], Required: true, Mono: true, Rows: 12, Hint: "Any JSON value. Its bytes are kept and sent as they are here."}
 	v.Shell = c.Shell("Emit a test event", "events")

@@ -32,7 +32,7 @@ func catalogue(c *handlers.Call, q *db.Queries) ([]string, error) {
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
-		Channels: strings.Join(s.Channels, " "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
+		Channels: strings.Join(s.Channels, ", "), Format: string(s.Format), Prefix: s.Prefix, RetryPolicy: s.RetryPolicy,
 		TypeField: string(s.TypeField), Rotation: string(s.Rotation), RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,

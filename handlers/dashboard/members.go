@@ -44,7 +44,7 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	}
 	v.Roles = rolesFor(c.Actor.Role)
 	v.Email = components.FieldProps{Name: "email", Label: "E-mail address", Type: "email", Complete: "off", Required: true}
-	v.Role = components.FieldProps{Name: "role", Label: "Role", Value: string(access.Developer)}
+	v.Role = components.FieldProps{Name: "role", Label: "Role", Value: string(access.Viewer)}
 	v.Shell = c.Shell("Members", "members")
 	return v, nil
 }

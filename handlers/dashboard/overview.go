@@ -1,8 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -54,6 +56,10 @@ func (a *dashboard) home(c *handlers.Call) error {
 	for _, r := range h.Endpoints {
 		v.Failing = append(v.Failing, pages.FailingEndpoint{Href: endpointPath(c, r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Failed: r.Failed(), Attempts: r.Total()})
 	}
+	// Of those that fail most, the one that fails all the time comes first, and then the one that fails more often.
+	slices.SortStableFunc(v.Failing, func(a, b pages.FailingEndpoint) int {
+		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(b.Failed, a.Failed))
+	})
 	return c.Render(http.StatusOK, pages.Overview(v))
 }
 

@@ -66,7 +66,7 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
 			target, _, _ := strings.Cut(m[1], "#")
 			if !strings.HasPrefix(target, "/docs") && !strings.HasPrefix(target, "/api") {
-				if target != "" && !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "/static/") {
+				if target != "" && target != "/" && !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "/static/") {
 					t.Errorf("%s links to %s", path, m[1])
 				}
 				continue

@@ -28,12 +28,13 @@ type guide struct {
 }
 
 // order is that of the navigation; what it does not name comes behind it. Of the folders it names the first pages alone.
-var order = []string{"delivery", "verify", "kafka", "cli", "migrate", "health", "status", "errors", "ops/README", "design", "performance"}
+var order = []string{"delivery", "verify", "filters", "kafka", "cli", "migrate", "health", "status", "errors", "ops/README", "design", "performance"}
 
 // markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
 func markdown(folder string) goldmark.Markdown {
 	return goldmark.New(
-		goldmark.WithExtensions(extension.Table),
+		// Alignment as an attribute: the pages' policy lets no style attribute through.
+		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
 	)
 }

@@ -131,7 +131,25 @@
     tally(list);
   });
 
-  // Filters: a change of a choice sends the form; texts wait for Enter.
+  // Filters: a change of a choice sends the form. A text waits for Enter or the button, which shows while there is something to send.
+  const filterForms = () => document.querySelectorAll("form[data-autosubmit]");
+  const typed = (form) => [...form.elements].some((f) => f.name && f.matches("input, textarea") && !f.matches("[type=hidden], [type=checkbox], [type=radio]") && f.value !== f.defaultValue);
+  on("input", (event) => { const form = closest(event, "form[data-autosubmit]"); if (form) form.classList.toggle("is-dirty", typed(form)); });
+  on("click", (event) => {
+    const button = closest(event, "[data-filters]");
+    if (button) button.setAttribute("aria-expanded", String(button.form.classList.toggle("is-open")));
+  });
+  // Going back in the history shows what the address says, not what was chosen on the way out.
+  window.addEventListener("pageshow", () => {
+    for (const form of filterForms()) {
+      form.reset();
+      form.classList.remove("is-dirty");
+      dependents(form.parentElement);
+      const set = [...form.elements].filter((f) => f.name && f.type !== "hidden" && !f.matches("[data-search]")
+        && (f.matches("[type=checkbox], [type=radio]") ? f.checked && f.value : f.value)).length;
+      for (const el of form.querySelectorAll("[data-filters-set]")) el.textContent = set > 0 ? String(set) : "";
+    }
+  });
   on("change", (event) => {
     const form = closest(event, "form[data-autosubmit]");
     if (form && event.target.matches("select, input[type=checkbox], input[type=radio], input[type=datetime-local], input[type=date]")) form.requestSubmit();
@@ -218,6 +236,8 @@
 
   const start = () => {
     freshen();
+    const tab = document.querySelector(".tabs [aria-current]");
+    if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
     dependents(document);
     for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
     // A dialog whose form was refused comes open; here it becomes modal.

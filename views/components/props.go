@@ -234,6 +234,7 @@ type TableProps struct {
 	ID      string
 	Caption string
 	Columns []Column
+	Brief   bool // a row takes two lines on a narrow screen: the lead and the status, then the rest without labels
 	Attrs   templ.Attributes
 }
 

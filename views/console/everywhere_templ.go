@@ -89,7 +89,7 @@ func insideDeliveries(v DeliveriesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.SearchField("q", "Search by id: dlv_, evt_, ep_ or ten_", v.Filter.Search).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.SearchField("q", "Search by id", v.Filter.Search).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

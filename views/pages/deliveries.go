@@ -164,17 +164,27 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 // bulkLabel is what a button for a kind says.
 func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
 
-// bulkMenu are the actions on all that match the filter; none where it names no status, which each action must, or a job, which
-// none can.
+// bulkMenu are the actions on all results of the filter. Each action needs a status: where the filter has none, the menu offers
+// what is done most with the rest of it. No action can be limited to a bulk job.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
-	if v.Filter.Status == "" || v.Filter.Job != "" || !v.List.Acts || len(v.Wrong) > 0 {
+	if v.Filter.Job != "" || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
+	}
+	item := func(label, status string, k bulk.Kind) components.MenuItem {
+		fields := v.Filter.fields()
+		fields["all"], fields["action"], fields["status"] = "true", string(k), status
+		return components.MenuItem{Label: label + " ...", Action: v.Root + "/deliveries/bulk", Fields: fields}
+	}
+	if v.Filter.Status == "" {
+		failed := delivery.Failed.String()
+		return []components.MenuItem{
+			item("Replay all failed", failed, bulk.Replay), item("Archive all failed", failed, bulk.Archive),
+			item("Retry now all that are retrying", delivery.Retrying.String(), bulk.RetryNow), item("Cancel all held", delivery.Held.String(), bulk.Cancel),
+		}
 	}
 	var items []components.MenuItem
 	for _, k := range v.Filter.bulkKinds() {
-		fields := v.Filter.fields()
-		fields["all"], fields["action"] = "true", string(k)
-		items = append(items, components.MenuItem{Label: bulkLabel(k) + " ...", Action: v.Root + "/deliveries/bulk", Fields: fields})
+		items = append(items, item(bulkLabel(k)+" all results", v.Filter.Status, k))
 	}
 	return items
 }

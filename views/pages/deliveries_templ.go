@@ -78,7 +78,7 @@ func deliveries(v DeliveriesView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if menu := v.bulkMenu(); len(menu) > 0 {
-				templ_7745c5c3_Err = components.Menu(components.MenuProps{Label: "All that match"}, menu...).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Menu(components.MenuProps{Label: "Actions on all results"}, menu...).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -115,7 +115,7 @@ func deliveries(v DeliveriesView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = components.SearchField("q", "Search by id: dlv_, evt_ or ep_", v.Filter.Search).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.SearchField("q", "Search by id", v.Filter.Search).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -503,7 +503,7 @@ func deliveryTable(l DeliveryListView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if l.Acts {
-					templ_7745c5c3_Err = components.SelectRow(bulkID, r.ID, "Choose "+r.ID).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.SelectRow(bulkID, r.ID, "Select "+r.ID).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -811,7 +811,7 @@ func deliveryTable(l DeliveryListView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Deliveries, the newest first", Columns: l.columns()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Deliveries, the newest first", Brief: true, Columns: l.columns()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

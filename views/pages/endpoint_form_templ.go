@@ -483,7 +483,7 @@ func whatFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true, Error: f.wrong("channels"), Hint: "With spaces between. Then only events that go out on one of them are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true, Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on at least one of these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -154,7 +154,7 @@ func endpoints(v EndpointsView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.SearchField("q", "Search by URL, description or id", v.Query).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.SearchField("q", "Search endpoints", v.Query).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

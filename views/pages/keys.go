@@ -69,5 +69,6 @@ var ScopeHints = map[access.Scope]string{
 	access.WebhooksRead:  "Read endpoints, deliveries and their attempts.",
 	access.WebhooksWrite: "Create and change endpoints, replay, retry and cancel deliveries.",
 	access.KeysWrite:     "Make and revoke API keys.",
+	access.TenantsWrite:  "Create, change, suspend and delete tenants. Only platform keys can have it.",
 	access.MembersWrite:  "Invite and change members, change the tenant's settings.",
 }

@@ -65,7 +65,7 @@ func mailbox(v MailboxView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Mails", Text: "POSTHORN_MAIL is console: mails are not sent but kept here, the newest 200 of them."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Mails", Crumbs: []components.Crumb{{Label: "Dashboard", Href: "/"}}, Text: "POSTHORN_MAIL is console: mails are not sent but kept here, the newest 200 of them."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -280,7 +280,7 @@ func mail(v MailView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: v.Subject, Crumbs: []components.Crumb{{Label: "Mails", Href: "/dev/mail"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: v.Subject, Crumbs: []components.Crumb{{Label: "Dashboard", Href: "/"}, {Label: "Mails", Href: "/dev/mail"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var13), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

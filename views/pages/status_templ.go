@@ -65,7 +65,7 @@ func status(v StatusView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Status", Text: "The last twelve hours, measured on a sample of all deliveries.", Badge: components.Status(v.now().tone(), v.now().word())}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Status", Crumbs: []components.Crumb{{Label: "Dashboard", Href: "/"}}, Text: "The last twelve hours, measured on a sample of all deliveries.", Badge: components.Status(v.now().tone(), v.now().word())}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -5,11 +5,14 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/oapi-codegen/nullable"
@@ -70,7 +73,7 @@ func Run(ctx context.Context, c Config) error {
 func furnish(ctx context.Context, api *client.Client, receivers string) (first bool, err error) {
 	there, err := api.ListEndpoints(ctx, client.ListEndpointsParams{})
 	if err != nil || len(there.Data) > 0 {
-		return false, err
+		return false, errors.Join(err, move(ctx, api, there.Data, receivers))
 	}
 	for _, t := range catalogue {
 		example, err := json.Marshal(t.data(1))
@@ -94,6 +97,27 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 		made = append(made, client.Endpoint{ID: created.ID})
 	}
 	return true, awaitVerified(ctx, api, made)
+}
+
+// move leads the endpoints of an earlier start to where the receivers listen now. An endpoint that leads elsewhere stays as it is.
+func move(ctx context.Context, api *client.Client, made []client.Endpoint, receivers string) error {
+	var moved []client.Endpoint
+	for _, e := range made {
+		at, err := url.Parse(e.URL)
+		if err != nil || "http://"+at.Host == receivers || at.Hostname() != "127.0.0.1" {
+			continue
+		}
+		if !slices.ContainsFunc(customers, func(c customer) bool { return c.path == at.Path }) {
+			continue
+		}
+		if _, err := api.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{URL: new(receivers + at.Path)}); err != nil {
+			return err
+		}
+		if e.Status != client.EndpointStatusPaused {
+			moved = append(moved, e)
+		}
+	}
+	return awaitVerified(ctx, api, moved)
 }
 
 // awaitVerified waits until the endpoints have proven themselves: what is emitted before would only be held for a moment.

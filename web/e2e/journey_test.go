@@ -164,8 +164,8 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	o.customer.status.Store(http.StatusOK)
 	tab := o.owner.tab(look.View{})
 	tab.Open(s.url + o.root + "/deliveries?status=failed")
-	tab.Press("All that match")
-	tab.Press("Replay ...")
+	tab.Press("Actions on all results")
+	tab.Press("Replay all results ...")
 	tab.Sees(fmt.Sprintf("Replay %d deliveries?", n))
 	inspectOpen(t, tab)
 	tab.Fill("Reason", "the receiver is mended")
@@ -179,8 +179,8 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	}
 	// Pressing again sends nothing twice.
 	tab.Open(s.url + o.root + "/deliveries?status=failed")
-	tab.Press("All that match")
-	tab.Press("Replay ...")
+	tab.Press("Actions on all results")
+	tab.Press("Replay all results ...")
 	tab.Sees("None of them can be replayed")
 	tab.Sees("replayed before")
 	quiet(t, tab)
