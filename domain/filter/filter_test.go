@@ -188,7 +188,7 @@ func TestWrongFiltersAreRefusedWithThePlace(t *testing.T) {
 		`{"a": 1} x`:                         "not a JSON object",
 		`{"a": 1`:                            "not a JSON object",
 		`"a`:                                 "not a JSON string",
-		`"foo == 1"`:                         "line 1, column 1: undeclared reference to 'foo'",
+		`"foo == 1"`:                         "line 1, column 1: 'foo' is unknown",
 		`"data.a ==\n  == 2"`:                "line 2, column 3",
 		`"type == 1"`:                        "line 1, column 6",
 		`"1 + 1"`:                            "type int",
