@@ -17,7 +17,9 @@ import (
 
 // Refusals of what is done to members.
 var (
-	errRoleBeyond  = fault.New(fault.Forbidden, "role_beyond_own", "Owners are made and unmade by owners alone. Ask an owner of this tenant.")
+	errRoleBeyond = fault.New(fault.Forbidden, "role_beyond_own",
+		"Only an owner can invite, promote, demote, or remove owners, and API keys of the tenant can't. Ask an owner of this tenant. "+
+			"Where there is none yet, invite the first with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.")
 	errInvitations = fault.New(fault.Conflict, "invitations_limit", "There are 100 open invitations in this tenant, the most there may be. Revoke some that are not needed.")
 )
 

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"posthorn/db"
@@ -142,15 +143,31 @@ func (t *tenantRoutes) check(it *item) error {
 		}
 	}
 	if enforce {
-		return schema.Fault(it.result.Warnings)
+		if err := schema.Fault(it.result.Warnings); err != nil {
+			return err
+		}
+	}
+	unknown, refused := checks.Unknown(it.payloadVersion())
+	if unknown && refused {
+		return errUnknownVersion
+	}
+	if unknown && !slices.Contains(it.result.Warnings, UnknownVersion) {
+		it.result.Warnings = append(slices.Clone(it.result.Warnings), UnknownVersion)
 	}
 	return nil
+}
+
+// UnknownVersion is what a producer is told of a version that the type does not declare: as a warning, or as the refusal.
+var UnknownVersion = schema.Mismatch{
+	Field:  "version",
+	Detail: "The event type declares versions, and this is none of them. Correct it, or add the version to the type.",
 }
 
 var (
 	errSuspended = fault.New(fault.Forbidden, "tenant_suspended",
 		"This tenant is suspended and may not emit events. Ask the operator of this platform to resume it.")
-	errUnknownType = fault.InvalidField("type", "unknown_event_type",
+	errUnknownVersion = fault.InvalidField(UnknownVersion.Field, "unknown_version", UnknownVersion.Detail)
+	errUnknownType    = fault.InvalidField("type", "unknown_event_type",
 		"The tenant accepts only event types of its catalogue, and this is none of them. Add the type, or correct its name.")
 )
 

@@ -42,6 +42,16 @@ func (e Entry) Checks(before, now Compiled) *Checks {
 	return c
 }
 
+// Unknown reports whether a type declares versions and the given one, which is not empty, is none of them: mostly a mistyped one, which
+// no endpoint that is pinned to a version would get. enforce says whether that is refused.
+func (c *Checks) Unknown(version string) (unknown, enforce bool) {
+	if c == nil || c.mode == Off || version == "" || len(c.versions) == 0 {
+		return false, false
+	}
+	_, known := c.versions[version]
+	return !known, c.mode == Enforce
+}
+
 // Of is the schema for a payload version, which may be empty, and whether what does not fit is refused. Nil: nothing is checked.
 // A version that the type does not know is checked by the type's own schema.
 func (c *Checks) Of(version string) (s *schema.Schema, enforce bool) {

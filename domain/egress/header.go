@@ -24,6 +24,7 @@ var reservedHeaders = map[string]string{
 	"proxy-connection":    hopByHop,
 	"te":                  hopByHop,
 	"trailer":             hopByHop,
+	"trailers":            hopByHop,
 	"transfer-encoding":   hopByHop,
 	"upgrade":             hopByHop,
 	"http2-settings":      hopByHop,
@@ -59,7 +60,10 @@ var reservedPrefixes = []struct{ prefix, whose string }{
 	{"x-amzn-", platform},
 	{"x-goog-", platform},
 	{"x-google-", platform},
+	{"x-azure-", platform},
+	{"x-ms-", platform},
 	{"x-envoy-", platform},
+	{"x-upstream-", platform},
 	{"x-smokescreen-", platform},
 }
 

@@ -62,7 +62,7 @@ func hostLabel(label string) bool {
 	return true
 }
 
-// topLabel reports whether a label could be a top-level domain: alphabetic (RFC 3696 section 2) or an IDN in its xn-- form.
+// topLabel reports whether a label could be a top-level domain: two letters or more (RFC 3696 section 2) or an IDN in its xn-- form.
 // That excludes every spelling of a number, hexadecimal ones too.
 func topLabel(label string) bool {
 	if strings.HasPrefix(label, "xn--") {
@@ -73,5 +73,5 @@ func topLabel(label string) bool {
 			return false
 		}
 	}
-	return true
+	return len(label) > 1
 }

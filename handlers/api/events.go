@@ -161,7 +161,11 @@ func acceptedItem(r emit.Result, e event.Emission) ItemResult {
 func warningsOf(r emit.Result, e event.Emission) []FieldProblem {
 	var out []FieldProblem
 	for _, w := range r.Warnings {
-		out = append(out, FieldProblem{Field: w.Field, Code: "schema_mismatch", Detail: w.Detail})
+		code := "schema_mismatch"
+		if w == emit.UnknownVersion {
+			code = "unknown_version"
+		}
+		out = append(out, FieldProblem{Field: w.Field, Code: code, Detail: w.Detail})
 	}
 	if e.Late && !r.Duplicate {
 		out = append(out, FieldProblem{

@@ -389,3 +389,27 @@ func TestPosthornsOwnTypesCannotBeEmitted(t *testing.T) {
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"endpoints.created","data":1}`).want(202)
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"-2","data":1}`).problem(400, "type_malformed", "type")
 }
+
+func TestAVersionThatTheTypeDoesNotDeclareIsNoticed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := w.tenant("Acme")
+	typed := func(check string) {
+		w.do("POST", "/api/v1/event-types", acme.key, `{"name":"`+check+`","schema_check":"`+check+`","versions":{"2025-01-01":{},"2026-01-01":{}}}`).want(201)
+	}
+	typed("enforce")
+	typed("warn")
+	emit := func(kind, version string) *answer {
+		return w.do("POST", "/api/v1/events", acme.key, `{"type":"`+kind+`","data":1`+version+`}`)
+	}
+	emit("enforce", `,"version":"2O25-01-01"`).problem(400, "unknown_version", "version")
+	emit("enforce", `,"version":"2025-01-01"`).want(202)
+	emit("enforce", ``).want(202)
+	emit("other", `,"version":"9"`).want(202)
+	if a := emit("warn", `,"version":"9"`).want(202); !strings.Contains(string(a.Body), "unknown_version") {
+		t.Errorf("no warning: %s", a.Body)
+	}
+	if a := emit("warn", `,"version":"2026-01-01"`).want(202); strings.Contains(string(a.Body), "warnings") {
+		t.Errorf("a warning: %s", a.Body)
+	}
+}
