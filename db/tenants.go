@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
@@ -123,9 +124,26 @@ type TenantChange struct {
 	Seen          string              // the version that the change was made on; empty for any
 }
 
-// Version tells two states of a tenant's limits and retention apart.
+// Version tells two states of a tenant's settings apart.
 func (t Tenant) Version() string {
-	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)))
+	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)), t.Name, strconv.FormatBool(t.StrictTypes))
+}
+
+// EventsBeyond is how many events a shorter retention would delete, by the books: those of the days that are kept now and would not be.
+func (q *Queries) EventsBeyond(ctx context.Context, tenant id.UUID, days int, now time.Time) (int64, error) {
+	row, err := q.GetTenant(ctx, tenant)
+	if err != nil || days >= int(row.RetentionDays) {
+		return 0, err
+	}
+	since := func(days int) (int64, error) {
+		return q.EventsSince(ctx, EventsSinceParams{TenantID: tenant, Since: now.UTC().AddDate(0, 0, -days)})
+	}
+	held, err := since(int(row.RetentionDays))
+	if err != nil {
+		return 0, err
+	}
+	kept, err := since(days)
+	return held - kept, err
 }
 
 // ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.

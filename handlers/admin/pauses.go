@@ -61,8 +61,8 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 	v = console.PausesView{
 		Root: pausesPath, Scope: scope,
 		Of: components.FieldProps{
-			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Optional: true,
-			Hint: "The id of the tenant or endpoint, or the host as in its URLs. Nothing for the whole platform.",
+			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Required: true, Complete: "off", Attrs: map[string]any{"list": "known-pausable"},
+			Hint: "Choose a tenant or a host from the list, or give the id of an endpoint. To pause everything, type " + pauseAll + ".",
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
 	}
@@ -70,6 +70,9 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 	var names map[string]string
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
 		if names, err = operatorNames(c, q); err != nil {
+			return err
+		}
+		if v.Known, err = pausable(c, q); err != nil {
 			return err
 		}
 		rows, err = q.ListPauses(c.Ctx())
@@ -129,13 +132,35 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 	return c.Redirect(pausesPath)
 }
 
+// pauseAll is typed by who pauses the whole platform.
+const pauseAll = "everything"
+
+// pausable are what the form proposes: tenants by their names, and the hosts of endpoints.
+func pausable(c *handlers.Call, q *db.Queries) (known []components.Option, err error) {
+	tenants, err := q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: id.Last, Most: proposed})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tenants {
+		known = append(known, components.Option{Value: id.Tenant.Format(t.ID), Label: t.Name})
+	}
+	hosts, err := q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Most: proposed})
+	for _, h := range hosts {
+		known = append(known, components.Option{Value: h.Host, Label: "host"})
+	}
+	return known, err
+}
+
+// proposed bounds how many tenants and hosts the form proposes.
+const proposed = 200
+
 // readPause reads what is to be paused.
 func readPause(scope, of string) (p pause.Pause, err error) {
 	p.Scope = pause.Scope(scope)
 	switch p.Scope {
 	case pause.Platform:
-		if of != "" {
-			return p, fault.InvalidField("of", "out_of_range", "The whole platform has no name: leave this empty, or choose what it is that you name.")
+		if of != pauseAll {
+			return p, fault.InvalidField("of", "out_of_range", "This stops the deliveries of all tenants. Type "+pauseAll+" to confirm, or choose what it is that you name.")
 		}
 		return p, nil
 	case pause.Tenant:

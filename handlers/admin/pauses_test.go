@@ -19,7 +19,7 @@ func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
 	ep := w.endpoint(acme, "https://down.example.com/hooks?token=s3cr3t", "active", 0)
 	w.queued(acme, ep, 1, 1)
 	for _, tt := range []struct{ scope, of, says string }{
-		{"platform", "", "nothing is sent to anybody"},
+		{"platform", "everything", "nothing is sent to anybody"},
 		{"tenant", id.Tenant.Format(acme), "paused for the tenant Acme"},
 		{"host", "https://Down.example.com/", "paused for the host down.example.com"},
 		{"endpoint", id.Endpoint.Format(ep), "paused for the endpoint https://down.example.com/hooks"},
@@ -74,7 +74,9 @@ func TestAPauseNeedsAReasonAndSomethingToPause(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	for name, form := range map[string]url.Values{
-		"no reason":            {"scope": {"platform"}},
+		"no reason":            {"scope": {"platform"}, "of": {"everything"}},
+		"all by default":       {"reason": {"x"}},
+		"all unconfirmed":      {"scope": {"platform"}, "reason": {"x"}},
 		"a platform by name":   {"scope": {"platform"}, "of": {"x"}, "reason": {"x"}},
 		"no tenant":            {"scope": {"tenant"}, "reason": {"x"}},
 		"an unknown tenant":    {"scope": {"tenant"}, "of": {id.Tenant.Format(db.NewID())}, "reason": {"x"}},
@@ -87,13 +89,21 @@ func TestAPauseNeedsAReasonAndSomethingToPause(t *testing.T) {
 			t.Errorf("%s: %d %v", name, res.Code, pagetest.Faults(res.Body.String()))
 		}
 	}
+	acme := w.tenant("Acme <1>")
+	w.endpoint(acme, "https://known.example.com/hooks", "active", 0)
+	form := w.page("/console/pauses")
+	for _, part := range []string{`<option value="" selected>Choose what to pause`, `<option value="` + id.Tenant.Format(acme) + `">Acme &lt;1&gt;`, `<option value="known.example.com">`} {
+		if !strings.Contains(form, part) {
+			t.Errorf("the form does not hold %s", part)
+		}
+	}
 	if n := w.ask("SELECT count(*) FROM dispatch_pauses"); n != 0 {
 		t.Errorf("%d pauses", n)
 	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
-			if res := w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "reason": {"x"}}, w.cookie); res.Code != http.StatusSeeOther {
+			if res := w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "of": {"everything"}, "reason": {"x"}}, w.cookie); res.Code != http.StatusSeeOther {
 				t.Errorf("%d", res.Code)
 			}
 		})

@@ -138,6 +138,8 @@ func tenantLimits(t db.Tenant, platform []byte) console.LimitsForm {
 	return f
 }
 
+var errBeyond = &fault.Error{Kind: fault.Conflict, Code: db.ErrChanged.Code, Detail: "A shorter retention deletes events. Confirm it."}
+
 // maxRetention is the longest that a tenant may keep what it sent, in days, as the schema has it.
 const maxRetention = 3650
 
@@ -151,12 +153,24 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 	if notDays != nil || days < 1 || days > maxRetention {
 		err = fault.InvalidField("retention_days", "out_of_range", "Write a number of days from 1 to 3650.")
 	}
+	lost := int64(0)
 	if err == nil {
 		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+			if w.Get("delete_beyond") != strconv.Itoa(days) {
+				if lost, err = q.EventsBeyond(c.Ctx(), w.of, days, a.Now()); err != nil || lost > 0 {
+					return err
+				}
+			}
 			_, err := q.ChangeTenant(c.Ctx(), w.of, db.TenantChange{
 				RetentionDays: &days, Limits: settingTexts(w.Values, settings.OfTenant()), Seen: w.Get("seen"),
 			}, c.Author())
 			return err
+		})
+	}
+	if err == nil && lost > 0 { // it asks first
+		return a.refuseTenant(c, errBeyond, func(v *console.TenantView, _ map[string]string) {
+			v.Limits.Beyond, v.Limits.Lost, v.Limits.Retention.Value = days, handlers.BeyondText(lost, days), w.Get("retention_days")
+			retype(v.Limits.Groups, w.Values, nil)
 		})
 	}
 	if err == nil {

@@ -161,7 +161,7 @@ func TestARefusedFormComesBackInSight(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
 	at := "/console/tenants/" + id.Tenant.Format(w.tenant("Acme"))
-	if res := w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "reason": {"flood"}}, w.cookie); res.Code != http.StatusSeeOther {
+	if res := w.send("POST", "/console/pauses", url.Values{"scope": {"platform"}, "of": {"everything"}, "reason": {"flood"}}, w.cookie); res.Code != http.StatusSeeOther {
 		t.Fatalf("%d", res.Code)
 	}
 	end := "/console/pauses/" + pauseIn(t, w.page("/console/pauses")) + "/resume"

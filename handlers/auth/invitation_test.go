@@ -115,7 +115,7 @@ func TestRolesAreGivenByWhoMayAndAnOwnerStays(t *testing.T) {
 	owner.post(role("admin@example.com", "owner")).to(path + "/members")
 	owner.post(role("owner@example.com", "admin")).to(path + "/members")
 	owner.post(path+"/settings/transfer", url.Values{"member": {m["dev@example.com"]}}).want(403)
-	admin.post(path+"/settings/transfer", url.Values{"member": {m["dev@example.com"]}}).to(path + "/members")
+	admin.post(path+"/settings/transfer", url.Values{"member": {m["dev@example.com"]}, "confirm": {"Acme"}}).to(path + "/members")
 	admin.post(path+"/leave", nil).to("/")
 	admin.get(path).want(404)
 	for action, want := range map[string]int{"member.role_changed": 5, "member.removed": 1} {

@@ -95,9 +95,9 @@ func TestTheOwnershipIsHandedOver(t *testing.T) {
 	owner, admin := tn.of[access.Owner], tn.of[access.Admin]
 	heir := id.Member.Format(id.UUID(one[[16]byte](w, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'admin'", tn.id.String())))
 	owner.post(tn.path+"/settings/transfer", nil).want(http.StatusBadRequest, "Choose a member.")
-	owner.post(tn.path+"/settings/transfer", url.Values{"member": {id.Member.Format(tn.id)}}).want(http.StatusNotFound)
+	owner.post(tn.path+"/settings/transfer", url.Values{"member": {id.Member.Format(tn.id)}, "confirm": {"A"}}).want(http.StatusNotFound)
 	admin.post(tn.path+"/settings/transfer", url.Values{"member": {heir}}).want(http.StatusForbidden)
-	owner.post(tn.path+"/settings/transfer", url.Values{"member": {heir}}).to(tn.path + "/members")
+	owner.post(tn.path+"/settings/transfer", url.Values{"member": {heir}, "confirm": {"A"}}).to(tn.path + "/members")
 	owner.get(tn.path + "/settings/delete").want(http.StatusForbidden)
 	admin.get(tn.path+"/settings").want(200, "Transfer the ownership", "Delete this tenant")
 	if n := w.audited(tn, "member.role_changed"); n != 2 {

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -40,7 +42,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	}
 	told := notice.ReadSettings(row.Settings)
 	v = pages.SettingsView{
-		Root: path(c, "/settings"),
+		Root: path(c, "/settings"), Seen: row.Version(),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
@@ -53,8 +55,10 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		},
 		Usage:  handlers.Usage(used, "What the operator of this platform allows, and what is used. Ask them for more."),
 		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
-		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Hint: "You become an admin."},
+		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Required: true},
+		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin at once, and only the new owner can undo it. Type the name to confirm: " + row.Name},
 	}
+	v.Candidates = []components.Option{{Value: "", Label: "Choose a member"}}
 	for _, m := range members {
 		if m.ID != c.Actor.Member && !m.Disabled {
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
@@ -99,15 +103,41 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 		v.StrictTypes, v.ViewersRead = strict, viewers
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
+	lost := int64(0)
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers}, c.Author())
+		if form.Get("delete_beyond") != strconv.Itoa(days) {
+			if lost, err = q.EventsBeyond(c.Ctx(), c.Actor.Tenant, days, a.Now()); err != nil || lost > 0 {
+				return err
+			}
+		}
+		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{
+			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Seen: form.Get("seen"),
+		}, c.Author())
 		return err
 	})
+	if fault.Is(err, db.ErrChanged.Code) {
+		return a.showChanged(c)
+	}
 	if err != nil {
 		return err
 	}
+	if lost > 0 { // it asks first
+		v.StrictTypes, v.ViewersRead, v.Seen = strict, viewers, form.Get("seen")
+		v.Beyond = pages.BeyondView{Days: days, Events: lost, Text: handlers.BeyondText(lost, days)}
+		return c.Render(http.StatusConflict, pages.Settings(v))
+	}
 	c.Flash("Saved.")
 	return c.Redirect(path(c, "/settings"))
+}
+
+// showChanged shows the settings as somebody else has left them.
+func (a *dashboard) showChanged(c *handlers.Call) error {
+	v, err := a.settings(c)
+	if err != nil {
+		return err
+	}
+	v.Wrong = db.ErrChanged.Detail
+	return c.Render(http.StatusConflict, pages.Settings(v))
 }
 
 // changeNoticeSettings says who gets the tenant's notices beside its members, and whether there is a daily summary.
@@ -127,9 +157,12 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Contacts: &contacts, Digest: &digest}, c.Author())
+		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Contacts: &contacts, Digest: &digest, Seen: form.Get("seen")}, c.Author())
 		return err
 	})
+	if fault.Is(err, db.ErrChanged.Code) {
+		return a.showChanged(c)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,15 +183,27 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	if err != nil || u == c.Actor.Member {
 		return fault.ErrNotFound
 	}
+	if strings.TrimSpace(form.Get("confirm")) != c.Actor.TenantName {
+		v, err := a.settings(c)
+		if err != nil {
+			return err
+		}
+		v.NewOwner.Value, v.Confirm.Value, v.Confirm.Error = form.Get("member"), form.Get("confirm"), "This is not the tenant's name."
+		return c.Render(http.StatusBadRequest, pages.Settings(v))
+	}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		up := db.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
-		if _, err := q.ChangeRole(c.Ctx(), up); err != nil {
+		owner, err := q.ChangeRole(c.Ctx(), up)
+		if err != nil {
 			return err
 		}
 		down := up
 		down.Member, down.To = c.Actor.Member, access.Admin
-		_, err := q.ChangeRole(c.Ctx(), down)
-		return err
+		before, err := q.ChangeRole(c.Ctx(), down)
+		if err != nil {
+			return err
+		}
+		return a.mailTransfer(c, q, owner, before)
 	})
 	if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
 		return a.refuseTransfer(c, http.StatusConflict, e.Detail)
@@ -168,6 +213,27 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	}
 	c.Flash("The tenant has a new owner. You are an admin now.")
 	return c.Redirect(path(c, "/members"))
+}
+
+// mailTransfer tells both sides who owns the tenant now.
+func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Queries, to, from db.GetMemberRow) error {
+	tenant := "\u201c" + c.Actor.TenantName + "\u201d"
+	for _, m := range []struct {
+		db.GetMemberRow
+		what, advice string
+	}{
+		{to, from.Email + " made you the owner of " + tenant, "tell the people who run this Posthorn."},
+		{from, "You transferred the ownership of " + tenant + " to " + to.Email, "choose a new password, and ask " + to.Email + " to make you the owner again."},
+	} {
+		_, err := q.QueueMail(c.Ctx(), db.Mail{
+			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email, Kind: mail.SignInAlert,
+			Data: mail.SignInAlertData{Name: m.Name, What: m.what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Advice: m.advice},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refuseTransfer shows the settings as they are, with why the ownership stays.

@@ -14,6 +14,7 @@ type PausesView struct {
 	Pauses []PauseLine
 	Scope  string // as the form has it
 	Of     components.FieldProps
+	Known  []components.Option // proposed for Of
 	Reason components.FieldProps
 }
 
@@ -26,7 +27,8 @@ type PauseLine struct {
 
 func (v PausesView) scopes() []components.Option {
 	options := []components.Option{
-		{Value: "platform", Label: "Everything"}, {Value: "tenant", Label: "One tenant"}, {Value: "host", Label: "One host"}, {Value: "endpoint", Label: "One endpoint"},
+		{Value: "", Label: "Choose what to pause"}, {Value: "tenant", Label: "One tenant"}, {Value: "host", Label: "One host"}, {Value: "endpoint", Label: "One endpoint"},
+		{Value: "platform", Label: "Everything"},
 	}
 	for i := range options {
 		options[i].Selected = options[i].Value == v.Scope

@@ -33,6 +33,8 @@ type LimitsForm struct {
 	Retention components.FieldProps
 	Seen      string
 	Wrong     string
+	Beyond    int    // asked before a shorter retention: of so many days; 0: nothing is asked
+	Lost      string // what it deletes
 }
 
 // KeysView is the platform's keys, and the form of a new one.

@@ -60,5 +60,16 @@ type SettingsView struct {
 	MayTransfer     bool
 	DeletePath      string // empty for who may not
 	NewOwner        components.FieldProps
+	Confirm         components.FieldProps // of the transfer
+	Seen            string                // the version that the page shows
+	Wrong           string
+	Beyond          BeyondView // asked before a shorter retention; the zero value: nothing is asked
 	Candidates      []components.Option
+}
+
+// BeyondView asks whether what a shorter retention deletes is really to go.
+type BeyondView struct {
+	Days   int
+	Events int64
+	Text   string
 }

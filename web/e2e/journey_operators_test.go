@@ -365,6 +365,8 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	first, second := as.tab(look.View{}), operator(t, s).tab(look.View{})
 	for tab, reason := range map[*look.Tab]string{first: "the way out is being mended", second: "me too"} {
 		tab.Open(s.url + "/console/pauses")
+		tab.Choose("What", "Everything")
+		tab.Fill("Which", "everything")
 		tab.Fill("Reason", reason)
 	}
 	first.Press("Pause")
