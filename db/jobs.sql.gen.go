@@ -418,25 +418,36 @@ func (q *Queries) LongestRetention(ctx context.Context) (int32, error) {
 }
 
 const pendingByAge = `-- name: PendingByAge :many
-SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
-	count(*) AS n,
-	count(*) FILTER (WHERE q.sendable) AS sendable,
-	coalesce(extract(epoch FROM now() - least(min(q.due_at) FILTER (WHERE q.sendable),
-		posthorn.created_at((min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.sendable AND q.due_at IS NULL))::uuid))), 0)::double precision AS lag_seconds
+SELECT o.bucket, sum(o.n)::bigint AS n, sum(o.sendable)::bigint AS sendable,
+	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), e.status_at, u.until))
+		FILTER (WHERE o.sendable > 0)), 0)::double precision AS lag_seconds
 FROM (
-	SELECT w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
-	FROM queue w JOIN (
-		SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
-			AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
-		FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
-	) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
-) q, (
-	SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,
-		posthorn.first_id(now() - interval '24 hours') AS day
-	OFFSET 0
-) cut
+	SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
+		q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS sendable,
+		min(q.due_at) FILTER (WHERE q.sendable) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.sendable AND q.due_at IS NULL) AS oldest
+	FROM (
+		SELECT w.tenant_id, w.endpoint_id, w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
+		FROM queue w JOIN (
+			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
+				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
+			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+	) q, (
+		SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,
+			posthorn.first_id(now() - interval '24 hours') AS day
+		OFFSET 0
+	) cut
+	GROUP BY 1, 2, 3
+) o
+LEFT JOIN endpoints e ON e.tenant_id = o.tenant_id AND e.id = o.endpoint_id
+LEFT JOIN ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(endpoint_id, until) ON u.endpoint_id = o.endpoint_id
 GROUP BY 1
 `
+
+type PendingByAgeParams struct {
+	Endpoints []id.UUID
+	Until     []time.Time
+}
 
 type PendingByAgeRow struct {
 	Bucket     int32
@@ -446,11 +457,12 @@ type PendingByAgeRow struct {
 }
 
 // How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
-// bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing.
-// Ages are told by comparing ids, which begin with their time, and the oldest id alone is read: reading the time out of each
-// takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
-func (q *Queries) PendingByAge(ctx context.Context) ([]PendingByAgeRow, error) {
-	rows, err := q.db.Query(ctx, pendingByAge)
+// bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing. Nor is the
+// time before an endpoint became active, and the time for which its own limits held its lane back: until says until when.
+// Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
+// each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
+func (q *Queries) PendingByAge(ctx context.Context, arg PendingByAgeParams) ([]PendingByAgeRow, error) {
+	rows, err := q.db.Query(ctx, pendingByAge, arg.Endpoints, arg.Until)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,11 @@ func newRegistry() *prometheus.Registry {
 	return registry
 }
 
+// emitRoutes are the routes by which events come in.
+var emitRoutes = []string{
+	"/api/v1/events", "/api/v1/events/batch", "/api/v1/tenants/:tenant_id/events", "/api/v1/tenants/:tenant_id/events/batch",
+}
+
 // httpMetrics counts requests by route template and status. Labels are bounded: what matches no route is one label.
 type httpMetrics struct {
 	requests *prometheus.CounterVec
@@ -39,6 +44,12 @@ func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 			Name: "posthorn_http_request_seconds", Help: "Time from a request's header to the end of its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route"}),
+	}
+	// A counter that begins with its first event has not increased by it: the alert on rejected events needs its zeros.
+	for _, route := range emitRoutes {
+		for _, status := range []int{http.StatusInternalServerError, http.StatusServiceUnavailable} {
+			m.requests.WithLabelValues(http.MethodPost, route, strconv.Itoa(status))
+		}
 	}
 	registry.MustRegister(m.requests, m.seconds)
 	return m

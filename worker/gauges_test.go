@@ -18,6 +18,7 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 	open := h.endpoint(tenant, "https://open.example/", nil)
 	paused := h.endpoint(tenant, "https://paused.example/", nil)
 	h.pause(tenant, paused)
+	h.exec("UPDATE endpoints SET status_at = now() - interval '1 day'")
 	now := time.Now()
 	ago := func(d time.Duration, ep id.UUID, state int16) {
 		at := idAt(now.Add(-d))
@@ -51,6 +52,52 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 	if lag := look()["outbox_lag_seconds"]; lag < 60 || lag > 120 {
 		t.Errorf("lag %v s, want a minute: a retry is late since it was due", lag)
 	}
+}
+
+// What an endpoint's owner or its limits hold back is not late, and does not become late at the moment at which it may go.
+func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	slow, resumed := h.endpoint(tenant, "https://slow.example/", nil), h.endpoint(tenant, "https://resumed.example/", nil)
+	h.exec("UPDATE endpoints SET status_at = now() - interval '1 day' WHERE id = $1", slow)
+	h.exec("UPDATE endpoints SET status_at = now() - interval '30 seconds' WHERE id = $1", resumed)
+	for _, ep := range []id.UUID{slow, resumed} {
+		h.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state) VALUES ($1, $2, $2, $3, 0)", tenant, idAt(time.Now().Add(-time.Hour)), ep)
+	}
+	lag := func(p db.PendingByAgeParams) (worst float64) {
+		t.Helper()
+		if err := h.db.Worker(t.Context(), func(q *db.Queries) error {
+			rows, err := q.PendingByAge(t.Context(), p)
+			for _, r := range rows {
+				worst = max(worst, r.LagSeconds)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return worst
+	}
+	if got := lag(db.PendingByAgeParams{}); got < 3600 {
+		t.Errorf("nothing held it back: lag %v s, want an hour", got)
+	}
+	if got := lag(db.PendingByAgeParams{Endpoints: []id.UUID{slow}, Until: []time.Time{time.Now()}}); got < 30 || got > 60 {
+		t.Errorf("a limit holds the one back, and the other was resumed: lag %v s, want the time since then", got)
+	}
+}
+
+// The job itself is tested beside the pages that need it (web); a worker that runs without it would show nothing for hours.
+func TestWorkersAnalyzeYoungDays(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.worker(true)
+	r := newReceiver(t, nil)
+	tenant := h.tenant()
+	h.endpoint(tenant, r.URL, nil)
+	h.emitN(tenant, 700)
+	eventually(t, 40*time.Second, "the events of today have statistics", func() bool {
+		return h.count("SELECT count(*) FROM pg_class WHERE relname ~ '^events_y' AND relkind = 'r' AND reltuples >= 500") == 1
+	})
 }
 
 // gaugesOf reads all gauges, by name and label values.

@@ -100,10 +100,10 @@ func New(c Config) *Worker {
 	}
 	w.inbox = c.Inbox
 	w.metrics = newMetrics(c.Registry)
-	w.maintenance = maintenance.New(maintenance.Config{
-		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) },
-	})
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
+	w.maintenance = maintenance.New(maintenance.Config{
+		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, HeldBack: w.dispatch.HeldBack,
+	})
 	return w
 }
 

@@ -102,7 +102,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			}
 			v.Workers = append(v.Workers, line)
 		}
-		ages, err := q.PendingByAge(c.Ctx())
+		ages, err := q.PendingByAge(c.Ctx(), db.PendingByAgeParams{})
 		if err != nil {
 			return err
 		}

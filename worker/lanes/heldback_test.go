@@ -3,6 +3,8 @@ package lanes
 import (
 	"testing"
 	"time"
+
+	"posthorn/db"
 )
 
 func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
@@ -29,5 +31,18 @@ func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
 	h.end(at(21))
 	if got := h.since(at(15)); got != time.Second {
 		t.Errorf("another period: %v, want 1s", got)
+	}
+}
+
+func TestALaneAtItsLimitIsHeldBackUntilNow(t *testing.T) {
+	t.Parallel()
+	b := newBench()
+	tenant := db.NewID()
+	b.lane(tenant, 10, 3)
+	full := b.lane(tenant, 2, 5)
+	b.d.Kick()
+	endpoints, until := b.d.HeldBack()
+	if len(endpoints) != 1 || endpoints[0] != full.id || time.Since(until[0]) > time.Minute {
+		t.Errorf("held back are %v until %v, want the lane that has all its requests under way", endpoints, until)
 	}
 }

@@ -55,3 +55,21 @@ func (d *Dispatcher) IsPaused(tenant, ep id.UUID, host string) bool {
 	defer d.mu.Unlock()
 	return d.pauses.Covers(tenant, ep, host)
 }
+
+// HeldBack returns the lanes that their own limits have held back, and until when: now for those that they hold back at this moment.
+func (d *Dispatcher) HeldBack() (endpoints []id.UUID, until []time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	endpoints, until = []id.UUID{}, []time.Time{}
+	for ep, l := range d.lanes {
+		at := l.held.until
+		if l.timer != nil || l.settings.Load() != nil && l.inFlight >= l.limit() {
+			at = now
+		}
+		if !at.IsZero() {
+			endpoints, until = append(endpoints, ep), append(until, at)
+		}
+	}
+	return endpoints, until
+}

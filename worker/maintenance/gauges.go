@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"posthorn/db"
+	"posthorn/domain/health"
 	"posthorn/worker/loop"
 )
 
@@ -54,6 +55,10 @@ func newGauges(r prometheus.Registerer) *gauges {
 			Name: "posthorn_books_unchecked_seconds", Help: "For how long the books of yesterday and today have not been held against the tables. Some minutes at most.",
 		}),
 	}
+	// A counter that begins with its first event has not increased by it, and no alert would ring.
+	for _, reason := range health.Reasons() {
+		g.disabled.WithLabelValues(string(reason))
+	}
 	if r != nil {
 		r.MustRegister(g.disabled, g.pending, g.dead, g.outbox, g.lag, g.rejected, g.books, g.unchecked)
 	}
@@ -77,8 +82,9 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 	var dead, rejected int64
 	var books db.BooksStateRow
 	var outbox db.OutboxSizeRow
+	limited, until := m.heldBack()
 	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
-		if byAge, err = q.PendingByAge(ctx); err != nil {
+		if byAge, err = q.PendingByAge(ctx, db.PendingByAgeParams{Endpoints: limited, Until: until}); err != nil {
 			return err
 		}
 		if outbox, err = q.OutboxSize(ctx); err != nil {

@@ -24,6 +24,8 @@ type Config struct {
 	Log      *slog.Logger
 	Registry prometheus.Registerer // nil: metrics are kept to itself
 	Changed  func(id.UUID)         // is told of endpoints whose state was changed
+	// HeldBack tells which lanes their own limits have held back, and until when.
+	HeldBack func() (endpoints []id.UUID, until []time.Time)
 }
 
 // Maintenance runs the periodic jobs. Make it with New.
@@ -33,11 +35,12 @@ type Maintenance struct {
 	gauges    *gauges
 	assessing *loop.Asked
 	changed   func(id.UUID)
+	heldBack  func() ([]id.UUID, []time.Time)
 }
 
 // New returns maintenance that does nothing before Run.
 func New(c Config) *Maintenance {
-	return &Maintenance{db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(), changed: c.Changed}
+	return &Maintenance{db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(), changed: c.Changed, heldBack: c.HeldBack}
 }
 
 // sweepMost is how many deliveries end in one transaction.
@@ -52,6 +55,7 @@ type job struct {
 func (m *Maintenance) jobs() []job {
 	return []job{
 		{"vacuum", vacuumEvery, m.vacuum},
+		{"analyze young days", analyzeEvery, m.analyzeYoungDays},
 		{"fold the ledger", foldEvery, m.fold},
 		{"fold the hours", hoursEvery, m.foldHours},
 		{"fail deliveries of deleted endpoints", deletedEvery, m.sweepDeleted},

@@ -1,0 +1,17 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	analyzeEvery = 5 * time.Second
+	analyzeLeast = 500 // rows; any plan reads fewer in no time
+)
+
+// analyzeYoungDays gives the planner statistics of days that have grown to twice their rows since it last got any.
+func (m *Maintenance) analyzeYoungDays(ctx context.Context) error {
+	_, err := m.db.AnalyzeYoungPartitions(ctx, analyzeLeast)
+	return err
+}
