@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -87,6 +89,10 @@ func excerpt(body []byte, most int) pages.Excerpt {
 		body = body[:most]
 	}
 	e.Text = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
+	var nice bytes.Buffer
+	if e.Note == "" && json.Indent(&nice, []byte(e.Text), "", "  ") == nil && nice.String() != e.Text && nice.Len() <= 4*most {
+		e.Nice = nice.String()
+	}
 	return e
 }
 

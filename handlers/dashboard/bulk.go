@@ -44,19 +44,26 @@ var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "Nothing is cho
 
 var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results can't be limited to the deliveries of a job. Select the deliveries in the list.")
 
+// errNoSince is for missing events of no endpoint, or of all time.
+var errNoSince = fault.InvalidField("since", "field_missing", "Go back, and say since when events are missing.")
+
 // readBulk reads what is to be done to which deliveries: those that were chosen, or all that match the filter. The filter
 // is read as the list reads its address.
 func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err error) {
 	b.Kind = bulk.Kind(form.Get("action"))
 	switch b.Kind {
 	case bulk.Replay, bulk.RetryNow, bulk.Cancel, bulk.Archive, bulk.Unarchive:
+	case bulk.ReplayMissing:
+		if form.Get("endpoint") == "" || form.Get("since") == "" || form.Get("all") != "true" {
+			return b, errNoSince
+		}
 	default:
 		return b, fault.InvalidField("action", "action_unknown", "action is one of replay, retry_now, cancel, archive, unarchive.")
 	}
 	filter := url.Values{}
 	for _, name := range filterNames {
 		if v := form.Get(name); v != "" {
-			filter.Set(name, v)
+			filter.Set(name, handlers.FormTime(v))
 		}
 	}
 	b.back = path(c, "/deliveries")
@@ -122,7 +129,7 @@ func (a *dashboard) confirmBulk(c *handlers.Call) error {
 }
 
 func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong map[string]string, form url.Values) error {
-	if faults := b.Filter.Faults(b.Kind); len(faults) > 0 {
+	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
 	var e db.Estimate
@@ -207,7 +214,7 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 		b.Pace = 0
 		return a.showConfirm(c, http.StatusBadRequest, b, handlers.WrongFields(fault.InvalidFields(wrong)), form)
 	}
-	if faults := b.Filter.Faults(b.Kind); len(faults) > 0 {
+	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
 	var job db.BulkJob

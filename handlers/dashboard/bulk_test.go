@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
@@ -84,4 +85,24 @@ func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
 	if got := dev.get(mine.path+"/bulk-jobs").want(200, "No bulk jobs yet"); strings.Contains(got.Body, "job_") {
 		t.Error("there is a job")
 	}
+}
+
+func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("Acme")
+	dev := tn.of[access.Developer]
+	ep := w.endpoint(tn, "https://shop.example.com/hooks")
+	path := tn.path + "/endpoints/" + id.Endpoint.Format(ep)
+	dev.get(path).want(200, "Recover since", "Replay missing")
+	since := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05")
+	form := url.Values{"action": {"replay"}, "status": {"failed"}, "all": {"true"}, "endpoint": {id.Endpoint.Format(ep)}, "since": {since}}
+	dev.post(tn.path+"/deliveries/bulk", form).want(200, "Nothing to replay", "Since")
+	missing := url.Values{"action": {"replay_missing"}, "all": {"true"}, "endpoint": {id.Endpoint.Format(ep)}, "since": {since}}
+	dev.post(tn.path+"/deliveries/bulk", missing).want(200, "Nothing to send")
+	if n := one[int](w, "SELECT count(*)::int FROM bulk_jobs"); n != 0 {
+		t.Errorf("counting made %d jobs", n)
+	}
+	missing.Del("since")
+	dev.post(tn.path+"/deliveries/bulk", missing).want(400, "since when events are missing")
 }

@@ -70,6 +70,7 @@ type AttemptDetail struct {
 // Excerpt is the beginning of a body, as text.
 type Excerpt struct {
 	Text string
+	Nice string // the same JSON, indented; empty where it is none, or not whole
 	Note string // of how much it is the beginning; empty: it is whole
 	Gone string // why there is none
 	Size int    // of the whole, in bytes

@@ -1444,7 +1444,7 @@ func attemptAnswer(d AttemptDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "answer-body", Label: "Body", Text: d.Answer.Text, Note: d.Answer.Note, Wrap: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = body("answer-body", d.Answer).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1593,7 +1593,7 @@ func attemptRequest(v DeliveryView, d AttemptDetail) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "request-body", Label: "Body", Text: d.Body.Text, Note: d.Body.Note, Wrap: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = body("request-body", d.Body).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -775,7 +775,7 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "inbox-body", Label: "Body", Text: d.Body.Text, Note: d.Body.Note, Wrap: true}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = body("inbox-body", d.Body).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
