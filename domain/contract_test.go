@@ -159,6 +159,9 @@ func answers() string {
 			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
 				fate += "; with `retry_client_errors` " + fateWords(lenient)
 			}
+			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1, r, 0.5); r.Status == 410 {
+				fate += "; with `retry_client_errors` and `health_policy.gone` off " + fateWords(both)
+			}
 			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r, 0.5); accepting.Status != d.Status {
 				fate += "; with `accept_conflict` " + fateWords(accepting)
 			}

@@ -162,3 +162,24 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 		t.Errorf("%d signatures in %s", n, a.header.Get("X-Webhook-Signature"))
 	}
 }
+
+// Where the tenant's policy keeps endpoints that answer 410, and the endpoint retries client errors, a 410 is retried.
+func TestAGoneIsRetriedWhereItDisablesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, func(a arrival) int {
+		if a.header.Get("webhook-attempt") == "1" {
+			return 410
+		}
+		return 200
+	})
+	tenant := h.tenant()
+	h.exec(`UPDATE tenants SET settings = '{"health":{"gone":false}}' WHERE id = $1`, tenant)
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy, s.RetryClientErrors = "quick", true })
+	h.worker(true)
+	h.emit(tenant, item("order.completed", "", 0))
+	h.settled(10*time.Second, delivery.Delivered, 1)
+	if n := h.count("SELECT count(*) FROM endpoints WHERE id = $1 AND status = 'active'", ep); n != 1 || len(r.seen()) != 2 {
+		t.Errorf("%d requests, active: %d", len(r.seen()), n)
+	}
+}

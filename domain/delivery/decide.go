@@ -25,6 +25,7 @@ type Policy struct {
 	Schedule          retry.Schedule
 	AcceptConflict    bool // a 409 counts as delivered: the receiver had it already
 	RetryClientErrors bool // other 4xx are retried by the schedule instead of failing at once
+	RetryGone         bool // so is a 410: set where it does not disable the endpoint and other 4xx are retried
 }
 
 // Decision is what becomes of the delivery and of its lane.
@@ -117,7 +118,7 @@ func fate(p Policy, r Result, class Class) outcome {
 		return deliver
 	case r.Failure != FailNone, r.Again:
 		return again
-	case r.Status == 410:
+	case r.Status == 410 && !p.RetryGone:
 		return gone
 	case r.Status == 408 || r.Status == 425 || r.Status == 429:
 		return again

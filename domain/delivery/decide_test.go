@@ -221,6 +221,21 @@ func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
 	}
 }
 
+// Where a 410 disables nothing, it is retried as other 4xx are.
+func TestAGoneIsRetriedWhereItIsAnOrdinaryClientError(t *testing.T) {
+	t.Parallel()
+	schedule, _ := retry.Named("short")
+	d := delivery.Decide(delivery.Policy{Schedule: schedule, RetryClientErrors: true, RetryGone: true}, 1, delivery.Result{Status: 410}, 0.5)
+	if d.Status != delivery.Retrying || d.RetryIn == 0 || d.Disable != "" {
+		t.Errorf("got %+v", d)
+	}
+	for _, p := range []delivery.Policy{{Schedule: schedule}, {Schedule: schedule, RetryClientErrors: true}} {
+		if d := delivery.Decide(p, 1, delivery.Result{Status: 410}, 0.5); d.Status != delivery.Failed || d.Reason != delivery.Gone {
+			t.Errorf("with %+v: %+v", p, d)
+		}
+	}
+}
+
 func TestAProbeUsesUpNoSchedule(t *testing.T) {
 	t.Parallel()
 	standard, _ := retry.Named(retry.Default)

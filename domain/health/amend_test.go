@@ -33,7 +33,7 @@ func TestAmendingAPolicyLeavesOtherSettingsAlone(t *testing.T) {
 
 func TestWhatAPolicyMayNotBeIsRefusedWithItsRange(t *testing.T) {
 	t.Parallel()
-	_, err := health.Amend(nil, "health_policy", map[string]any{"tls_hours": 721, "failures_hours": 0, "gone": 1, "whim": 1, "auth_failures": 10})
+	_, err := health.Amend(nil, "health_policy", map[string]any{"tls_hours": 721, "failures_hours": -1, "gone": 1, "whim": 1, "auth_failures": 10})
 	var f *fault.Error
 	if !errors.As(err, &f) || len(f.Fields) != 4 {
 		t.Fatalf("%v", err)
@@ -43,7 +43,7 @@ func TestWhatAPolicyMayNotBeIsRefusedWithItsRange(t *testing.T) {
 		says = append(says, field.Name+": "+field.Detail)
 	}
 	want := []string{
-		"health_policy.failures_hours: health_policy.failures_hours must be from 1 to 720 hours.",
+		"health_policy.failures_hours: health_policy.failures_hours must be from 0 to 720 hours.",
 		"health_policy.gone: health_policy.gone must be true or false.",
 		"health_policy.tls_hours: health_policy.tls_hours must be from 1 to 720 hours, or 0 for never.",
 		"health_policy.whim: There is no such part of the policy.",

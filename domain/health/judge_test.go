@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,26 @@ func only(f func(*health.Policy)) health.Policy {
 	p := health.Policy{UnhealthyFailures: 10, FailuresHours: 12}
 	f(&p)
 	return p
+}
+
+func TestManyFailuresDisableAtOnceWhereNoHoursAreAsked(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := health.Policy{UnhealthyFailures: 10, FailuresOver: 100}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	c := delivery.Counters{ConsecutiveFailures: 100, UnhealthySince: now.Add(-time.Minute), FirstFailureAt: now.Add(-time.Minute)}
+	if v := p.Judge(c, now); v.Disable {
+		t.Errorf("100 failures: %+v", v)
+	}
+	c.ConsecutiveFailures++
+	if v := p.Judge(c, now); !v.Disable || v.Reason != health.Failures || !v.DisableAt.Equal(now) {
+		t.Errorf("101 failures: %+v", v)
+	}
+	if got := p.Sentence(health.Failures); strings.Contains(got, "0 hours") || strings.Contains(got, "over at least") {
+		t.Error(got)
+	}
 }
 
 func TestEveryPolicyDisablesAtItsBoundaryAndNotBefore(t *testing.T) {

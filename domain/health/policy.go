@@ -33,7 +33,7 @@ type Policy struct {
 	UnhealthyHours    int  `json:"unhealthy_hours"`    // nothing but unhealthy outcomes for so long; 0 never
 	UnhealthyFailures int  `json:"unhealthy_failures"` // and at least so many of them
 	FailuresOver      int  `json:"failures_over"`      // more consecutive failures than this; 0 never
-	FailuresHours     int  `json:"failures_hours"`     // over at least so long
+	FailuresHours     int  `json:"failures_hours"`     // over at least so long; 0: however soon
 	TLSHours          int  `json:"tls_hours"`          // only TLS errors for so long; 0 never
 	Exhausted         int  `json:"exhausted"`          // so many deliveries ran out of attempts since the last success; 0 never
 }
@@ -64,7 +64,7 @@ var ranges = []struct {
 	{Range{"unhealthy_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.UnhealthyHours }},
 	{Range{"unhealthy_failures", 1, 10_000, "failures", false}, func(p *Policy) *int { return &p.UnhealthyFailures }},
 	{Range{"failures_over", 1, 100_000, "failures", true}, func(p *Policy) *int { return &p.FailuresOver }},
-	{Range{"failures_hours", 1, 720, "hours", false}, func(p *Policy) *int { return &p.FailuresHours }},
+	{Range{"failures_hours", 0, 720, "hours", false}, func(p *Policy) *int { return &p.FailuresHours }},
 	{Range{"tls_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.TLSHours }},
 	{Range{"exhausted", 1, 100_000, "deliveries", true}, func(p *Policy) *int { return &p.Exhausted }},
 }
@@ -147,6 +147,9 @@ func (p Policy) Sentence(r Reason) string {
 	case Unhealthy:
 		return fmt.Sprintf("The endpoint did nothing but fail (at least %s times) for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
 	case Failures:
+		if p.FailuresHours == 0 {
+			return fmt.Sprintf("The endpoint failed more than %s times without a success in between.", thousands(p.FailuresOver))
+		}
 		return fmt.Sprintf("The endpoint failed more than %s times over at least %s without a success in between.", thousands(p.FailuresOver), duration(p.FailuresHours))
 	case Exhausted:
 		return fmt.Sprintf("%s deliveries to the endpoint ran out of attempts without a success in between.", thousands(p.Exhausted))

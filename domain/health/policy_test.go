@@ -43,7 +43,7 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"unhealthy_hours", 1, 720, true, "health.unhealthy_hours must be from 1 to 720 hours, or 0 for never."},
 		{"unhealthy_failures", 1, 10_000, false, "health.unhealthy_failures must be from 1 to 10,000 failures."},
 		{"failures_over", 1, 100_000, true, "health.failures_over must be from 1 to 100,000 failures, or 0 for never."},
-		{"failures_hours", 1, 720, false, "health.failures_hours must be from 1 to 720 hours."},
+		{"failures_hours", 0, 720, false, "health.failures_hours must be from 0 to 720 hours."},
 		{"tls_hours", 1, 720, true, "health.tls_hours must be from 1 to 720 hours, or 0 for never."},
 		{"exhausted", 1, 100_000, true, "health.exhausted must be from 1 to 100,000 deliveries, or 0 for never."},
 	} {
@@ -73,7 +73,7 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 
 func TestEveryWrongNumberIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
-	f := fault.As(health.Policy{AuthFailures: -1, UnhealthyHours: 721, TLSHours: -5, Exhausted: 200_000}.Check())
+	f := fault.As(health.Policy{AuthFailures: -1, UnhealthyHours: 721, FailuresHours: 721, TLSHours: -5, Exhausted: 200_000}.Check())
 	var names []string
 	for _, one := range f.Fields {
 		names = append(names, one.Name)

@@ -2798,7 +2798,7 @@ type HealthPolicy struct {
 	// Exhausted So many deliveries ran out of attempts since the last success
 	Exhausted int `json:"exhausted"`
 
-	// FailuresHours over at least so long
+	// FailuresHours over at least so long; 0: as soon as there are so many
 	FailuresHours int `json:"failures_hours"`
 
 	// FailuresOver More consecutive failures than this
