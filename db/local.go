@@ -11,7 +11,7 @@ import (
 // Who tries Posthorn out on their own machine: a person without a password, whom the links of MakeLocalLink sign in.
 const (
 	localEmail  = "you@localhost"
-	localName   = "You"
+	localName   = "Local user"
 	localTenant = "My organisation"
 	noPassword  = "none" // no hash of any
 )

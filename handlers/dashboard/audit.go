@@ -58,8 +58,12 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 		scan = lookAt
 	}
 	var found []db.ScanAuditDownRow
+	var names map[string]string
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		found, err = q.ScanAuditDown(c.Ctx(), db.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
+		if err == nil {
+			names, err = actorNames(c, q)
+		}
 		return err
 	})
 	if err != nil {
@@ -67,12 +71,42 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	}
 	page, next := looked(found, scan, func(r db.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	for _, r := range page {
-		v.Rows = append(v.Rows, auditRow(r, v.Root))
+		row := auditRow(r, v.Root)
+		if name := names[r.ActorID]; name != "" {
+			row.Who = name
+		}
+		if c.Actor.Portal != nil && r.ActorKind != "portal" {
+			row.Address = "" // where the provider's people are is not their customers' business
+		}
+		v.Rows = append(v.Rows, row)
 	}
 	if !next.IsZero() {
 		v.Older, v.Short = ask.at(v.Root+"/audit-log", "after", id.Audit.Format(next)), len(page) < rows
 	}
 	return nil
+}
+
+// namedKeys bounds the keys whose names a page of the audit log reads.
+const namedKeys = 250
+
+// actorNames are the names of members and API keys by the ids that the audit log has. Who came by a sign-in link sees no members.
+func actorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
+	names := map[string]string{}
+	if c.Actor.Portal != nil {
+		return names, nil
+	}
+	members, err := q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range members {
+		names[id.Member.Format(m.ID)] = m.Name + " (" + m.Email + ")"
+	}
+	keys, err := q.ListKeysDown(c.Ctx(), db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: namedKeys})
+	for _, k := range keys {
+		names[id.Key.Format(k.ID)] = "API key " + k.Name
+	}
+	return names, err
 }
 
 // objectPages are where objects of a kind are.

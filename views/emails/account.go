@@ -67,7 +67,7 @@ func ResetPassword(d mail.ResetPasswordData) Letter {
 
 // AccountExists tells a person who signs up again that they have an account, and where to create the tenant with it.
 func AccountExists(d mail.AccountExistsData) Letter {
-	tenant := clip(d.Tenant, 80)
+	tenant := quoted(d.Tenant)
 	return Letter{
 		Subject: fmt.Sprintf("Sign in to create %s", tenant),
 		Preview: "You already have an account with this address.",
