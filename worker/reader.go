@@ -28,6 +28,7 @@ const (
 
 // read leases lanes, reads their heads and hands what it finds to the dispatcher, until the context ends.
 func (w *Worker) read(ctx context.Context) {
+	failing := false
 	for {
 		select {
 		case <-w.signals:
@@ -36,14 +37,19 @@ func (w *Worker) read(ctx context.Context) {
 		}
 		began := time.Now()
 		if err := w.pass(ctx); err != nil && ctx.Err() == nil {
-			if !errors.Is(err, db.ErrWorkerDead) {
-				w.log.Warn("lanes could not be read", "error", err)
+			if !failing && !errors.Is(err, db.ErrWorkerDead) {
+				w.log.Warn("lanes could not be read; trying again until they can", "error", err)
+				failing = true
 			}
 			w.signal()
 			if !loop.Sleep(ctx, readRetry) {
 				return
 			}
 			continue
+		}
+		if failing {
+			failing = false
+			w.log.Info("lanes can be read again")
 		}
 		if rest := passEvery - time.Since(began); rest > 0 && !loop.Sleep(ctx, rest) {
 			return
