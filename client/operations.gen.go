@@ -2729,18 +2729,30 @@ type HandoutHeader struct {
 // Health defines model for Health.
 type Health struct {
 	// Action What to do first; empty when all is well
-	Action          string    `json:"action"`
-	ActiveEndpoints int       `json:"active_endpoints"`
-	At              time.Time `json:"at"`
-	BreakersOpen    int       `json:"breakers_open"`
+	Action string `json:"action"`
+
+	// ActionEndpointID The endpoint that `action` is about; null where it is about none in particular
+	ActionEndpointID nullable.Nullable[string] `json:"action_endpoint_id"`
+	ActiveEndpoints  int                       `json:"active_endpoints"`
+
+	// Alerts The endpoints that need somebody, the worst first; at most 5
+	Alerts       []HealthAlert `json:"alerts"`
+	At           time.Time     `json:"at"`
+	BreakersOpen int           `json:"breakers_open"`
 
 	// Day Attempts of the last 24 hours
 	Day SuccessRate `json:"day"`
 
+	// DeadLetters Dead letters now, counted up to 10,000; `GET /deliveries?status=dead_letter` lists them
+	DeadLetters int `json:"dead_letters"`
+
 	// DisabledDay Endpoints that Posthorn disabled in the last 24 hours
 	DisabledDay int `json:"disabled_day"`
 
-	// DominantProblem What failed attempts have most often
+	// DominantEndpointID The endpoint that had it most often
+	DominantEndpointID nullable.Nullable[string] `json:"dominant_endpoint_id"`
+
+	// DominantProblem The problem that most failed attempts of the last 24 hours had, counted attempt by attempt
 	DominantProblem nullable.Nullable[string] `json:"dominant_problem"`
 
 	// FailedDeliveriesDay Deliveries that failed for good in the last 24 hours
@@ -2754,6 +2766,9 @@ type Health struct {
 
 	// LastDigestAt When the last daily summary was made; it is a notice of the kind `digest`
 	LastDigestAt nullable.Nullable[time.Time] `json:"last_digest_at"`
+
+	// MoreAlerts Endpoints that need somebody beside those
+	MoreAlerts int `json:"more_alerts"`
 
 	// OldestDueSeconds How long the oldest delivery has been due that nothing holds
 	OldestDueSeconds int     `json:"oldest_due_seconds"`
@@ -2773,6 +2788,32 @@ type Health struct {
 	WarningsRunning int          `json:"warnings_running"`
 }
 
+// HealthAlert defines model for HealthAlert.
+type HealthAlert struct {
+	// Action What to do about it
+	Action string `json:"action"`
+
+	// Attempts Of the last 24 hours
+	Attempts int `json:"attempts"`
+
+	// Code endpoint_disabled, warning_running, breaker_open, endpoint_failing
+	Code       string `json:"code"`
+	Detail     string `json:"detail"`
+	EndpointID string `json:"endpoint_id"`
+	Failed     int    `json:"failed"`
+
+	// Name The endpoint's description, else its URL
+	Name string `json:"name"`
+
+	// Problem What most of them failed of; of a disabled endpoint, what it was disabled for
+	Problem nullable.Nullable[string] `json:"problem"`
+
+	// Response The most frequent HTTP status or failure of that problem
+	Response      nullable.Nullable[string] `json:"response"`
+	ResponseCount int                       `json:"response_count"`
+	Severity      HealthSeverity            `json:"severity"`
+}
+
 // HealthEndpoint defines model for HealthEndpoint.
 type HealthEndpoint struct {
 	Attempts   int    `json:"attempts"`
@@ -2786,9 +2827,12 @@ type HealthEndpoint struct {
 // HealthFinding defines model for HealthFinding.
 type HealthFinding struct {
 	// Code endpoint_disabled, success_hour, oldest_due, success_day, breaker_open, warning_running
-	Code     string         `json:"code"`
-	Detail   string         `json:"detail"`
-	Severity HealthSeverity `json:"severity"`
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+
+	// EndpointID The endpoint that is meant, or the worst of several; null where none in particular is
+	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
+	Severity   HealthSeverity            `json:"severity"`
 }
 
 // HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.

@@ -135,52 +135,50 @@ func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailur
 }
 
 const countStates = `-- name: CountStates :one
-SELECT count(*) FILTER (WHERE status = 'active') AS active,
-	count(*) FILTER (WHERE status = 'disabled' AND status_at >= $1::timestamptz) AS disabled
-FROM endpoints WHERE tenant_id = $2 AND deleted_at IS NULL AND kind <> 'listen'
+SELECT count(*) FILTER (WHERE status = 'active') AS active FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
 `
 
-type CountStatesParams struct {
-	Since    time.Time
-	TenantID id.UUID
+func (q *Queries) CountStates(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, countStates, tenantID)
+	var active int64
+	err := row.Scan(&active)
+	return active, err
 }
 
-type CountStatesRow struct {
-	Active   int64
-	Disabled int64
-}
-
-func (q *Queries) CountStates(ctx context.Context, arg CountStatesParams) (CountStatesRow, error) {
-	row := q.db.QueryRow(ctx, countStates, arg.Since, arg.TenantID)
-	var i CountStatesRow
-	err := row.Scan(&i.Active, &i.Disabled)
-	return i, err
-}
-
-const endpointURLs = `-- name: EndpointURLs :many
-SELECT id, url FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
+const endpointNames = `-- name: EndpointNames :many
+SELECT id, url, description, status, deleted_at FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 `
 
-type EndpointURLsParams struct {
+type EndpointNamesParams struct {
 	TenantID id.UUID
 	Ids      []id.UUID
 }
 
-type EndpointURLsRow struct {
-	ID  id.UUID
-	URL string
+type EndpointNamesRow struct {
+	ID          id.UUID
+	URL         string
+	Description string
+	Status      string
+	DeletedAt   *time.Time
 }
 
-func (q *Queries) EndpointURLs(ctx context.Context, arg EndpointURLsParams) ([]EndpointURLsRow, error) {
-	rows, err := q.db.Query(ctx, endpointURLs, arg.TenantID, arg.Ids)
+// What people call endpoints.
+func (q *Queries) EndpointNames(ctx context.Context, arg EndpointNamesParams) ([]EndpointNamesRow, error) {
+	rows, err := q.db.Query(ctx, endpointNames, arg.TenantID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []EndpointURLsRow{}
+	items := []EndpointNamesRow{}
 	for rows.Next() {
-		var i EndpointURLsRow
-		if err := rows.Scan(&i.ID, &i.URL); err != nil {
+		var i EndpointNamesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.Status,
+			&i.DeletedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -192,15 +190,16 @@ func (q *Queries) EndpointURLs(ctx context.Context, arg EndpointURLsParams) ([]E
 }
 
 const endpointsHealth = `-- name: EndpointsHealth :many
-SELECT e.id, e.url, e.status, e.status_at, h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch
+SELECT e.id, e.url, e.description, e.status, e.status_at, h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = $1 AND h.endpoint_id = e.id
-WHERE e.tenant_id = $1 AND e.deleted_at IS NULL
+WHERE e.tenant_id = $1 AND e.deleted_at IS NULL AND e.kind <> 'listen'
 `
 
 type EndpointsHealthRow struct {
 	ID             id.UUID
 	URL            string
+	Description    string
 	Status         string
 	StatusAt       time.Time
 	EndpointHealth EndpointHealth
@@ -219,6 +218,7 @@ func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]Endp
 		if err := rows.Scan(
 			&i.ID,
 			&i.URL,
+			&i.Description,
 			&i.Status,
 			&i.StatusAt,
 			&i.EndpointHealth.EndpointID,

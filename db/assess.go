@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"posthorn/domain/analytics"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -55,7 +56,7 @@ func (d *DB) AssessEndpoint(ctx context.Context, tenant, u id.UUID, now time.Tim
 		done = rows[0].Assess(health.ReadPolicy(platform, t.Settings), SentWarnings(sent), now, orZero(stepped))
 		switch {
 		case done.Disabled != "":
-			return q.disable(ctx, e, rows[0], done.Disabled)
+			return q.disable(ctx, e, rows[0], done.Disabled, now)
 		case done.Recovered:
 			return q.recovered(ctx, e, rows[0], sent)
 		}
@@ -109,7 +110,7 @@ func SentWarnings(rows []EndpointWarning) []health.SentWarning {
 }
 
 // disable switches an active endpoint off; what follows is held, not lost.
-func (q *Queries) disable(ctx context.Context, e Endpoint, h EndpointHealth, reason health.Reason) error {
+func (q *Queries) disable(ctx context.Context, e Endpoint, h EndpointHealth, reason health.Reason, now time.Time) error {
 	off, err := q.DisableEndpoint(ctx, DisableEndpointParams{TenantID: e.TenantID, ID: e.ID, Reason: string(reason)})
 	if err != nil {
 		return err
@@ -120,8 +121,10 @@ func (q *Queries) disable(ctx context.Context, e Endpoint, h EndpointHealth, rea
 	if err := q.holdLane(ctx, off); err != nil {
 		return err
 	}
-	details := endpointDetails(e, h)
-	details.Reason = string(reason)
+	details, err := q.describe(ctx, e, h, reason, now)
+	if err != nil {
+		return err
+	}
 	if details.Held, details.HeldMore, err = q.held(ctx, e.TenantID, e.ID, heldCounted); err != nil {
 		return err
 	}
@@ -141,8 +144,11 @@ func (q *Queries) warn(ctx context.Context, e Endpoint, h EndpointHealth, w heal
 	}); err != nil {
 		return err
 	}
-	details := endpointDetails(e, h)
-	details.Reason, details.Stage, details.DisableAt, details.FailuresLeft = string(w.Reason), string(w.Stage), orNull(w.DisableAt), w.Left
+	details, err := q.describe(ctx, e, h, w.Reason, now)
+	if err != nil {
+		return err
+	}
+	details.Stage, details.DisableAt, details.FailuresLeft = string(w.Stage), orNull(w.DisableAt), w.Left
 	since := w.Since
 	if since.IsZero() {
 		since = e.CreatedAt
@@ -184,6 +190,40 @@ func endpointDetails(e Endpoint, h EndpointHealth) notice.EndpointDetails {
 		LastStatus: int(h.LastStatus), LastFailure: h.LastFailure.String(), LastExcerpt: h.LastExcerpt,
 		FirstFailureAt: h.FirstFailureAt, LastFailureAt: h.LastFailureAt, LastSuccessAt: h.LastSuccessAt,
 	}
+}
+
+// describe is endpointDetails with what is counted: what its attempts of the last 24 hours ended with, and how many deliveries failed
+// permanently since the first failure.
+func (q *Queries) describe(ctx context.Context, e Endpoint, h EndpointHealth, reason health.Reason, now time.Time) (notice.EndpointDetails, error) {
+	out := endpointDetails(e, h)
+	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
+	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
+	in := health.EndpointInput{ID: out.Endpoint, Name: out.URL, Disabled: reason}
+	codes, err := q.FailureCodes(ctx, FailureCodesParams{TenantID: e.TenantID, Since: since, Until: until, Endpoint: &e.ID})
+	if err != nil {
+		return out, err
+	}
+	for _, c := range codes {
+		in.Errors = append(in.Errors, errorCount(c.Code, c.N))
+	}
+	rows, err := q.AttemptStats(ctx, AttemptStatsParams{
+		TenantID: e.TenantID, Endpoint: &e.ID, EarlyFrom: since, EarlyTo: until, LateFrom: until, LateTo: until,
+		HoursFrom: since, HoursTo: since, Most: mostStats,
+	})
+	if err != nil {
+		return out, err
+	}
+	cell := analytics.Cell{}
+	for _, r := range rows {
+		cell.Add(r.Kind, r.N, r.Us)
+	}
+	in.Day = cell.Attempts
+	a := health.AlertOf(in)
+	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(), a.Response.Count, a.Attempts
+	from := orZero(out.FirstFailureAt).Add(-clockSkew)
+	failed, err := q.CountDeadLettersOf(ctx, CountDeadLettersOfParams{TenantID: e.TenantID, EndpointID: &e.ID, Since: &from, Most: heldCounted + 1})
+	out.FailedPermanently, out.FailedMore = min(failed, heldCounted), failed > heldCounted
+	return out, err
 }
 
 // heldCounted is how far held deliveries are counted.

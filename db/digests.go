@@ -111,12 +111,18 @@ func (q *Queries) digestDetails(ctx context.Context, tenant id.UUID, day time.Ti
 		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action, ActiveEndpoints: s.ActiveEndpoints,
 		SuccessDay: s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total, Retries: s.Retries,
 		FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(), P95Milliseconds: s.P95.Milliseconds(),
+		ActionEndpoint: s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
 	}
 	for _, f := range s.Findings {
-		out.Findings = append(out.Findings, notice.DigestFinding{Severity: f.Severity.String(), Code: f.Code, Detail: f.Detail})
+		out.Findings = append(out.Findings, notice.DigestFinding{Severity: f.Severity.String(), Code: f.Code, Detail: f.Detail, Endpoint: f.Endpoint})
+	}
+	for _, a := range s.Alerts {
+		out.Alerts = append(out.Alerts, notice.DigestAlert{
+			Endpoint: a.Endpoint, Name: a.Name, Severity: a.Severity.String(), Code: a.Code, Detail: a.Detail, Action: a.Action,
+		})
 	}
 	var ids []id.UUID
-	for _, r := range h.Endpoints {
+	for _, r := range h.Top {
 		ids = append(ids, r.Endpoint)
 	}
 	rows, err := q.DigestEndpoints(ctx, DigestEndpointsParams{TenantID: tenant, Ids: ids})
@@ -127,10 +133,10 @@ func (q *Queries) digestDetails(ctx context.Context, tenant id.UUID, day time.Ti
 	for _, r := range rows {
 		known[r.ID] = r
 	}
-	for _, r := range h.Endpoints {
+	for _, r := range h.Top {
 		if e, ok := known[r.Endpoint]; ok && r.Failed() > 0 {
 			out.Endpoints = append(out.Endpoints, notice.DigestEndpoint{
-				Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Status: e.Status, Failed: r.Failed(), Attempts: r.Total(),
+				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL), Status: e.Status, Failed: r.Failed(), Attempts: r.Total(),
 			})
 		}
 	}

@@ -35,7 +35,7 @@ func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string,
 }
 
 const digestEndpoints = `-- name: DigestEndpoints :many
-SELECT id, url, status FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
+SELECT id, url, description, status FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 `
 
 type DigestEndpointsParams struct {
@@ -44,9 +44,10 @@ type DigestEndpointsParams struct {
 }
 
 type DigestEndpointsRow struct {
-	ID     id.UUID
-	URL    string
-	Status string
+	ID          id.UUID
+	URL         string
+	Description string
+	Status      string
 }
 
 func (q *Queries) DigestEndpoints(ctx context.Context, arg DigestEndpointsParams) ([]DigestEndpointsRow, error) {
@@ -58,7 +59,12 @@ func (q *Queries) DigestEndpoints(ctx context.Context, arg DigestEndpointsParams
 	items := []DigestEndpointsRow{}
 	for rows.Next() {
 		var i DigestEndpointsRow
-		if err := rows.Scan(&i.ID, &i.URL, &i.Status); err != nil {
+		if err := rows.Scan(
+			&i.ID,
+			&i.URL,
+			&i.Description,
+			&i.Status,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -6,10 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -161,12 +165,37 @@ func alertOf(links Links, r TakeUnmailedRow) mail.OperatorAlertData {
 	var e notice.EndpointDetails
 	_ = json.Unmarshal(n.Details, &e) // what can't be read is left out
 	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
-	for _, f := range []mail.Fact{{Name: "Endpoint", Value: e.Endpoint}, {Name: "URL", Value: e.URL}, {Name: "Reason", Value: e.Reason}} {
+	for _, f := range []mail.Fact{{Name: "Endpoint", Value: e.Endpoint}, {Name: "URL", Value: e.URL}, {Name: "Description", Value: e.Description},
+		{Name: "Why", Value: disabledWhy(e)}, {Name: "Last response", Value: lastResponse(e)},
+		{Name: "First failure", Value: moment(e.FirstFailureAt)}, {Name: "Last failure", Value: moment(e.LastFailureAt)}} {
 		if f.Value != "" {
 			facts = append(facts, f)
 		}
 	}
 	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "Look at the tenant", At: n.CreatedAt}
+}
+
+// disabledWhy is the reason in words, with its code.
+func disabledWhy(e notice.EndpointDetails) string {
+	reason := health.Reason(e.Reason)
+	if why := reason.Sentence(e.AuthStreak, e.ConsecutiveFailures); why != "" {
+		return why + " (" + e.Reason + ")"
+	}
+	return e.Reason
+}
+
+func lastResponse(e notice.EndpointDetails) string {
+	if e.LastFailure != "" || e.LastStatus == 0 {
+		return strings.ReplaceAll(e.LastFailure, "_", " ")
+	}
+	return fmt.Sprintf("HTTP %d", e.LastStatus)
+}
+
+func moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2 January 2006, 15:04") + " UTC"
 }
 
 // AlertOperators puts a mail to every operator into the outbox; key is what it is about, and each of them gets it once.

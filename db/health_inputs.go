@@ -1,11 +1,15 @@
 package db
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"posthorn/domain/analytics"
-	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
@@ -15,11 +19,16 @@ import (
 type TenantHealth struct {
 	health.Inputs
 
-	Types     []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
-	Endpoints []analytics.Row // the endpoints, likewise
+	DeadLetters int64 // of the tenant now, counted up to deadLettersCounted
+
+	Types []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
+	Top   []analytics.Row // the endpoints, likewise
 
 	LastDigest time.Time // when the last one was made; zero: there was none
 }
+
+// deadLettersCounted is how far a tenant's dead letters are counted.
+const deadLettersCounted = 10_000
 
 // topRows is how many types and endpoints a summary names.
 const topRows = 5
@@ -44,24 +53,24 @@ func (q *Queries) HealthInputs(ctx context.Context, tenant id.UUID, now time.Tim
 	for _, r := range hour.Rows() {
 		h.Hour = r.Attempts
 	}
-	h.Types, h.Endpoints = types.Top(topRows), endpoints.Top(topRows)
-	failed := map[id.UUID]int64{}
-	for _, r := range endpoints.Rows() {
-		failed[r.Endpoint] = r.Failed()
+	h.Types, h.Top = types.Top(topRows), endpoints.Top(topRows)
+	if err := q.healthNow(ctx, tenant, now, &h); err != nil {
+		return h, err
 	}
-	return h, q.healthNow(ctx, tenant, now, failed, &h)
+	return h, q.healthOfEndpoints(ctx, tenant, now, endpoints.Rows(), &h)
 }
 
-// healthNow reads what is counted at the moment and not in roll-ups. These know classes alone: what exactly fails is told by
-// the last failure of each endpoint, in proportion to its failed attempts.
-func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, failed map[id.UUID]int64, h *TenantHealth) error {
-	since := now.Add(-24 * time.Hour)
-	states, err := q.CountStates(ctx, CountStatesParams{TenantID: tenant, Since: since})
+// healthNow reads what is counted at the moment and not in roll-ups.
+func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, h *TenantHealth) error {
+	active, err := q.CountStates(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	h.ActiveEndpoints, h.Disabled = int(states.Active), int(states.Disabled)
-	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, CountRecentFailuresParams{TenantID: tenant, Since: since}); err != nil {
+	h.ActiveEndpoints = int(active)
+	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, CountRecentFailuresParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)}); err != nil {
+		return err
+	}
+	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, CountDeadLettersOfParams{TenantID: tenant, Most: deadLettersCounted}); err != nil {
 		return err
 	}
 	due, err := q.OldestDue(ctx, tenant)
@@ -79,6 +88,50 @@ func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, 
 		return err
 	}
 	h.MayBeDue = time.Duration(settings.Number(settings.OverdueMinutes, platform)) * time.Minute
+	return nil
+}
+
+// healthOfEndpoints reads how each endpoint is that failed, was disabled, or has a breaker or a warning.
+func (q *Queries) healthOfEndpoints(ctx context.Context, tenant id.UUID, now time.Time, rows []analytics.Row, h *TenantHealth) error {
+	since, found := now.Add(-24*time.Hour), map[id.UUID]*health.EndpointInput{}
+	of := func(u id.UUID) *health.EndpointInput {
+		if found[u] == nil {
+			found[u] = &health.EndpointInput{ID: id.Endpoint.Format(u)}
+		}
+		return found[u]
+	}
+	for _, r := range rows {
+		if r.Failed() > 0 {
+			of(r.Endpoint).Day = r.Attempts
+		}
+	}
+	codes, err := q.FailureCodes(ctx, FailureCodesParams{TenantID: tenant, Since: since, Until: now.Add(time.Minute)})
+	if err != nil {
+		return err
+	}
+	for _, c := range codes {
+		one := errorCount(c.Code, c.N)
+		h.Errors = append(h.Errors, one)
+		of(c.EndpointID).Errors = append(of(c.EndpointID).Errors, one)
+	}
+	disabled, err := q.RecentDisablings(ctx, RecentDisablingsParams{TenantID: tenant, Since: since})
+	if err != nil {
+		return err
+	}
+	for _, d := range disabled {
+		e := of(d.ID)
+		e.Disabled, e.Resumed = health.Reason(d.Reason), d.Status != string(endpoint.Disabled)
+		if h.Disabled++; e.Resumed {
+			h.Resumed++
+		}
+	}
+	if err := q.breakersAndWarnings(ctx, tenant, now, of, h); err != nil {
+		return err
+	}
+	return q.nameEndpoints(ctx, tenant, found, h)
+}
+
+func (q *Queries) breakersAndWarnings(ctx context.Context, tenant id.UUID, now time.Time, of func(id.UUID) *health.EndpointInput, h *TenantHealth) error {
 	policy, err := q.healthPolicy(ctx, tenant)
 	if err != nil {
 		return err
@@ -88,18 +141,32 @@ func (q *Queries) healthNow(ctx context.Context, tenant id.UUID, now time.Time, 
 		return err
 	}
 	for _, r := range rows {
-		last := delivery.Result{Failure: r.EndpointHealth.LastFailure, Status: int(r.EndpointHealth.LastStatus)}
-		if n := failed[r.ID]; n > 0 && last != (delivery.Result{}) {
-			h.Errors = append(h.Errors, health.ErrorCount{Failure: last.Failure, Status: last.Status, Count: n})
-		}
-		if r.Status != "active" {
+		if r.Status != string(endpoint.Active) {
 			continue
 		}
 		if r.EndpointHealth.Breaker().State != health.Closed {
 			h.BreakersOpen++
+			of(r.ID).Breaker = true
 		}
 		if v := policy.Judge(r.EndpointHealth.Counters(), now); len(v.Warn) > 0 {
 			h.Warnings++
+			of(r.ID).Warned, of(r.ID).DisableAt = true, v.Warn[0].DisableAt
+		}
+	}
+	return nil
+}
+
+// nameEndpoints hands over the endpoints by their names, those that are deleted left out.
+func (q *Queries) nameEndpoints(ctx context.Context, tenant id.UUID, found map[id.UUID]*health.EndpointInput, h *TenantHealth) error {
+	ids := slices.SortedFunc(maps.Keys(found), compareIDs)
+	rows, err := q.EndpointNames(ctx, EndpointNamesParams{TenantID: tenant, Ids: ids})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.DeletedAt == nil {
+			found[r.ID].Name = cmp.Or(r.Description, egress.Mask(r.URL))
+			h.Inputs.Endpoints = append(h.Inputs.Endpoints, *found[r.ID])
 		}
 	}
 	return nil

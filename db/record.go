@@ -326,10 +326,11 @@ func (r *Record) queueAnswered(b *pgx.Batch) {
 }
 
 func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books Books) {
-	stats := Stats{}
+	stats, failures := Stats{}, Failures{}
 	for _, o := range outcomes {
 		if o.Attempt != nil && !r.Listened {
 			stats.add(o)
+			failures.add(o)
 		}
 		if !matched[o.DeliveryID] {
 			continue
@@ -342,6 +343,7 @@ func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded
 		}
 	}
 	stats.queue(b)
+	failures.queue(b)
 	if len(books) > 0 {
 		tenants, days, counts := books.columns()
 		b.Queue(enterSettled, tenants, days, counts[0], counts[1], counts[2], counts[3], counts[4])

@@ -6,6 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/domain/analytics"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 )
 
@@ -43,6 +45,56 @@ func (s Stats) add(o *Outcome) {
 	}
 	c.n++
 	c.us += int64(o.Attempt.Total)
+}
+
+// Failures are what failed attempts ended with, by endpoint, minute and code.
+type Failures map[failureKey]int32
+
+type failureKey struct {
+	endpoint id.UUID
+	minute   int32
+	code     int16 // the HTTP status; below zero: the failure
+}
+
+// failureCode is how a result is stored, and ErrorCount is what it was.
+func failureCode(r delivery.Result) int16 {
+	if r.Failure != delivery.FailNone {
+		return -int16(r.Failure)
+	}
+	return int16(r.Status)
+}
+
+// errorCount reads what failureCode stored.
+func errorCount(code int16, n int64) health.ErrorCount {
+	if code < 0 {
+		return health.ErrorCount{Failure: delivery.Failure(-code), Count: n}
+	}
+	return health.ErrorCount{Status: int(code), Count: n}
+}
+
+func (f Failures) add(o *Outcome) {
+	if o.Attempt.Class == health.ClassOK {
+		return
+	}
+	f[failureKey{o.EndpointID, int32(o.Attempt.StartedAt.Unix() / 60), failureCode(o.Result)}]++
+}
+
+func (f Failures) queue(b *pgx.Batch) {
+	var p EnterFailuresParams
+	flush := func() {
+		if len(p.Endpoints) > 0 {
+			b.Queue(enterFailures, p.Endpoints, p.Minutes, p.Codes, p.Counts)
+			p = EnterFailuresParams{}
+		}
+	}
+	for k, n := range f {
+		p.Endpoints, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Minutes, k.minute)
+		p.Codes, p.Counts = append(p.Codes, k.code), append(p.Counts, n)
+		if len(p.Endpoints) == maxStats {
+			flush()
+		}
+	}
+	flush()
 }
 
 // maxStats keeps a ledger row within a page, so that it is not moved out of line.

@@ -61,15 +61,13 @@ ORDER BY e.id, n.id DESC;
 
 -- name: EndpointsHealth :many
 -- The state and counters of a tenant's endpoints.
-SELECT e.id, e.url, e.status, e.status_at, sqlc.embed(h)
+SELECT e.id, e.url, e.description, e.status, e.status_at, sqlc.embed(h)
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = @tenant_id AND h.endpoint_id = e.id
-WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL;
+WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL AND e.kind <> 'listen';
 
 -- name: CountStates :one
-SELECT count(*) FILTER (WHERE status = 'active') AS active,
-	count(*) FILTER (WHERE status = 'disabled' AND status_at >= @since::timestamptz) AS disabled
-FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
+SELECT count(*) FILTER (WHERE status = 'active') AS active FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
 
 -- name: CountRecentFailures :one
 -- Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
@@ -92,5 +90,6 @@ WHERE l.tenant_id = @tenant_id AND NOT l.held AND NOT l.deleted AND coalesce(l.n
 	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = @tenant_id AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
 	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
 
--- name: EndpointURLs :many
-SELECT id, url FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+-- name: EndpointNames :many
+-- What people call endpoints.
+SELECT id, url, description, status, deleted_at FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);

@@ -21,7 +21,7 @@ DELETE FROM digests d WHERE d.day < @before::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day);
 
 -- name: DigestEndpoints :many
-SELECT id, url, status FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+SELECT id, url, description, status FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
 
 -- name: RecallChores :execrows
 -- Somebody from outside asks for a sweep: it is due now, whenever it was done.

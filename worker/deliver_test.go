@@ -139,6 +139,13 @@ func TestAnEndpointThatIsGoneIsDisabledAndWhatFollowsIsHeld(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM audit_log WHERE action = 'endpoint.disabled' AND actor_kind = 'system'"); n != 1 {
 		t.Error("the audit log does not say who disabled it")
 	}
+	if n := h.count(`SELECT count(*) FROM notices WHERE endpoint_id = $1 AND kind = 'endpoint.disabled' AND details ? 'first_failure_at' AND details ? 'last_failure_at'
+		AND details ->> 'failed_permanently' = '1' AND details ->> 'response' = '410' AND details ->> 'problem' = 'url'`, ep); n != 1 {
+		t.Error("the notice says neither when it failed nor of what")
+	}
+	if n := h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND last_failure_at IS NOT NULL", ep); n != 1 {
+		t.Error("nothing says when it failed last")
+	}
 	if n := h.count("SELECT count(*) FROM endpoint_revisions WHERE endpoint_id = $1 AND status = 'disabled'", ep); n != 1 {
 		t.Error("no revision says that it routes nothing any more")
 	}
@@ -282,4 +289,29 @@ func TestAnEventThatIsGoneOrExpungedEndsItsDeliveryAndNoOther(t *testing.T) {
 		t.Errorf("%d rows left in the queue", n)
 	}
 	h.balanced()
+}
+
+// By default a 401 is not retried: the warning says how many deliveries failed permanently, and the log names endpoint and tenant.
+func TestTheWarningOfRejectedDeliveriesCountsThoseThatFailedPermanently(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, func(arrival) int { return 401 })
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, nil)
+	var items []emit.Item
+	for i := range 5 {
+		items = append(items, item("order.completed", "", i))
+	}
+	h.emit(tenant, items...)
+	h.worker(true)
+	eventually(t, 10*time.Second, "its owner is warned", func() bool {
+		return h.count("SELECT count(*) FROM notices WHERE endpoint_id = $1 AND kind = 'endpoint.warning'", ep) == 1
+	})
+	if n := h.count(`SELECT count(*) FROM notices WHERE endpoint_id = $1 AND details ->> 'failed_permanently' = '5' AND details ->> 'response' = '401'
+		AND details ->> 'response_count' = '5' AND details ->> 'attempts' = '5' AND NOT details ? 'retry_client_errors'`, ep); n != 1 {
+		t.Error("the warning does not say what failed, nor how many permanently")
+	}
+	eventually(t, 10*time.Second, "the ledger is folded", func() bool {
+		return h.count("SELECT coalesce(sum(n), 0)::int FROM endpoint_failures WHERE endpoint_id = $1 AND code = 401", ep) == 5
+	})
 }

@@ -13,7 +13,7 @@ CREATE TABLE endpoint_failures (
 SELECT posthorn.guard('endpoint_failures');
 GRANT SELECT ON endpoint_failures TO posthorn_tenant;
 GRANT SELECT, INSERT, UPDATE, DELETE ON endpoint_failures TO posthorn_worker;
-GRANT SELECT, DELETE ON endpoint_failures TO posthorn_console;
+GRANT SELECT, INSERT, UPDATE, DELETE ON endpoint_failures TO posthorn_console;
 
 -- They reach the roll-up through the ledger, like the numbers of attempts. An older version that folds the ledger leaves them out:
 -- what is then missing is counted by class alone.

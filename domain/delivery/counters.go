@@ -13,7 +13,7 @@ type Counters struct {
 	AuthSince           time.Time // the first of them
 	TLSFailures         int       // TLS errors since anything else was seen
 	TLSOnlySince        time.Time // the first of them
-	FirstFailureAt      time.Time // the first unhealthy or auth outcome since the last success
+	FirstFailureAt      time.Time // the first unhealthy or auth outcome, or 410, since the last success
 	LastFailureAt       time.Time // the last of them
 	LastSuccessAt       time.Time // survives failures; zero for an endpoint that never received anything
 	Exhausted           int       // deliveries that ran out of attempts since the last success; see AfterExhausted
@@ -43,7 +43,8 @@ func (c Counters) After(class Class, r Result, at time.Time) Counters {
 		c.AuthStreak++
 		c.AuthSince = earliest(c.AuthSince, at)
 	}
-	if class == Unhealthy || class == Auth {
+	// A 410 adds to no streak, but it may disable the endpoint: people ask when that was.
+	if class == Unhealthy || class == Auth || class == Neutral && r.Failure == FailNone && r.Status == 410 {
 		c.FirstFailureAt = earliest(c.FirstFailureAt, at)
 		c.LastFailureAt = latest(c.LastFailureAt, at)
 	}

@@ -25,6 +25,26 @@ const (
 // Reasons lists the reasons, the most telling first: where several policies hold at once, the first names the cause.
 func Reasons() []Reason { return []Reason{Gone, TLS, Auth, Unhealthy, Failures, Exhausted} }
 
+// Sentence says what an endpoint did that was disabled for the reason, without a full stop; empty for no reason of these. auth and failures
+// are how many 401, 403 and 404 responses and how many failures there were in a row.
+func (r Reason) Sentence(auth, failures int) string {
+	switch r {
+	case Gone:
+		return "Its server responded 410 Gone, which means that it wants no more events"
+	case TLS:
+		return "No TLS session with its server came about for too long"
+	case Auth:
+		return "Its server rejected " + count(max(auth, 1), "delivery", "deliveries") + " in a row with 401, 403, or 404"
+	case Unhealthy:
+		return "It has done nothing but fail for days"
+	case Failures:
+		return count(max(failures, 1), "delivery", "deliveries") + " failed in a row"
+	case Exhausted:
+		return "Too many deliveries ran out of attempts"
+	}
+	return ""
+}
+
 // Policy says when an endpoint is disabled (DESIGN section 7). Each part is a setting of the platform and of the tenant, under
 // "health" with the names below; 0 means never, where the part allows it.
 type Policy struct {

@@ -113,21 +113,49 @@ type ErrorCount struct {
 	Count   int64
 }
 
-// dominant is the most frequent problem and its count: from the results where there are any, else from the classes.
-func dominant(errors []ErrorCount, a Attempts) (Problem, int64) {
-	counts := map[Problem]int64{}
-	for _, e := range errors {
-		counts[ProblemOf(delivery.Result{Failure: e.Failure, Status: e.Status})] += max(e.Count, 0)
+// classOf is the roll-ups' class of a failed result.
+func classOf(r delivery.Result) int {
+	switch r.Failure {
+	case delivery.FailNone:
+	case delivery.FailTimeout:
+		return ClassTimeout
+	case delivery.FailBlocked:
+		return ClassBlocked
+	default:
+		return ClassNetwork
 	}
-	delete(counts, "")
-	if len(counts) == 0 {
-		counts = map[Problem]int64{
-			ProblemRedirect: a[ClassRedirect], ProblemRejected: a[ClassClient], ProblemServer: a[ClassServer],
-			ProblemNetwork: a[ClassNetwork], ProblemTimeout: a[ClassTimeout], ProblemBlocked: a[ClassBlocked],
+	switch s := r.Status; {
+	case s >= 300 && s < 400:
+		return ClassRedirect
+	case s >= 400 && s < 500:
+		return ClassClient
+	}
+	return ClassServer
+}
+
+// problems counts failed attempts by problem. The results say what exactly failed; attempts whose result is not known count by
+// their class, so that all that failed is counted once.
+func problems(errors []ErrorCount, a Attempts) map[Problem]int64 {
+	counts, rest := map[Problem]int64{}, a
+	for _, e := range errors {
+		r := delivery.Result{Failure: e.Failure, Status: e.Status}
+		if p := ProblemOf(r); p != "" {
+			counts[p] += max(e.Count, 0)
+			rest[classOf(r)] -= max(e.Count, 0)
 		}
 	}
-	var most Problem
-	var n int64
+	for class, p := range map[int]Problem{
+		ClassRedirect: ProblemRedirect, ClassClient: ProblemRejected, ClassServer: ProblemServer,
+		ClassNetwork: ProblemNetwork, ClassTimeout: ProblemTimeout, ClassBlocked: ProblemBlocked,
+	} {
+		counts[p] += max(rest[class], 0)
+	}
+	return counts
+}
+
+// dominant is the most frequent problem and its count.
+func dominant(errors []ErrorCount, a Attempts) (most Problem, n int64) {
+	counts := problems(errors, a)
 	for _, p := range Problems() {
 		if counts[p] > n {
 			most, n = p, counts[p]

@@ -3,6 +3,8 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,8 +99,10 @@ type Inputs struct {
 	Retries          int64    // attempts of the last 24 hours that were not a delivery's first
 	FailedDeliveries int64    // that failed for good in the last 24 hours
 	Latency          Histogram
-	Errors           []ErrorCount  // what failed in the last 24 hours, or a sample; empty where only the classes are known
+	Errors           []ErrorCount // what failed in the last 24 hours, or a sample; empty where only the classes are known
+	Endpoints        []EndpointInput
 	Disabled         int           // endpoints that Posthorn disabled in the last 24 hours
+	Resumed          int           // those of them that are not disabled any more
 	BreakersOpen     int           // now, half open ones too
 	Warnings         int           // endpoints that have a warning running now
 	OldestDue        time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
@@ -115,7 +119,12 @@ type Summary struct {
 	P50, P95      time.Duration // of the attempts in Latency; 0 when there were none
 	Dominant      Problem       // what failed attempts have most often; none without failed attempts
 	DominantCount int64
-	Action        string // what to do first; empty when all is well
+	// DominantEndpoint is the endpoint that has it most often; empty where the endpoints are not known.
+	DominantEndpoint string
+	Alerts           []Alert // an alert for each endpoint that needs somebody, the worst first, at most MostAlerts
+	MoreAlerts       int     // endpoints that need somebody beside those
+	Action           string  // what to do first; empty when all is well
+	ActionEndpoint   string  // the endpoint that Action is about; empty: none in particular
 }
 
 // Finding is one thing that is not well.
@@ -123,6 +132,7 @@ type Finding struct {
 	Severity Severity
 	Code     string // stable, snake_case
 	Detail   string // a sentence for people
+	Endpoint string // the endpoint that is meant, or the worst of several; empty: none in particular
 	action   string // what to do where no attempt failed
 }
 
@@ -142,15 +152,67 @@ func Summarise(in Inputs) Summary {
 	if s.Dominant, s.DominantCount = dominant(in.Errors, in.Day); s.Dominant == "" {
 		s.Dominant, s.DominantCount = dominant(nil, in.Hour) // the two were not counted at the same moment
 	}
+	s.DominantEndpoint = dominantEndpoint(in.Endpoints, s.Dominant)
+	degraded := s.SuccessDay.under(warningPercent) || s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent)
+	s.Alerts = alerts(in.Endpoints, degraded)
 	s.find()
+	s.MoreAlerts = max(len(s.Alerts)-MostAlerts, 0)
+	s.Alerts = s.Alerts[:len(s.Alerts)-s.MoreAlerts]
 	if len(s.Findings) > 0 {
 		s.Severity = s.Findings[0].Severity
-		s.Action = s.Dominant.Action()
-		if s.Action == "" {
-			s.Action = s.Findings[0].action
-		}
+		s.act()
 	}
 	return s
+}
+
+// act says what to do first: about the endpoint that the first finding names, where it names one.
+func (s *Summary) act() {
+	first := s.Findings[0]
+	for _, a := range s.Alerts {
+		if a.Endpoint == first.Endpoint {
+			s.Action, s.ActionEndpoint = a.Action, a.Endpoint
+			return
+		}
+	}
+	if s.Action = s.Dominant.Action(); s.Action == "" || first.Code == "oldest_due" && len(s.Endpoints) > 0 {
+		s.Action = first.action
+	}
+}
+
+// worst is the endpoint of the worst alert with one of these codes, or of any without codes.
+func (s *Summary) worst(codes ...string) string {
+	for _, a := range s.Alerts {
+		if len(codes) == 0 || slices.Contains(codes, a.Code) {
+			return a.Endpoint
+		}
+	}
+	return ""
+}
+
+// named adds to a sentence which endpoints are meant: at most three of them by name.
+func (s *Summary) named(sentence string, codes ...string) string {
+	var names []string
+	for _, a := range s.Alerts {
+		if slices.Contains(codes, a.Code) {
+			names = append(names, a.Name)
+		}
+	}
+	if len(names) == 0 {
+		return sentence
+	}
+	if more := len(names) - 3; more > 0 {
+		names = append(names[:3:3], thousands(more)+" more")
+	}
+	return strings.TrimSuffix(sentence, ".") + ": " + strings.Join(names, ", ") + "."
+}
+
+// disabledSentence says how many endpoints were disabled, and how many of them are not any more.
+func (s *Summary) disabledSentence() string {
+	sentence := count(s.Disabled, "endpoint was", "endpoints were") + " disabled in the last 24 hours."
+	if s.Resumed > 0 {
+		sentence = strings.TrimSuffix(sentence, ".") + ", and " + count(s.Resumed, "was", "were") + " resumed since."
+	}
+	return s.named(sentence, "endpoint_disabled")
 }
 
 // find lists what is not well, the critical first.
@@ -160,27 +222,31 @@ func (s *Summary) find() {
 			s.Findings = append(s.Findings, f)
 		}
 	}
-	add(s.Disabled > 0, Finding{
-		Critical, "endpoint_disabled", count(s.Disabled, "endpoint was", "endpoints were") + " disabled in the last 24 hours.",
-		"Mend what the notice names, then resume the endpoint and replay what failed.",
+	add(s.Disabled > s.Resumed, Finding{
+		Critical, "endpoint_disabled", s.disabledSentence(), s.worst("endpoint_disabled"),
+		"Fix what the notice names, then resume the endpoint and replay what failed.",
 	})
 	add(s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent), Finding{
-		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), "",
+		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), s.worst(), "",
 	})
 	add(s.OldestDue > cmp.Or(s.MayBeDue, CriticalDue), Finding{
-		Critical, "oldest_due", fmt.Sprintf("A delivery has been due for %s minutes and still waits.", thousands(int(s.OldestDue.Minutes()))),
+		Critical, "oldest_due", fmt.Sprintf("A delivery has been due for %s minutes and still waits.", thousands(int(s.OldestDue.Minutes()))), "",
 		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, tell the operator of this platform.",
 	})
 	add(s.SuccessDay.under(warningPercent), Finding{
-		Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), "",
+		Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), s.worst(), "",
 	})
 	add(s.BreakersOpen > 0, Finding{
-		Warned, "breaker_open", count(s.BreakersOpen, "endpoint fails", "endpoints fail") + " whatever is sent: one delivery at a time goes there, as a probe.",
+		Warned, "breaker_open",
+		s.named(count(s.BreakersOpen, "endpoint is failing every request, and its circuit breaker is open.", "endpoints are failing every request, and their circuit breakers are open."), "breaker_open"),
+		s.worst("breaker_open", "warning_running"),
 		"Look at the endpoint's last attempts: when one succeeds, the backlog is delivered by itself.",
 	})
 	add(s.Warnings > 0, Finding{
-		Warned, "warning_running", count(s.Warnings, "endpoint is", "endpoints are") + " going to be disabled unless a delivery succeeds.",
-		"Mend the endpoint and send it a test event: one success ends the countdown.",
+		Warned, "warning_running",
+		s.named(count(s.Warnings, "endpoint is", "endpoints are")+" going to be disabled unless a delivery succeeds.", "warning_running"),
+		s.worst("warning_running"),
+		"Fix the endpoint and send it a test event: one success ends the countdown.",
 	})
 }
 

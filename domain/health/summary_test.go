@@ -41,7 +41,7 @@ func TestSeverityChangesBeyondTheThresholdsOfTheDesign(t *testing.T) {
 		{"99 % in 24 h", health.Inputs{Day: attempts(99, 100)}, health.OK, "All is well."},
 		{"just under 99 %", health.Inputs{Day: attempts(9899, 10_000)}, health.Warned, "Only 98.9 % of the attempts of the last 24 hours succeeded (9,899 of 10,000)."},
 		{"a single attempt that failed", health.Inputs{Day: attempts(0, 1)}, health.Warned, "Only 0.0 % of the attempts of the last 24 hours succeeded (0 of 1)."},
-		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint fails whatever is sent: one delivery at a time goes there, as a probe."},
+		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint is failing every request, and its circuit breaker is open."},
 		{"a warning running", health.Inputs{Warnings: 2}, health.Warned, "2 endpoints are going to be disabled unless a delivery succeeds."},
 
 		{"the worst speaks", health.Inputs{BreakersOpen: 1, Day: attempts(1, 2), OldestDue: time.Hour}, health.Critical, "A delivery has been due for 60 minutes and still waits."},
@@ -114,7 +114,7 @@ func TestTheActionFollowsTheDominantError(t *testing.T) {
 		{"kinds of one problem add up", []health.ErrorCount{status(500, 2), status(429, 3), status(503, 2)}, health.Attempts{}, health.ProblemServer, 4, "log"},
 		{"of equals what keeps everything out", []health.ErrorCount{status(500, 3), failure(delivery.FailDNS, 3)}, health.Attempts{}, health.ProblemDNS, 3, "host name"},
 		{"successes are no problem", []health.ErrorCount{status(204, 100), status(500, 1)}, health.Attempts{}, health.ProblemServer, 1, "log"},
-		{"results go before classes", []health.ErrorCount{failure(delivery.FailTLS, 1)}, attempts(0, 50), health.ProblemTLS, 1, "certificate"},
+		{"what has no result counts by its class", []health.ErrorCount{failure(delivery.FailTLS, 1), status(500, 3)}, attempts(0, 50), health.ProblemServer, 50, "log"},
 
 		{"classes: 5xx", nil, attempts(0, 50), health.ProblemServer, 50, "log"},
 		{"classes: 3xx", nil, health.Attempts{health.ClassRedirect: 2, health.ClassOK: 900}, health.ProblemRedirect, 2, "never followed"},

@@ -25,6 +25,14 @@ type EndpointDetails struct {
 	Held                int64      `json:"held,omitempty"`      // deliveries that wait for it
 	HeldMore            bool       `json:"held_more,omitempty"` // at least so many: they were not all counted
 	Drops               bool       `json:"drops,omitempty"`     // events make no delivery to it while it is not active
+
+	FailedPermanently int64  `json:"failed_permanently,omitempty"`  // dead letters since the first failure: they are not sent again by themselves
+	FailedMore        bool   `json:"failed_more,omitempty"`         // at least so many
+	RetryClientErrors bool   `json:"retry_client_errors,omitempty"` // 4xx responses are retried; else such a delivery fails at its first
+	Problem           string `json:"problem,omitempty"`             // health.Problem that most failed attempts of the last 24 hours had
+	Response          string `json:"response,omitempty"`            // the most frequent response or failure of those: "401", "timeout"
+	ResponseCount     int64  `json:"response_count,omitempty"`
+	Attempts          int64  `json:"attempts,omitempty"` // of the last 24 hours
 }
 
 // HeldDetails belong to HeldExpiring.
@@ -87,6 +95,10 @@ type DigestDetails struct {
 	Severity         string           `json:"severity"`
 	Findings         []DigestFinding  `json:"findings,omitempty"` // the worst first
 	Action           string           `json:"action,omitempty"`   // what to do first
+	ActionEndpoint   string           `json:"action_endpoint,omitempty"`
+	Alerts           []DigestAlert    `json:"alerts,omitempty"` // an alert for each endpoint that needs somebody, the worst first
+	MoreAlerts       int              `json:"more_alerts,omitempty"`
+	DeadLetters      int64            `json:"dead_letters,omitempty"` // now
 	ActiveEndpoints  int              `json:"active_endpoints"`
 	SuccessDay       string           `json:"success_day"` // in percent; a dash where there were no attempts
 	SuccessHour      string           `json:"success_hour"`
@@ -103,11 +115,23 @@ type DigestFinding struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
 	Detail   string `json:"detail"`
+	Endpoint string `json:"endpoint,omitempty"` // the one that is meant, or the worst of several
+}
+
+// DigestAlert is one endpoint that needs somebody.
+type DigestAlert struct {
+	Endpoint string `json:"endpoint"`
+	Name     string `json:"name"` // what people call it
+	Severity string `json:"severity"`
+	Code     string `json:"code"`
+	Detail   string `json:"detail"`
+	Action   string `json:"action"`
 }
 
 // DigestEndpoint is one endpoint among those that failed most.
 type DigestEndpoint struct {
 	Endpoint string `json:"endpoint"`
+	Name     string `json:"name,omitempty"`
 	URL      string `json:"url"`
 	Status   string `json:"status"`
 	Failed   int64  `json:"failed"` // attempts of the last 24 hours

@@ -23,11 +23,11 @@ func (a *api) getHealth(c *handlers.Call) error {
 		if h, err = q.HealthInputs(c.Ctx(), c.Actor.Tenant, now); err != nil {
 			return err
 		}
-		ids := make([]id.UUID, len(h.Endpoints))
-		for i, r := range h.Endpoints {
+		ids := make([]id.UUID, len(h.Top))
+		for i, r := range h.Top {
 			ids[i] = r.Endpoint
 		}
-		rows, err := q.EndpointURLs(c.Ctx(), db.EndpointURLsParams{TenantID: c.Actor.Tenant, Ids: ids})
+		rows, err := q.EndpointNames(c.Ctx(), db.EndpointNamesParams{TenantID: c.Actor.Tenant, Ids: ids})
 		for _, r := range rows {
 			urls[r.ID] = r.URL
 		}
@@ -47,11 +47,19 @@ func healthView(h db.TenantHealth, urls map[id.UUID]string, now time.Time) Healt
 		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries), FailedDeliveriesDay: int(h.FailedDeliveries),
 		P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen,
 		WarningsRunning: h.Warnings, OldestDueSeconds: int(h.OldestDue.Seconds()),
-		TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
+		MoreAlerts: s.MoreAlerts, DeadLetters: int(h.DeadLetters), Alerts: []HealthAlert{}, TopTypes: []HealthType{}, TopEndpoints: []HealthEndpoint{},
 	}
 	for i, f := range s.Findings {
-		out.Findings[i] = HealthFinding{Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail}
+		out.Findings[i] = HealthFinding{Severity: HealthSeverity(f.Severity.String()), Code: f.Code, Detail: f.Detail, EndpointID: orNullText(f.Endpoint)}
 	}
+	for _, a := range s.Alerts {
+		out.Alerts = append(out.Alerts, HealthAlert{
+			EndpointID: a.Endpoint, Name: a.Name, Severity: HealthSeverity(a.Severity.String()), Code: a.Code, Detail: a.Detail, Action: a.Action,
+			Attempts: int(a.Attempts), Failed: int(a.Failed), Problem: orNullText(string(a.Problem)), Response: orNullText(a.Response.String()),
+			ResponseCount: int(a.Response.Count),
+		})
+	}
+	out.DominantEndpointID, out.ActionEndpointID = orNullText(s.DominantEndpoint), orNullText(s.ActionEndpoint)
 	out.LastDigestAt.SetNull()
 	if !h.LastDigest.IsZero() {
 		out.LastDigestAt.Set(h.LastDigest.UTC())
@@ -63,7 +71,7 @@ func healthView(h db.TenantHealth, urls map[id.UUID]string, now time.Time) Healt
 	for _, r := range h.Types {
 		out.TopTypes = append(out.TopTypes, HealthType{Type: r.Type, Attempts: int(r.Total()), Failed: int(r.Failed())})
 	}
-	for _, r := range h.Endpoints {
+	for _, r := range h.Top {
 		out.TopEndpoints = append(out.TopEndpoints, HealthEndpoint{
 			EndpointID: id.Endpoint.Format(r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Attempts: int(r.Total()), Failed: int(r.Failed()),
 		})

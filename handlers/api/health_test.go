@@ -4,10 +4,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
 )
@@ -98,7 +100,7 @@ func TestHealthCountsWhatIsDueAndWhatWasDisabled(t *testing.T) {
 	if h := w.health(tn); h.OldestDueSeconds != 0 || h.Severity != "ok" || h.ActiveEndpoints != 0 {
 		t.Errorf("held: %+v", h)
 	}
-	w.sql("UPDATE endpoints SET status = 'disabled', status_at = now() WHERE id = $1", w.uuid(id.Endpoint, ep))
+	w.disabled(tn, ep, "unhealthy")
 	w.settle(waiting, 3, 1)
 	if h := w.health(tn); h.DisabledDay != 1 || h.FailedDeliveriesDay != 1 || h.Findings[0].Code != "endpoint_disabled" {
 		t.Errorf("disabled: %+v", h)
@@ -111,6 +113,7 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
 	w.rollUp(tn, ep, 60, time.Minute, "order.paid", 2*16+6, 30)
+	w.failures(tn, ep, map[int]int{401: 30})
 	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, auth_streak, first_failure_at, last_failure_at, last_status,
 		breaker_state, opened_at, next_probe_at) VALUES ($1, $2, 30, 6, now() - interval '1 day', now(), 401, 1, now(), now())`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
 	waiting := w.onlyDelivery(tn, nil)
@@ -118,6 +121,75 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 	h := w.health(tn)
 	if p, _ := h.DominantProblem.Get(); p != "auth" || h.BreakersOpen != 1 || h.WarningsRunning != 1 || h.OldestDueSeconds != 0 {
 		t.Errorf("%+v", h)
+	}
+}
+
+// disabled is what happens when Posthorn disables an endpoint: its state, and the notice of it.
+func (w *world) disabled(tn tenant, ep, reason string) {
+	w.t.Helper()
+	u := w.uuid(id.Endpoint, ep)
+	w.sql("UPDATE endpoints SET status = 'disabled', status_reason = $2, status_at = now() WHERE id = $1", u, reason)
+	n := db.NewID()
+	w.sql(`INSERT INTO notices (tenant_id, id, kind, key, endpoint_id, details, created_at)
+		VALUES ($1, $2::uuid, 'endpoint.disabled', $2::uuid::text, $3, jsonb_build_object('reason', $4::text), now())`, tn.uuid.String(), n.String(), u, reason)
+}
+
+// failures enters what failed attempts of the last minutes ended with.
+func (w *world) failures(tn tenant, ep string, codes map[int]int) {
+	w.t.Helper()
+	for code, n := range codes {
+		w.sql("INSERT INTO endpoint_failures (tenant_id, endpoint_id, bucket, code, n) VALUES ($1, $2, date_trunc('minute', now()) - interval '1 minute', $3, $4)",
+			tn.uuid.String(), w.uuid(id.Endpoint, ep), code, n)
+	}
+}
+
+// The last failure of an endpoint says nothing of the many before it.
+func TestTheDominantProblemIsCountedAttemptByAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	shop, billing := w.active(tn, map[string]any{"description": "Shop"}), w.active(tn, map[string]any{"description": "Billing"})
+	w.rollUp(tn, shop, 60, time.Minute, "order.paid", 3*16+6, 8)
+	w.rollUp(tn, shop, 60, time.Minute, "order.paid", 2*16+6, 1)
+	w.failures(tn, shop, map[int]int{500: 8, 404: 1})
+	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, first_failure_at, last_failure_at, last_status)
+		VALUES ($1, $2, 9, now() - interval '1 hour', now(), 404)`, tn.uuid.String(), w.uuid(id.Endpoint, shop))
+	w.rollUp(tn, billing, 60, time.Minute, "order.paid", 2*16+6, 5)
+	w.rollUp(tn, billing, 60, time.Minute, "order.paid", 6, 5)
+	w.failures(tn, billing, map[int]int{422: 5})
+	h := w.health(tn)
+	problem, _ := h.DominantProblem.Get()
+	endpoint, _ := h.DominantEndpointID.Get()
+	if problem != "server_error" || endpoint != shop {
+		t.Errorf("dominant: %s of %s, want server_error of %s", problem, endpoint, shop)
+	}
+	if of, _ := h.ActionEndpointID.Get(); of != shop || !strings.Contains(h.Action, "5xx") {
+		t.Errorf("the action is %q of %s", h.Action, of)
+	}
+	var details []string
+	for _, a := range h.Alerts {
+		details = append(details, a.EndpointID+" "+a.Detail)
+	}
+	want := []string{shop + " Shop: 8 of 9 attempts failed with 500.", billing + " Billing: 5 of 10 attempts were rejected with 422."}
+	if !slices.Equal(details, want) {
+		t.Errorf("alerts %q, want %q", details, want)
+	}
+}
+
+func TestHealthCountsAnEndpointThatWasResumedSince(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	one, two := w.active(tn, map[string]any{"description": "Shop"}), w.active(tn, nil)
+	w.disabled(tn, one, "gone")
+	w.disabled(tn, two, "auth")
+	w.setStatus(two, "active")
+	h := w.health(tn)
+	if h.DisabledDay != 2 || h.Findings[0].Detail != "2 endpoints were disabled in the last 24 hours, and 1 was resumed since: Shop." {
+		t.Errorf("%d disabled: %+v", h.DisabledDay, h.Findings)
+	}
+	if of, _ := h.Findings[0].EndpointID.Get(); of != one || !strings.Contains(h.Action, "410") {
+		t.Errorf("%s: %s", of, h.Action)
 	}
 }
 

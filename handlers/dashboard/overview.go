@@ -47,14 +47,18 @@ func (a *dashboard) home(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	urls := urlsOf(rows)
+	urls, names := urlsOf(rows), map[id.UUID]string{}
+	for _, e := range rows {
+		names[e.ID] = e.Description
+	}
 	v := pages.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), Summary: health.Summarise(h.Inputs),
 		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, urls), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = attemptCharts(hours, window, analytics.Hour)
-	for _, r := range h.Endpoints {
-		v.Failing = append(v.Failing, pages.FailingEndpoint{Href: endpointPath(c, r.Endpoint), URL: egress.Mask(urls[r.Endpoint]), Failed: r.Failed(), Attempts: r.Total()})
+	v.DeadLetters = h.DeadLetters
+	for _, r := range h.Top {
+		v.Failing = append(v.Failing, pages.FailingEndpoint{Href: endpointPath(c, r.Endpoint), URL: cmp.Or(names[r.Endpoint], egress.Mask(urls[r.Endpoint])), Failed: r.Failed(), Attempts: r.Total()})
 	}
 	// Of those that fail most, the one that fails all the time comes first, and then the one that fails more often.
 	slices.SortStableFunc(v.Failing, func(a, b pages.FailingEndpoint) int {

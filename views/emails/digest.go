@@ -1,7 +1,9 @@
 package emails
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
@@ -27,12 +29,14 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		findings = append(findings, f.Detail)
 	}
 	if s.FailedDeliveries > 0 {
-		findings = append(findings, fmt.Sprintf("%s in the last 24 hours.", plural(s.FailedDeliveries, "delivery failed for good", "deliveries failed for good")))
+		line := fmt.Sprintf("%s in the last 24 hours.", plural(s.FailedDeliveries, "delivery failed permanently", "deliveries failed permanently"))
+		if s.DeadLetters > 0 {
+			line += " " + fmt.Sprintf("%s to be replayed or archived.", plural(s.DeadLetters, "dead letter waits", "dead letters wait"))
+		}
+		findings = append(findings, line)
 	}
 	l.Body = append(l.Body, Block{List: findings})
-	if s.Action != "" {
-		l.Body = append(l.Body, text("What to do first: %s", s.Action))
-	}
+	l.Body = append(l.Body, digestAlerts(d, s)...)
 	latency := ""
 	if s.Attempts > 0 {
 		latency = fmt.Sprintf("%s ms at p50, %s ms at p95", thousands(s.P50Milliseconds), thousands(s.P95Milliseconds))
@@ -43,23 +47,47 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		Fact{"Success in the last hour", s.SuccessHour},
 		Fact{"Attempts", thousands(s.Attempts)},
 		Fact{"Retries", thousands(s.Retries)},
-		Fact{"Failed for good", thousands(s.FailedDeliveries)},
+		Fact{"Failed permanently", thousands(s.FailedDeliveries)},
 		Fact{"Latency", latency},
 	))
 	if len(s.Endpoints) > 0 {
 		l.Body = append(l.Body, text("What failed most:"))
 		table := Block{}
 		for _, e := range s.Endpoints {
-			table.Facts = append(table.Facts, Fact{clip(e.URL, 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), e.Status)})
+			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), e.Status)})
 		}
-		l.Body = append(l.Body, table, button("Look at the first endpoint", endpointPage(d, s.Endpoints[0].Endpoint)))
+		l.Body = append(l.Body, table)
 	}
 	if s.FailedDeliveries > 0 {
-		l.Body = append(l.Body, button("See what failed", d.Dashboard+"/deliveries?status=failed"))
+		l.Body = append(l.Body, button("See what failed", d.Dashboard+"/deliveries?status=dead_letter"))
 	} else if len(s.Endpoints) == 0 {
 		l.Body = append(l.Body, button("Open the overview", d.Dashboard))
 	}
 	return l
+}
+
+// digestAlerts names each endpoint that needs somebody, with what to do about it and where. What to do first comes first, and its
+// button leads to the endpoint that it is about.
+func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
+	first := slices.IndexFunc(s.Alerts, func(a notice.DigestAlert) bool { return a.Endpoint == s.ActionEndpoint })
+	if first < 0 && s.Action != "" {
+		out = append(out, text("What to do first: %s", s.Action))
+	}
+	alerts := slices.Clone(s.Alerts)
+	if first > 0 {
+		alerts = slices.Insert(slices.Delete(alerts, first, first+1), 0, s.Alerts[first])
+	}
+	for i, a := range alerts {
+		what := "What to do: "
+		if i == 0 && first >= 0 {
+			what = "What to do first: "
+		}
+		out = append(out, text("%s", a.Detail), text("%s%s", what, a.Action), button("See "+clip(a.Name, 40), endpointPage(d, a.Endpoint)))
+	}
+	if s.MoreAlerts > 0 {
+		out = append(out, text("%s attention.", plural(int64(s.MoreAlerts), "more endpoint needs", "more endpoints need")))
+	}
+	return out
 }
 
 func plural(n int64, one, many string) string {

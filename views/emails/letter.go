@@ -17,6 +17,7 @@ type Letter struct {
 	Heading string
 	Tone    Tone
 	Body    []Block
+	Docs    Link   // the guide that belongs to it; empty: none
 	Why     string // why the recipient gets it
 	// Preferences is where the recipient chooses what to get, Unsubscribe what stops mails of this kind; empty where a mail can't
 	// be declined.
@@ -111,11 +112,9 @@ func (l Letter) Text() string {
 func (l Letter) choices() []Link {
 	switch {
 	case l.Preferences != "" && l.Preferences == l.Unsubscribe:
-		return []Link{{"Stop mails like this, or choose what you get", l.Preferences}}
-	case l.Preferences == "" && l.Unsubscribe == "":
-		return nil
+		return slices.DeleteFunc([]Link{l.Docs, {"Stop mails like this, or choose what you get", l.Preferences}}, func(k Link) bool { return k.URL == "" })
 	}
-	return slices.DeleteFunc([]Link{{"Choose what you get", l.Preferences}, {"No more mails of this kind", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
+	return slices.DeleteFunc([]Link{l.Docs, {"Choose what you get", l.Preferences}, {"No more mails of this kind", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
 }
 
 func factsText(all []Fact) string {

@@ -89,7 +89,7 @@ func TestHTMLAndTextSayTheSame(t *testing.T) {
 				want, wantLinks = append(want, b.Button.Text), append(wantLinks, b.Button.URL)
 			}
 		}
-		for _, link := range []string{l.Preferences, l.Unsubscribe} {
+		for _, link := range []string{l.Docs.URL, l.Preferences, l.Unsubscribe} {
 			if link != "" && !slices.Contains(wantLinks, link) {
 				wantLinks = append(wantLinks, link)
 			}

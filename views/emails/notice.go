@@ -48,11 +48,27 @@ func write[T any](d mail.NoticeData, template func(mail.NoticeData, T) Letter) (
 	}
 	l := template(d, details)
 	l.Body = slices.DeleteFunc(l.Body, Block.empty)
+	l.Docs = docsPage(d)
 	tenant := quoted(d.TenantName)
 	l.Subject = clip(fmt.Sprintf("%s: %s", tenant, l.Subject), 140)
 	l.Why = fmt.Sprintf("You get this mail because notices of %s are sent to you.", tenant)
 	l.Preferences, l.Unsubscribe = d.Preferences, d.Unsubscribe
 	return l, nil
+}
+
+// docsPage is the guide that belongs to a notice; it is served beside the dashboard. Empty: the dashboard's address is not known.
+func docsPage(d mail.NoticeData) Link {
+	base, _, found := strings.Cut(d.Dashboard, "/t/")
+	if !found {
+		return Link{}
+	}
+	switch notice.Kind(d.Kind) {
+	case notice.EndpointWarning, notice.EndpointDisabled, notice.EndpointRecovered, notice.DeliveryFailed, notice.Digest, notice.HeldExpiring:
+		return Link{"How to recover and replay", base + "/docs/replay"}
+	case notice.SecretRotated:
+		return Link{"How to verify signatures", base + "/docs/verify"}
+	}
+	return Link{"Documentation", base + "/docs"}
 }
 
 // endpointPage is where an endpoint is looked after.
@@ -85,18 +101,52 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	default:
 		l.Body = append(l.Body, text("Deliveries to %s fail. If that goes on, the endpoint is disabled.", name))
 	}
-	after := "what comes after a disabling is held."
+	after := "After it is disabled, new deliveries to it are held."
 	if e.Drops {
-		after = "after a disabling what is emitted makes no delivery to it, as the endpoint is set."
+		after = "After it is disabled, new events make no delivery to it, as the endpoint is set."
 	}
 	l.Body = append(l.Body, endpointFacts(e))
 	l.Body = append(l.Body, excerpt(e)...)
 	l.Body = append(l.Body,
 		text("What to do: %s", action(e)),
-		text("One successful delivery ends this. Nothing is lost until then: what fails is tried again, and %s", after),
-		button("Look at the endpoint", endpointPage(d, e.Endpoint)),
+		text("%s %s", permanent(e), after),
+		text("One successful delivery ends the countdown."),
+		button("See the endpoint", endpointPage(d, e.Endpoint)),
 	)
+	l.Body = append(l.Body, failedButton(d, e)...)
 	return l
+}
+
+// permanent says what has become of the deliveries that failed: whether they are tried again, and how many have to be replayed.
+func permanent(e notice.EndpointDetails) string {
+	rejects := e.Reason == string(health.Auth) && !e.RetryClientErrors
+	switch n := e.FailedPermanently; {
+	case n == 0 && rejects:
+		return "Deliveries that are rejected with 401, 403, or 404 fail permanently at the first attempt, because this endpoint doesn't retry 4xx responses."
+	case n == 0:
+		return "No delivery has failed permanently yet: failed attempts are retried on the endpoint's schedule."
+	case rejects:
+		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently at the first attempt. They are not sent again by themselves. Fix the cause, then replay them.", failedCount(e))
+	}
+	return fmt.Sprintf("%s permanently. They are not sent again by themselves. Fix the cause, then replay them.", sentenceCase(failedCount(e)))
+}
+
+func failedCount(e notice.EndpointDetails) string {
+	n := plural(e.FailedPermanently, "delivery has failed", "deliveries have failed")
+	if e.FailedMore {
+		return "at least " + n
+	}
+	return n
+}
+
+func sentenceCase(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// failedButton leads to what failed permanently, where anything did.
+func failedButton(d mail.NoticeData, e notice.EndpointDetails) []Block {
+	if e.FailedPermanently == 0 {
+		return nil
+	}
+	return []Block{button("See the failed deliveries", d.Dashboard+"/deliveries?status=dead_letter&endpoint="+e.Endpoint)}
 }
 
 func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
@@ -110,40 +160,34 @@ func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		Preview: preview,
 		Heading: "An endpoint was disabled",
 		Tone:    Bad,
-		Body:    []Block{text("%s was disabled: %s Nothing is sent there any more. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
+		Body:    []Block{text("%s was disabled. %s Nothing is sent there any more. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
 	}
 	l.Body = append(append(l.Body, excerpt(e)...), text("What to do: %s", action(e)))
 	if e.Reason == string(health.Auth) && e.LastStatus != 404 {
 		l.Body = append(l.Body, text("If a secret was changed lately, make sure that your server verifies signatures with the one that the endpoint has now, and that a token in the custom headers has not expired."))
 	}
+	replay := "Replay the deliveries that failed permanently since the first failure."
+	if e.FailedPermanently > 0 {
+		replay = fmt.Sprintf("Replay what failed since the first failure: %s permanently.", failedCount(e))
+	}
 	l.Body = append(l.Body,
-		text("When it is mended:"),
+		text("When it is fixed:"),
 		Block{List: []string{
-			"Resume the endpoint. It is verified first; then what is held is delivered at the endpoint's own rate, or dropped, as you choose.",
-			"Replay what failed since the first failure: the page offers it after the resume.",
+			"Resume the endpoint. It is verified first. Then held deliveries are sent at the endpoint's own rate, or dropped, as you choose.",
+			replay,
 		}},
-		button("Mend and resume", endpointPage(d, e.Endpoint)),
+		button("Fix and resume", endpointPage(d, e.Endpoint)),
 	)
+	l.Body = append(l.Body, failedButton(d, e)...)
 	return l
 }
 
 // disabledWhy says in a sentence why an endpoint was disabled.
 func disabledWhy(e notice.EndpointDetails) string {
-	switch health.Reason(e.Reason) {
-	case health.Gone:
-		return "its server answered 410, which means that nothing wants events there any more."
-	case health.TLS:
-		return "no TLS session came about for too long."
-	case health.Auth:
-		return fmt.Sprintf("its server refused %s deliveries in a row with 401, 403 or 404.", thousands(int64(max(e.AuthStreak, 1))))
-	case health.Unhealthy:
-		return "it did nothing but fail for days."
-	case health.Failures:
-		return fmt.Sprintf("%s deliveries failed in a row.", thousands(int64(max(e.ConsecutiveFailures, 1))))
-	case health.Exhausted:
-		return "too many deliveries ran out of attempts."
+	if why := health.Reason(e.Reason).Sentence(e.AuthStreak, e.ConsecutiveFailures); why != "" {
+		return why + "."
 	}
-	return "its deliveries failed."
+	return "Its deliveries failed."
 }
 
 func recovered(d mail.NoticeData, e notice.EndpointDetails) Letter {
@@ -285,13 +329,23 @@ func endpointFacts(e notice.EndpointDetails) Block {
 	}
 	return facts(
 		Fact{"Endpoint", e.URL},
-		Fact{"Last answer", lastAnswer(e.LastStatus, e.LastFailure)},
+		Fact{"Last response", lastAnswer(e.LastStatus, e.LastFailure)},
+		Fact{"Most frequent", frequent(e)},
 		Fact{"First failure", momentOrNone(e.FirstFailureAt)},
 		Fact{"Last failure", momentOrNone(e.LastFailureAt)},
 		Fact{"Last success", momentOrNone(e.LastSuccessAt)},
 		Fact{"Failures in a row", failures},
+		Fact{"Failed permanently", counted(e.FailedPermanently, e.FailedMore)},
 		Fact{"Held deliveries", counted(e.Held, e.HeldMore)},
 	)
+}
+
+// frequent is what most attempts of the last 24 hours ended with.
+func frequent(e notice.EndpointDetails) string {
+	if e.Response == "" || e.ResponseCount == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: %s of %s in 24 hours", strings.ReplaceAll(e.Response, "_", " "), thousands(e.ResponseCount), plural(e.Attempts, "attempt", "attempts"))
 }
 
 // excerpt is the beginning of the last answer, with what it is; nothing where there was none.
@@ -317,8 +371,11 @@ func lastAnswer(status int, failure string) string {
 	return ""
 }
 
-// action is what to do about an endpoint's last failure.
+// action is what to do about an endpoint: by what most of its attempts ended with, where that was counted, else by its last failure.
 func action(e notice.EndpointDetails) string {
+	if a := health.Problem(e.Problem).Action(); a != "" {
+		return a
+	}
 	failure, _ := delivery.ParseFailure(e.LastFailure)
 	problem := health.ProblemOf(delivery.Result{Failure: failure, Status: e.LastStatus})
 	if e.LastStatus == 0 && failure == delivery.FailNone {

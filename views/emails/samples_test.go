@@ -28,6 +28,10 @@ func samples(t *testing.T) map[string]emails.Letter {
 		LastSuccessAt: before(3*day + time.Hour), LastExcerpt: "<html><body>upstream connect error or disconnect/reset before headers</body></html>",
 	}
 	dated, lacking, off, auth, well := ep, ep, ep, ep, ep
+	rejecting := ep
+	rejecting.Reason, rejecting.AuthStreak, rejecting.ConsecutiveFailures, rejecting.FailuresLeft, rejecting.Stage = "auth", 5, 0, 5, "approaching"
+	rejecting.LastStatus, rejecting.LastExcerpt, rejecting.FailedPermanently, rejecting.Problem = 401, "", 5, "auth"
+	rejecting.Response, rejecting.ResponseCount, rejecting.Attempts = "401", 5, 12
 	soon := at.Add(day)
 	dated.DisableAt, dated.Stage = &soon, "last_day"
 	lacking.Description, lacking.FailuresLeft, lacking.LastStatus, lacking.LastFailure, lacking.LastExcerpt = "", 4, 0, "dns_error", ""
@@ -59,6 +63,7 @@ func samples(t *testing.T) map[string]emails.Letter {
 	}{
 		"warning_dated":   {notice.EndpointWarning, dated},
 		"warning_counted": {notice.EndpointWarning, lacking},
+		"warning_auth":    {notice.EndpointWarning, rejecting},
 		"disabled":        {notice.EndpointDisabled, off},
 		"disabled_auth":   {notice.EndpointDisabled, auth},
 		"disabled_drops":  {notice.EndpointDisabled, dropping},
@@ -98,14 +103,23 @@ func digestSample() notice.DigestDetails {
 	return notice.DigestDetails{
 		Day: "2031-03-09", Severity: "critical", ActiveEndpoints: 7, SuccessDay: "91.4 %", SuccessHour: "63.0 %", Attempts: 48210, Retries: 3120,
 		FailedDeliveries: 312, P50Milliseconds: 84, P95Milliseconds: 2400,
-		Action: "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
+		Action:         "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
+		ActionEndpoint: "ep_01jd0000000000000000000000", DeadLetters: 290,
+		Alerts: []notice.DigestAlert{
+			{Endpoint: "ep_01jd0000000000000000000000", Name: "Orders to the warehouse", Severity: "critical", Code: "endpoint_disabled",
+				Detail: "Orders to the warehouse was disabled: 3,760 of 3,900 attempts failed with 503.",
+				Action: "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx)."},
+			{Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", Severity: "warning", Code: "endpoint_failing",
+				Detail: "Billing: 346 of 20,100 attempts were rejected with 422.",
+				Action: "Look at the answers in the failed deliveries: the endpoint's server rejects what it is sent (4xx)."},
+		},
 		Findings: []notice.DigestFinding{
-			{Severity: "critical", Code: "endpoint_disabled", Detail: "1 endpoint was disabled in the last 24 hours."},
+			{Severity: "critical", Code: "endpoint_disabled", Detail: "2 endpoints were disabled in the last 24 hours, and 1 was resumed since: Orders to the warehouse."},
 			{Severity: "critical", Code: "success_hour", Detail: "Only 63.0 % of the attempts of the last hour succeeded (1,260 of 2,000)."},
 		},
 		Endpoints: []notice.DigestEndpoint{
 			{Endpoint: "ep_01jd0000000000000000000000", URL: "https://hooks.acme.example/posthorn", Status: "disabled", Failed: 3800, Attempts: 3900},
-			{Endpoint: "ep_01jd0000000000000000000001", URL: "https://billing.acme.example/in", Status: "active", Failed: 346, Attempts: 20100},
+			{Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", URL: "https://billing.acme.example/in", Status: "active", Failed: 346, Attempts: 20100},
 		},
 	}
 }

@@ -3,6 +3,7 @@ package pages
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"posthorn/domain/delivery"
@@ -24,7 +25,10 @@ type OverviewView struct {
 	Success   charts.Props
 	Latency   charts.Props
 	Failing   []FailingEndpoint
-	Feed      FeedView
+
+	DeadLetters int64 // now, counted up to 10,000
+
+	Feed FeedView
 
 	LastDigest time.Time // zero: there was none
 }
@@ -126,16 +130,42 @@ func latencyStat(p50, p95 time.Duration) components.StatProps {
 	return components.StatProps{Label: "Latency p50", Value: components.Duration(p50), Note: "p95 " + components.Duration(p95)}
 }
 
-func failedStat(root string, n int64) components.StatProps {
+// deadLetterStat is how many deliveries wait to be replayed or archived, and how many failed lately.
+func deadLetterStat(root string, letters, failed int64) components.StatProps {
 	p := components.StatProps{
-		Label: "Failed for good", Value: components.Count(n), Note: "in 24 h", Href: root + "/deliveries?status=failed",
+		Label: "Dead letters", Value: components.Count(letters), Note: components.Count(failed) + " failed permanently in 24 h",
+		Href: root + "/deliveries?status=dead_letter",
 	}
-	if n > 0 {
+	if letters >= 10_000 {
+		p.Value += "+"
+	}
+	if letters > 0 {
 		p.Tone = components.Bad
-		p.Note = "in 24 h: look, mend, replay"
 	}
 	return p
 }
+
+// plain are the findings that no endpoint's alert tells of.
+func (v OverviewView) plain() (out []health.Finding) {
+	told := map[string]bool{}
+	for _, a := range v.Summary.Alerts {
+		told[a.Endpoint] = true
+	}
+	for _, f := range v.Summary.Findings {
+		if f.Endpoint == "" || !told[f.Endpoint] {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// seeFailures is where an endpoint's failures are.
+func (v OverviewView) seeFailures(a health.Alert) string {
+	return v.Root + "/deliveries?status=all_failed&endpoint=" + a.Endpoint
+}
+
+// after is what an alert says after the endpoint's name.
+func after(a health.Alert) string { return strings.TrimPrefix(a.Detail, a.Name) }
 
 // quieter is the tone of what stands below the first finding.
 func quieter(s health.Severity) components.Tone {

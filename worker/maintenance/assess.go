@@ -69,7 +69,7 @@ func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 			if err != nil {
 				return err
 			}
-			m.assessed(a.EndpointID, done)
+			m.assessed(a.TenantID, a.EndpointID, done)
 		}
 		if page.Next.IsZero() {
 			return nil
@@ -79,16 +79,22 @@ func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 }
 
 // assessed tells metrics, log and the lane's owner what was decided.
-func (m *Maintenance) assessed(ep id.UUID, done db.Assessment) {
+func (m *Maintenance) assessed(tenant, ep id.UUID, done db.Assessment) {
+	log := m.log.With("tenant", id.Tenant.Format(tenant), "endpoint", id.Endpoint.Format(ep))
 	switch {
 	case done.Disabled != "":
 		m.gauges.disabled.WithLabelValues(string(done.Disabled)).Inc()
-		m.log.Warn("endpoint disabled", "endpoint", id.Endpoint.Format(ep), "reason", done.Disabled)
+		log.Warn("endpoint disabled", "reason", done.Disabled)
 		m.changed(ep)
 	case done.Recovered:
-		m.log.Info("endpoint recovered", "endpoint", id.Endpoint.Format(ep))
+		log.Info("endpoint recovered")
 	}
 	for _, warning := range done.Warned {
-		m.log.Warn("endpoint will be disabled", "endpoint", id.Endpoint.Format(ep), "reason", warning.Reason, "stage", warning.Stage, "at", warning.DisableAt)
+		log := log.With("reason", warning.Reason, "stage", warning.Stage)
+		if warning.DisableAt.IsZero() {
+			log.Warn("endpoint will be disabled after more failures", "failures_left", warning.Left)
+		} else {
+			log.Warn("endpoint will be disabled", "at", warning.DisableAt)
+		}
 	}
 }
