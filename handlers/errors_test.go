@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,9 +55,11 @@ func codes(t *testing.T, path string, into map[string]string) {
 			if at, ok := makers[name]; ok && len(n.Args) > at+1 {
 				note(n.Args[at])
 			}
-			// collector.oneOf of domain/endpoint makes the code of its field's name.
-			if field, ok := n.Args, name == "oneOf"; ok && len(field) > 1 {
-				note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(field[0]), `"`) + `_unknown"`})
+			// oneOf makes the code from a field's name: the first literal of its arguments (domain/endpoint, handlers/page.go).
+			if name == "oneOf" {
+				if i := slices.IndexFunc(n.Args, func(e ast.Expr) bool { return literal(e) != "" }); i >= 0 {
+					note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(n.Args[i]), `"`) + `_unknown"`})
+				}
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Code" {

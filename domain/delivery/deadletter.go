@@ -24,6 +24,6 @@ func RefuseReplayAgain(replay string) error {
 	return &fault.Error{
 		Kind: fault.Conflict, Code: CodeReplayed,
 		Detail: detail + " To replay it again, say so: send \"again\": true.",
-		Fields: []fault.Field{{Name: "replayed_by", Code: "replayed", Detail: last}},
+		Fields: []fault.Field{{Name: "replayed_by", Code: CodeReplayed, Detail: last}},
 	}
 }
