@@ -64,6 +64,16 @@ func (q *Queries) RetryNow(ctx context.Context, tenant, u id.UUID) (d DeliverySt
 	return d, true, err
 }
 
+// HastenTest has a test event that was just emitted be the next probe where its endpoint's breaker is open: who sends a test has
+// fixed the receiver, and does not wait for an hour. One that has gone already, or that an ordering key keeps, stays as it is.
+func (q *Queries) HastenTest(ctx context.Context, tenant, u id.UUID) error {
+	_, _, err := q.RetryNow(ctx, tenant, u)
+	if f := fault.As(err); f != nil && f.Kind == fault.Conflict {
+		return nil
+	}
+	return err
+}
+
 // CancelWaiting calls a waiting delivery off: its queue row goes, the books count it. A request under way is not stopped.
 func (q *Queries) CancelWaiting(ctx context.Context, tenant, u id.UUID) (DeliveryState, error) {
 	row, err := q.lockWaiting(ctx, tenant, u)

@@ -24,6 +24,14 @@ type DeliveryState struct {
 	ReplayedBy *id.UUID // its newest replay, whose id carries the time of it; nil: none is known
 }
 
+// WaitReason is why the delivery waits; empty: it does not.
+func (d DeliveryState) WaitReason() condition.Reason {
+	if d.Wait == nil {
+		return ""
+	}
+	return d.Wait.Reason
+}
+
 // Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
 type Paused struct {
 	By    pause.Scope

@@ -9,7 +9,6 @@ import (
 	"context"
 	"time"
 
-	"posthorn/domain/condition"
 	"posthorn/domain/id"
 )
 
@@ -558,7 +557,8 @@ func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutc
 }
 
 const lanesOf = `-- name: LanesOf :many
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.limited_by,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before,
+	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	posthorn.lane_served(l.owner, $1)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id
@@ -581,7 +581,7 @@ type LanesOfRow struct {
 	StatusAt     time.Time
 	RateLimit    *int32
 	NotBefore    *time.Time
-	LimitedBy    condition.Limit
+	LimitedBy    int16
 	Served       bool
 	Scope        string
 	Since        time.Time

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"posthorn/domain/health"
+	"posthorn/domain/condition"
 	"posthorn/domain/id"
 )
 
@@ -13,27 +13,32 @@ func (q *Queries) NewestEndpoints(ctx context.Context, tenant id.UUID, most int)
 	return q.ListEndpointsNewest(ctx, ListEndpointsNewestParams{TenantID: tenant, Before: id.Last, Most: int32(most)})
 }
 
-// Condition is how an endpoint is: its counters and breaker, and what the tenant's policy makes of them.
-type Condition struct {
-	EndpointHealth
-	health.Verdict
-	Policy health.Policy
+// LaneState is how the endpoint of a lane is.
+type LaneState struct {
+	condition.Condition
+	Listens bool // a developer's program collects its deliveries
 }
 
-// ReadCondition is an endpoint's condition. One that was never tried has an empty one.
-func (q *Queries) ReadCondition(ctx context.Context, tenant, u id.UUID, now time.Time) (Condition, error) {
-	policy, err := q.healthPolicy(ctx, tenant)
-	if err != nil {
-		return Condition{}, err
+// ConditionsEverywhere is how some endpoints of any tenants are, for the console: without what waits for them.
+func (q *Queries) ConditionsEverywhere(ctx context.Context, ids []id.UUID) (map[id.UUID]LaneState, error) {
+	lanes, err := q.readLanes(ctx, nil, ids)
+	found := make(map[id.UUID]LaneState, len(lanes))
+	for u, l := range lanes {
+		found[u] = LaneState{l.Condition, l.Listens}
 	}
-	rows, err := q.EndpointsHealth(ctx, tenant)
-	if err != nil {
-		return Condition{}, err
+	return found, err
+}
+
+// Conditions is how some endpoints of a tenant are at a moment.
+func (q *Queries) Conditions(ctx context.Context, tenant id.UUID, rows []Endpoint, now time.Time) (map[id.UUID]condition.Condition, error) {
+	full := make([]FullEndpoint, len(rows))
+	for i, e := range rows {
+		full[i].Endpoint = e
 	}
-	for _, r := range rows {
-		if r.ID == u {
-			return Condition{r.EndpointHealth, policy.Judge(r.EndpointHealth.Counters(), now), policy}, nil
-		}
+	err := q.addRecords(ctx, tenant, full)
+	found := make(map[id.UUID]condition.Condition, len(rows))
+	for _, e := range full {
+		found[e.ID] = e.Condition(now)
 	}
-	return Condition{Policy: policy}, nil
+	return found, err
 }

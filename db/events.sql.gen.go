@@ -170,13 +170,16 @@ LEFT JOIN LATERAL (
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
 WHERE e.tenant_id = $1
+	AND (e.deleted_at IS NULL OR e.deleted_at > $3::timestamptz OR e.kind <> 'listen' AND e.deleted_at > $4::timestamptz)
 ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
-LIMIT $3
+LIMIT $5
 `
 
 type RoutesOfEventParams struct {
 	TenantID       id.UUID
 	RoutingVersion int64
+	EventAt        time.Time
+	DayBefore      time.Time
 	Most           int32
 }
 
@@ -196,9 +199,16 @@ type RoutesOfEventRow struct {
 }
 
 // The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
-// first. An endpoint without a revision that old was created later.
+// first. An endpoint without a revision that old was created later. One that was deleted long before the event has no part in it, nor
+// has a listener that was gone.
 func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([]RoutesOfEventRow, error) {
-	rows, err := q.db.Query(ctx, routesOfEvent, arg.TenantID, arg.RoutingVersion, arg.Most)
+	rows, err := q.db.Query(ctx, routesOfEvent,
+		arg.TenantID,
+		arg.RoutingVersion,
+		arg.EventAt,
+		arg.DayBefore,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -33,7 +34,7 @@ func (q *Queries) ReadRouting(ctx context.Context, tenant, event id.UUID) (r Rou
 	if err := q.PlanByIndex(ctx); err != nil {
 		return r, err
 	}
-	rows, err := q.RoutesOfEvent(ctx, RoutesOfEventParams{TenantID: tenant, RoutingVersion: r.RoutingVersion, Most: MostExplained + 1})
+	rows, err := q.RoutesOfEvent(ctx, RoutesOfEventParams{TenantID: tenant, RoutingVersion: r.RoutingVersion, EventAt: event.Time(), DayBefore: event.Time().Add(-24 * time.Hour), Most: MostExplained + 1})
 	if err != nil {
 		return r, err
 	}

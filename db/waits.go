@@ -111,7 +111,7 @@ func (q *Queries) readLanes(ctx context.Context, tenant *id.UUID, endpoints []id
 			Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
 		}
 		lane := condition.Lane{
-			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served, LimitedBy: l.LimitedBy,
+			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served, LimitedBy: condition.Limit(l.LimitedBy),
 			NotBefore: orZero(l.NotBefore),
 		}
 		if l.RateLimit != nil {

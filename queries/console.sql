@@ -25,7 +25,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
-	(SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0) AS breakers_open,
+	(SELECT count(*) FROM endpoint_health h JOIN endpoints e ON e.id = h.endpoint_id WHERE h.breaker_state <> 0 AND e.status = 'active'
+		AND e.deleted_at IS NULL AND e.id NOT IN (SELECT posthorn.paused_endpoints())) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => @silent_seconds::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => @silent_seconds::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
@@ -119,7 +120,8 @@ ORDER BY b.n DESC;
 -- of which none fails.
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
 	count(*) FILTER (WHERE x.status = 'active') AS active, count(*) FILTER (WHERE x.status = 'disabled') AS disabled,
-	count(*) FILTER (WHERE x.breaker_state <> 0) AS breakers_open, count(*) FILTER (WHERE x.consecutive_failures > 0) AS failing,
+	count(*) FILTER (WHERE x.breaker_state <> 0 AND x.status = 'active') AS breakers_open,
+	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.status = 'active') AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
 	SELECT e.tenant_id, e.status, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,

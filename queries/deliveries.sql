@@ -201,7 +201,8 @@ LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = d.endpoint_id;
 
 -- name: LanesOf :many
 -- What keeps or would keep deliveries in the lanes of some endpoints, of one tenant or, for the console, of several.
-SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before, l.limited_by,
+SELECT e.id, e.tenant_id, e.kind, e.status, e.status_reason, e.status_at, e.rate_limit, l.not_before,
+	(CASE WHEN l.owner IS NULL THEN 0 ELSE l.limited_by END)::smallint AS limited_by,
 	posthorn.lane_served(l.owner, @silent_seconds)::boolean AS served,
 	coalesce(p.scope, '')::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since, now()::timestamptz AS now
 FROM endpoints e JOIN lanes l ON l.tenant_id = e.tenant_id AND l.endpoint_id = e.id

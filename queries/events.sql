@@ -43,7 +43,8 @@ LIMIT @most::int;
 
 -- name: RoutesOfEvent :many
 -- The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
--- first. An endpoint without a revision that old was created later.
+-- first. An endpoint without a revision that old was created later. One that was deleted long before the event has no part in it, nor
+-- has a listener that was gone.
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
 	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
@@ -55,6 +56,7 @@ LEFT JOIN LATERAL (
 	ORDER BY x.routing_version DESC LIMIT 1
 ) r ON true
 WHERE e.tenant_id = @tenant_id
+	AND (e.deleted_at IS NULL OR e.deleted_at > @event_at::timestamptz OR e.kind <> 'listen' AND e.deleted_at > @day_before::timestamptz)
 ORDER BY (e.deleted_at IS NOT NULL), e.id DESC
 LIMIT @most;
 

@@ -145,7 +145,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stop()
 	recorder.Go(func() { w.runRecorder(work) })
 	for _, loop := range []func(context.Context){
-		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.followPauses, w.maintenance.Run, w.relay, w.verifications,
+		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.noteLimits, w.followPauses, w.maintenance.Run, w.relay, w.verifications,
 		jobs.New(w.db, w.listen, w.log).Run,
 	} {
 		loops.Go(func() { loop(ctx) })

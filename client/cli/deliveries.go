@@ -20,13 +20,14 @@ type deliveryCommands struct {
 
 // selection are the flags that narrow a list of deliveries.
 type selection struct {
-	Endpoint string `help:"Only deliveries to this endpoint." placeholder:"EP"`
-	Type     string `help:"Only events of this type." placeholder:"TYPE"`
-	Channel  string `help:"Only events of this channel." placeholder:"CHANNEL"`
+	Endpoint string  `help:"Only deliveries to this endpoint." placeholder:"EP"`
+	Type     string  `help:"Only events of this type." placeholder:"TYPE"`
+	Channel  string  `help:"Only events of this channel." placeholder:"CHANNEL"`
+	wait     *string // the reason why they wait
 }
 
 func (s selection) params() client.ListDeliveriesParams {
-	return client.ListDeliveriesParams{Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
+	return client.ListDeliveriesParams{Wait: (*client.WaitReason)(s.wait), Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
 }
 
 type deliveryListCommand struct {
@@ -34,11 +35,15 @@ type deliveryListCommand struct {
 	window
 	selection
 	Status   string `placeholder:"STATUS" help:"Only deliveries with this status: ${enum}." enum:",pending,retrying,held,delivered,failed,dead_letter,canceled,all_failed" default:""`
+	WaitsFor string `placeholder:"REASON" help:"Only deliveries that wait for this reason, such as breaker or rate_limit."`
 	Archived bool   `help:"Only archived deliveries."`
 }
 
 // Run lists deliveries.
 func (c deliveryListCommand) Run(ctx context.Context, e *Env) error {
+	if c.WaitsFor != "" {
+		c.selection.wait = &c.WaitsFor
+	}
 	return listDeliveries(ctx, e, c.shared, c.window, c.selection, c.Status, c.Archived, "No such deliveries.")
 }
 
@@ -121,12 +126,39 @@ func (c deliveryGetCommand) Run(ctx context.Context, e *Env) error {
 
 func (e *Env) delivery(d client.DeliveryWithAttempts) {
 	e.pairs("Delivery", d.ID, "Status", string(d.Status), "Reason", optional(d.Reason), "Event", d.EventID, "Type", d.EventType,
-		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Settled", optional(d.SettledAt),
+		"Endpoint", d.EndpointID, "Created", local(d.CreatedAt), "Next attempt", optional(d.NextAttemptAt), "Waits for", waitOf(d.Wait), "Settled", optional(d.SettledAt),
 		"Archived", optional(d.ArchivedAt), "Replay of", optional(d.ReplayOf), "Replayed by", optional(d.ReplayedBy), "Replayed", optional(d.ReplayedAt))
 	for _, a := range d.Attempts {
 		e.printf("\n%s\n", e.paint(dim, fmt.Sprintf("Attempt %d, %s", a.Number, local(a.StartedAt))))
 		e.pairs(e.attempt(a)...)
 	}
+}
+
+// waitOf is why a delivery waits; empty: it does not.
+func waitOf(n client.Nullable[client.DeliveryWait]) string {
+	w, err := n.Get()
+	if err != nil {
+		return ""
+	}
+	text := string(w.Reason)
+	if until := optional(w.Until); until != "" {
+		about := ""
+		if w.Approximate {
+			about = "about "
+		}
+		name := "until "
+		if w.Reason == client.WaitReasonBreaker {
+			name = "next probe "
+		}
+		text += ", " + name + about + until
+	}
+	if behind := optional(w.Behind); behind != "" {
+		text += ", behind " + behind
+	}
+	if scope := optional(w.PausedScope); scope != "" {
+		text += " (" + scope + ")"
+	}
+	return text + ". " + w.Detail
 }
 
 func (e *Env) attempt(a client.Attempt) []string {
@@ -228,7 +260,7 @@ func (c testCommand) Run(ctx context.Context, e *Env) error {
 			return fail(ExitFailed, "The endpoint did not take it.")
 		}
 		if !sleep(waiting, 200*time.Millisecond) {
-			return fail(ExitUnavailable, "%s was not sent within %s. `posthorn deliveries get %s` shows it later.", d.ID, c.Wait, d.ID)
+			return fail(ExitUnavailable, "%s was not sent within %s. It waits for %s `posthorn deliveries get %s` shows it later.", d.ID, c.Wait, waitOf(d.Wait), d.ID)
 		}
 	}
 }

@@ -28,8 +28,9 @@ type endpointsCommands struct {
 
 type endpointListCommand struct {
 	shared
-	Limit  int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
-	Status string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
+	Limit     int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
+	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,unverified,paused,active" default:""`
+	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
 
 // Run lists endpoints.
@@ -42,9 +43,12 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env) error {
 	if c.Status != "" {
 		params.Status = new(client.EndpointStatus(c.Status))
 	}
+	if c.Condition != "" {
+		params.Condition = new(client.EndpointState(c.Condition))
+	}
 	return list(c.shared, e, sdk.Endpoints(ctx, params), c.Limit, "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		[]string{"ENDPOINT", "STATUS", "EVENT TYPES", "URL"}, func(v client.Endpoint) []string {
-			return []string{v.ID, string(v.Status), strings.Join(v.EventTypes, ","), v.URL}
+		[]string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"}, func(v client.Endpoint) []string {
+			return []string{v.ID, string(v.Condition.State), strings.Join(v.EventTypes, ","), v.URL}
 		})
 }
 
@@ -83,10 +87,65 @@ func (e *Env) endpoint(v client.Endpoint) {
 	if f, err := v.Filter.Get(); err == nil && string(f) != "null" && json.Unmarshal(f, &filter) != nil {
 		filter = string(f) // an object: equality on all
 	}
-	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Status", string(v.Status), "Reason", oneLine(v.StatusReason, 300),
-		"Since", local(v.StatusAt), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels, ", "), "Filter", oneLine(filter, 200),
+	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels, ", "), "Filter", oneLine(filter, 200),
 		"Format", string(v.Format), "Retries", string(v.RetryPolicy.Name), "Timeout", strconv.Itoa(v.TimeoutSeconds)+" s",
 		"Rate limit", rate, "In flight", strconv.Itoa(v.MaxInFlight), "Ordering", string(v.Ordering), "Created", local(v.CreatedAt))
+	e.printf("\n")
+	e.condition(v)
+}
+
+// condition shows how an endpoint is, and what to do about it.
+func (e *Env) condition(v client.Endpoint) {
+	c := v.Condition
+	probe := optional(c.NextProbeAt)
+	if probe == "" && c.State == client.EndpointStateFailing {
+		probe = "now"
+	}
+	e.pairs("Condition", string(c.State), "Means", c.Detail, "Cause", optional(c.Cause), "Paused", optional(c.PausedScope), "Since", optional(c.Since),
+		"Next probe", probe, "Disabled on", optional(c.DisableAt), "Waiting", held(c), "Verification", verification(v),
+		"What to do", strings.Join(commands(v), "\n"))
+}
+
+// held is how many deliveries wait because of a condition; empty: none.
+func held(c client.EndpointCondition) string {
+	switch {
+	case c.Held == 0:
+		return ""
+	case !c.HeldExact:
+		return "more than " + strconv.Itoa(c.Held)
+	}
+	return strconv.Itoa(c.Held)
+}
+
+// verification is how far the last verification is, of an endpoint that waits for one.
+func verification(v client.Endpoint) string {
+	last, err := v.LastVerification.Get()
+	if err != nil || last.State == client.VerificationStateSucceeded || last.State == client.VerificationStateSuperseded {
+		return ""
+	}
+	text := string(last.State) + ", " + strconv.Itoa(last.Tries) + " tries"
+	if last.Tries == 1 {
+		text = string(last.State) + ", 1 try"
+	}
+	if last.LastDetail != "" {
+		text += ": " + oneLine(last.LastDetail, 300)
+	}
+	return text
+}
+
+// commands are what an endpoint's owner can do about its condition.
+func commands(v client.Endpoint) []string {
+	by := map[client.EndpointConditionActions]string{
+		client.EndpointConditionActionsResume: "posthorn endpoints resume ", client.EndpointConditionActionsVerify: "posthorn endpoints verify ",
+		client.EndpointConditionActionsProbeNow: "posthorn test ", client.EndpointConditionActionsReplay: "posthorn dlq replay-all --endpoint ",
+	}
+	var out []string
+	for _, a := range v.Condition.Actions {
+		if command := by[a]; command != "" {
+			out = append(out, command+v.ID)
+		}
+	}
+	return out
 }
 
 // settings are the flags that say how an endpoint is to be.

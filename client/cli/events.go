@@ -142,8 +142,15 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	deliveries, err := collect(sdk.EventDeliveries(ctx, c.ID, client.ListEventDeliveriesParams{}), 50)
+	if err = ignoreScope(err); err != nil {
+		return err
+	}
 	if c.JSON {
-		return e.json(event)
+		return e.json(struct {
+			client.EventWithData
+			Deliveries []client.Delivery `json:"deliveries"`
+		}{event, deliveries})
 	}
 	e.pairs("Event", event.ID, "Type", event.Type, "Created", local(event.CreatedAt), "Occurred", optional(event.OccurredAt),
 		"Deliver at", optional(event.DeliverAt), "Key", optional(event.Key), "Version", optional(event.Version), "Channels", strings.Join(event.Channels, ", "))
@@ -153,12 +160,10 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
 	} else if json.Indent(&pretty, event.Data, "", "  ") == nil {
 		e.printf("\n%s\n", pretty.String())
 	}
-	deliveries, err := collect(sdk.EventDeliveries(ctx, c.ID, client.ListEventDeliveriesParams{}), 50)
-	if err != nil || len(deliveries) == 0 {
-		return ignoreScope(err)
+	if len(deliveries) > 0 {
+		e.printf("\n")
+		e.deliveries(deliveries)
 	}
-	e.printf("\n")
-	e.deliveries(deliveries)
 	return nil
 }
 

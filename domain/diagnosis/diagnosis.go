@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
-	"posthorn/domain/pause"
 )
 
 // Facts are what is known of a delivery.
@@ -20,11 +20,9 @@ type Facts struct {
 	Attempts       int
 	LastStatus     int // HTTP; 0 where the last attempt had no answer
 	LastFailure    delivery.Failure
-	Endpoint       endpoint.Status // empty: deleted
 	AcceptConflict bool            // a 409 counts as delivered
 	Timeout        time.Duration   // of the endpoint; 0: not known
-	Scheduled      bool            // never tried, and not due before a time that its event names
-	Paused         pause.Scope     // what an operator has paused of which it is a part; empty: nothing
+	Wait           *condition.Wait // why it waits; nil: it does not
 }
 
 // Diagnosis is what to tell about a delivery.
@@ -42,18 +40,18 @@ func Of(f Facts) Diagnosis {
 	if f.Attempts > 0 && f.Status != delivery.Delivered {
 		d = attempt(f.Kind, delivery.Result{Failure: f.LastFailure, Status: f.LastStatus}, f.Timeout)
 	}
-	if f.Paused != "" && (f.Status == delivery.Pending || f.Status == delivery.Retrying) {
-		return paused(f, d)
+	if f.Wait != nil && !f.Status.Terminal() {
+		return waiting(*f.Wait, d)
 	}
 	switch f.Status {
 	case delivery.Delivered:
 		d = delivered(f)
-	case delivery.Pending:
-		d = pending(f)
-	case delivery.Retrying:
-		d.Next = "It is tried again by the endpoint's schedule. Press retry now once the cause is mended, to go at once."
-	case delivery.Held:
-		d = held(f, d)
+	case delivery.Pending, delivery.Retrying, delivery.Held:
+		// Its queue row has just gone, with its result or its endpoint.
+		d.Title, d.Next = "Being processed", "Its outcome is shown within moments."
+		if d.Detail == "" {
+			d.Detail = "Its state is changing at this moment."
+		}
 	case delivery.Failed:
 		d = failed(f, d)
 	case delivery.Canceled:
@@ -76,42 +74,45 @@ func delivered(f Facts) Diagnosis {
 	return d
 }
 
-func pending(f Facts) Diagnosis {
-	if f.Scheduled {
-		return Diagnosis{Title: "Scheduled", Detail: "The event asked not to be delivered before a time that is still to come.", Next: "It is sent when it is due. Retry now sends it at once; cancel calls it off."}
-	}
-	return Diagnosis{
-		Title: "Waiting for its turn", Detail: "It has not been sent yet: it waits for a free place at its endpoint.",
-		Next: "It is sent as soon as the endpoint's limits, its order and its breaker allow it.",
-	}
+// nexts are what happens next by itself to what waits, and what somebody can do to hasten it.
+var nexts = map[condition.Reason]string{
+	condition.Next:               "It is sent within moments.",
+	condition.Retry:              "It is tried again by itself. Retry now sends it at once.",
+	condition.Deferred:           "It is sent when it is due. Retry now sends it at once; cancel calls it off.",
+	condition.Order:              "It is sent after the delivery before it has ended.",
+	condition.RateLimit:          "It is sent by itself. A higher rate limit in the endpoint's settings sends it sooner.",
+	condition.Concurrency:        "It is sent by itself. A higher limit of concurrent requests in the endpoint's settings sends it sooner.",
+	condition.RetryAfter:         "It is sent by itself once the pause is over.",
+	condition.Breaker:            "Waiting does not use up its retries. Retry now makes it the next probe, at once.",
+	condition.NoWorker:           "It keeps its place, and is sent when a worker is back.",
+	condition.OperatorPause:      "It keeps its place, and is sent when the operator ends the pause. You need not do anything.",
+	condition.TenantSuspended:    "It keeps its place, and is sent when the operator resumes the tenant.",
+	condition.EndpointPaused:     "It waits until the endpoint is resumed. Past the retention it fails as expired.",
+	condition.EndpointUnverified: "It waits until the endpoint is verified. After 7 days it fails as expired.",
+	condition.EndpointDisabled:   "It waits until the endpoint is resumed. Past the retention it fails as expired.",
+	condition.Listener:           "It is sent when the program that listens connects.",
 }
 
-// paused is what waits for operators; what its last attempt came to stays named.
-func paused(f Facts, last Diagnosis) Diagnosis {
-	d := Diagnosis{
-		Problem: last.Problem, Title: "Waiting: dispatch is paused by the operator", Detail: f.Paused.Sentence(),
-		Next: "It keeps its place, and is sent when the operator lets dispatch go on. You need not do anything.",
+// mends are what a person does about a wait.
+var mends = map[condition.Reason]string{
+	condition.EndpointPaused:     "Resume the endpoint. You can then choose to deliver or drop what was held.",
+	condition.EndpointUnverified: "Verify the endpoint.",
+	condition.EndpointDisabled:   "Fix the cause, which the endpoint's page names, and resume the endpoint.",
+	condition.Listener:           "Run posthorn listen.",
+}
+
+// waiting is what is told of a delivery that waits. What its last attempt came to stays named.
+func waiting(w condition.Wait, last Diagnosis) Diagnosis {
+	d := Diagnosis{Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Mend: mends[w.Reason], Next: nexts[w.Reason]}
+	if w.Reason == condition.Retry && last.Title != "" {
+		d.Title, d.Detail, d.Mend = last.Title, last.Detail, last.Mend
+		return d
 	}
-	if f.Paused == pause.Suspended {
-		d.Title, d.Next = "Waiting: the tenant is suspended", "It keeps its place, and is sent when the operator resumes the tenant."
+	if w.Reason == condition.Breaker {
+		d.Mend = last.Mend
 	}
 	if last.Detail != "" {
-		d.Detail += " Of its last attempt: " + last.Detail
-	}
-	return d
-}
-
-func held(f Facts, last Diagnosis) Diagnosis {
-	d := Diagnosis{Title: "Held", Problem: last.Problem, Next: "It waits, and is sent when the endpoint receives again. Past the retention it fails as expired."}
-	switch f.Endpoint {
-	case endpoint.Unverified:
-		d.Detail, d.Mend = "Its endpoint has not been verified yet, so that nothing is sent to it.", "Let the endpoint answer its verification."
-	case endpoint.Paused:
-		d.Detail, d.Mend = "Somebody paused its endpoint, so that nothing is sent to it.", "Resume the endpoint. What was held can be delivered or dropped then."
-	case endpoint.Disabled:
-		d.Detail, d.Mend = "Its endpoint was disabled after failing for long, so that nothing is sent to it.", "Mend the cause, which the endpoint's page names, and resume the endpoint."
-	default:
-		d.Detail = "Its endpoint receives nothing now."
+		d.Detail += " Its last attempt: " + last.Detail
 	}
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -125,12 +126,15 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		"delivered at once":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "answered 200.", next: "replay", nothingToDo: true},
 		"delivered late":      {facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts", nothingToDo: true},
 		"a 409 that counts":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 409, AcceptConflict: true}, title: "Delivered", detail: "had the event already", nothingToDo: true},
-		"pending":             {facts: Facts{Status: delivery.Pending}, title: "Waiting for its turn", next: "as soon as", nothingToDo: true},
-		"scheduled":           {facts: Facts{Status: delivery.Pending, Scheduled: true}, title: "Scheduled", next: "when it is due", nothingToDo: true},
-		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500}, title: "The server failed", mend: "log", next: "tried again", problem: health.ProblemServer},
-		"held, unverified":    {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Unverified}, title: "Held", mend: "verification", next: "expired"},
-		"held, paused":        {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Paused}, title: "Held", mend: "Resume", detail: "paused"},
-		"held, disabled":      {facts: Facts{Status: delivery.Held, Endpoint: endpoint.Disabled, Attempts: 4, LastStatus: 401}, title: "Held", mend: "resume", problem: health.ProblemAuth},
+		"pending":             {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Next)}, title: "Sent next", next: "moments", nothingToDo: true},
+		"its row has gone":    {facts: Facts{Status: delivery.Pending}, title: "Being processed", next: "moments", nothingToDo: true},
+		"scheduled":           {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)}, title: "Scheduled", next: "when it is due", nothingToDo: true},
+		"behind a breaker":    {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", detail: "circuit breaker open", next: "next probe", nothingToDo: true},
+		"a probe that failed": {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", mend: "log", detail: "answered 500", problem: health.ProblemServer},
+		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Retry)}, title: "The server failed", mend: "log", next: "tried again", problem: health.ProblemServer},
+		"held, unverified":    {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", mend: "Verify", next: "expired"},
+		"held, paused":        {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", mend: "Resume", detail: "paused"},
+		"held, disabled":      {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4, LastStatus: 401}, title: "Held: the endpoint is disabled", mend: "resume", problem: health.ProblemAuth},
 		"exhausted":           {facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10, LastFailure: delivery.FailDNS}, title: "The host name was not found", mend: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
 		"rejected":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422}, title: "Rejected as invalid", next: "fail at once", mend: "data", problem: health.ProblemRejected},
 		"gone":                {facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410}, title: "Gone", next: "disables", mend: "resume", problem: health.ProblemURL},
@@ -154,24 +158,23 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsForAnOperatorSaysSo(t *testing.T) {
+// waits is a wait for a reason.
+func waits(r condition.Reason) *condition.Wait { return &condition.Wait{Reason: r} }
+
+func TestEveryWaitIsDiagnosed(t *testing.T) {
 	t.Parallel()
-	for _, f := range []Facts{
-		{Status: delivery.Pending, Paused: pause.Platform},
-		{Status: delivery.Retrying, Attempts: 1, LastStatus: 500, Paused: pause.Host},
-	} {
-		d := Of(f)
-		if d.Title != "Waiting: dispatch is paused by the operator" || !strings.HasPrefix(d.Detail, f.Paused.Sentence()) || d.Next == "" || (f.Attempts > 0) != strings.Contains(d.Detail, "last attempt") {
-			t.Errorf("%+v: %+v", f, d)
+	for _, r := range condition.Reasons() {
+		w := condition.Wait{Reason: r, Scope: pause.Host}
+		d := Of(Facts{Status: delivery.Pending, Wait: &w})
+		if d.Title != w.Title() || d.Detail != w.Detail() || d.Next == "" {
+			t.Errorf("%s: %+v", r, d)
 		}
-	}
-	if d := Of(Facts{Status: delivery.Pending, Paused: pause.Suspended}); !strings.Contains(d.Title, "suspended") || !strings.Contains(d.Detail, "suspended") {
-		t.Errorf("of a suspended tenant: %+v", d)
-	}
-	if d := Of(Facts{Status: delivery.Delivered, LastStatus: 200, Paused: pause.Platform}); d.Title != "Delivered" {
-		t.Errorf("what is delivered: %+v", d)
-	}
-	if d := Of(Facts{Status: delivery.Held, Endpoint: endpoint.Paused, Paused: pause.Platform}); d.Title != "Held" {
-		t.Errorf("what is held by its own endpoint: %+v", d)
+		tried := Of(Facts{Status: delivery.Retrying, Attempts: 1, LastStatus: 500, Wait: &w})
+		if tried.Problem != health.ProblemServer || !strings.Contains(tried.Detail, "500") || tried.Next == "" {
+			t.Errorf("%s, after an attempt: %+v", r, tried)
+		}
+		if d := Of(Facts{Status: delivery.Delivered, LastStatus: 200, Wait: &w}); d.Title != "Delivered" {
+			t.Errorf("%s, delivered: %+v", r, d)
+		}
 	}
 }

@@ -43,7 +43,7 @@ func Resume(s Status) (Change, error) {
 	case Disabled:
 		return Change{To: Disabled, Verify: true}, nil
 	}
-	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it (POST /endpoints/{id}/verify): it becomes active by itself.")
+	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it: it becomes active by itself.")
 }
 
 // TestType is the event type of a test where nobody names another. Such an event is for one endpoint alone.
@@ -52,9 +52,9 @@ const TestType = "endpoint.test"
 // Test says whether an endpoint in a state can be sent a test event; the refusal says what to do first.
 func Test(s Status) error {
 	mend := map[Status]string{
-		Unverified: "It is unverified: let it answer the verification first (POST /endpoints/{id}/verify).",
-		Paused:     "It is paused: resume it first (POST /endpoints/{id}/resume).",
-		Disabled:   "It is disabled: resume it first (POST /endpoints/{id}/resume), which verifies it.",
+		Unverified: "It is unverified: verify it first.",
+		Paused:     "It is paused: resume it first.",
+		Disabled:   "It is disabled: resume it first, which verifies it.",
 	}[s]
 	if mend == "" {
 		return nil

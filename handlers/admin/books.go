@@ -55,7 +55,16 @@ func (a *admin) books(c *handlers.Call) (v console.BooksView, err error) {
 		v.Checks = append(v.Checks, console.BookCheckLine{Name: k.Name, Day: k.Day.In(time.UTC), Pages: k.Checked, Since: k.RoundAt})
 	}
 	v.Lines = v.Lines[:min(len(v.Lines), 4*pageRows)]
-	for _, l := range v.Lines {
+	// What the job found counts too: a line that differs from the tables does not say that nothing differs.
+	differs := map[string]int64{}
+	for _, f := range v.Found {
+		if f.Ended == nil {
+			differs[f.TenantPath+f.Day.Format(time.DateOnly)] += f.Amount
+		}
+	}
+	for i := range v.Lines {
+		l := &v.Lines[i]
+		l.FromTables = differs[l.TenantPath+l.Day.Format(time.DateOnly)]
 		if l.Difference != 0 {
 			v.Differences++
 		}

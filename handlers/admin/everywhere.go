@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/domain/egress"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -169,6 +169,9 @@ func deliveryLine(d db.DeliveryState, of db.LabelEndpointsRow) console.DeliveryL
 	if d.NextAt != nil {
 		l.Next = *d.NextAt
 	}
+	if d.Wait != nil {
+		l.Wait = *d.Wait
+	}
 	if d.SettledAt != nil {
 		l.Settled = *d.SettledAt
 	}
@@ -193,6 +196,7 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	var ep db.Endpoint
 	var attempts []db.Attempt
 	var owner db.Tenant
+	var state condition.State
 	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
 		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
 			return err
@@ -203,21 +207,24 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 		if ep, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: tenant, ID: d.EndpointID}); err != nil {
 			return err
 		}
+		if ep.DeletedAt == nil {
+			is, err := q.Conditions(c.Ctx(), tenant, []db.Endpoint{ep}, a.Now())
+			if err != nil {
+				return err
+			}
+			state = is[ep.ID].State
+		}
 		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	status := ep.Status
-	if ep.DeletedAt != nil {
-		status = ""
-	}
 	v := console.DeliveryView{
-		Line: deliveryLine(d, db.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), EndpointStatus: status,
+		Line: deliveryLine(d, db.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), Condition: state,
 		Diagnosis: diagnosis.Of(diagnosis.Facts{
 			Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure,
-			Endpoint: endpoint.Status(status), AcceptConflict: ep.AcceptConflict, Timeout: time.Duration(ep.TimeoutSeconds) * time.Second,
+			AcceptConflict: ep.AcceptConflict, Timeout: time.Duration(ep.TimeoutSeconds) * time.Second, Wait: d.Wait,
 		}),
 	}
 	for i := len(attempts) - 1; i >= 0; i-- {

@@ -11,7 +11,6 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
 	"posthorn/domain/trouble"
@@ -55,37 +54,41 @@ func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	var rows []db.ConsoleEndpointsRow
 	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
 		rows, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
+		if err != nil {
+			return err
+		}
+		v.Most = len(rows) > hostsMost
+		v.Endpoints, err = endpointLines(c, q, rows[:min(len(rows), hostsMost)])
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v.Most = len(rows) > hostsMost
-	v.Endpoints = endpointLines(rows[:min(len(rows), hostsMost)])
 	v.Shell = c.Shell("Endpoint health", "health")
 	return c.Render(http.StatusOK, console.Sick(v))
 }
 
-func endpointLines(rows []db.ConsoleEndpointsRow) []console.EndpointLine {
+func endpointLines(c *handlers.Call, q *db.Queries, rows []db.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
+	ids := make([]id.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	states, err := q.ConditionsEverywhere(c.Ctx(), ids)
+	if err != nil {
+		return nil, err
+	}
 	lines := make([]console.EndpointLine, len(rows))
 	for i, r := range rows {
-		of := id.Endpoint.Format(r.ID)
-		state, tone := laneState(r.Status, r.Status != "active", r.PausedBy, r.BreakerState, r.Failures)
+		of, is := id.Endpoint.Format(r.ID), states[r.ID]
 		lines[i] = console.EndpointLine{
-			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), State: state, Tone: tone, Since: r.Since, Reason: r.StatusReason,
+			ID: of, URL: egress.Mask(r.URL), Tenant: r.TenantName, TenantPath: tenantPath(r.TenantID), Condition: is.Condition,
 			Failures: r.Failures, LastStatus: int(r.LastStatus), LastFailure: delivery.Failure(r.LastFailure), Pause: pauseOfScope(pause.Endpoint, of),
-		}
-		if r.PausedBy != "" {
-			lines[i].Since = time.Time{} // that of its pause is on the page of pauses
 		}
 		if r.LastFailureAt != nil {
 			lines[i].FailedAt = *r.LastFailureAt
 		}
-		if r.NextProbeAt != nil && r.BreakerState != 0 {
-			lines[i].ProbeAt = *r.NextProbeAt
-		}
 	}
-	return lines
+	return lines, nil
 }
 
 func (a *admin) showQueue(c *handlers.Call) error {
@@ -119,13 +122,24 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			})
 		}
 		lanes, err := q.ConsoleLanes(c.Ctx(), pageRows)
+		if err != nil {
+			return err
+		}
+		ids := make([]id.UUID, len(lanes))
+		for i, l := range lanes {
+			ids[i] = l.EndpointID
+		}
+		states, err := q.ConditionsEverywhere(c.Ctx(), ids)
 		for _, l := range lanes {
-			state, tone := laneState(l.Status, l.Held, l.PausedBy, l.BreakerState, l.ConsecutiveFailures)
+			is := states[l.EndpointID]
 			line := console.LaneLine{
 				Tenant: l.TenantName, TenantPath: tenantPath(l.TenantID), Endpoint: id.Endpoint.Format(l.EndpointID), URL: egress.Mask(l.URL),
-				State: state, Tone: tone, Waiting: l.Waiting, Ready: l.Ready, Oldest: l.Oldest, Owner: l.Owner,
+				Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
 			}
 			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
+			if is.Sends() && !is.Listens {
+				line.Ready = l.Ready // as by age above: what could be sent now
+			}
 			if l.LeasedAt != nil {
 				line.Leased = *l.LeasedAt
 			}
@@ -137,25 +151,6 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		return err
 	}
 	return c.Render(http.StatusOK, console.Queue(v))
-}
-
-// laneState says in a word why an endpoint's deliveries wait.
-func laneState(status string, held bool, pausedBy string, breaker int16, failures int32) (string, components.Tone) {
-	switch {
-	case status == "disabled":
-		return "disabled", components.Bad
-	case held:
-		return "held: " + status, components.Warning
-	case pausedBy == string(pause.Suspended):
-		return "waits: the tenant is suspended", components.Warning
-	case pausedBy != "":
-		return "waits: dispatch is paused", components.Warning
-	case health.State(breaker) != health.Closed:
-		return "breaker open", components.Bad
-	case failures > 0:
-		return "failing", components.Warning
-	}
-	return "running", components.Good
 }
 
 func (a *admin) listJobs(c *handlers.Call) error {

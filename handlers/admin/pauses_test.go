@@ -33,7 +33,7 @@ func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
 				t.Errorf("%s does not say that dispatch is paused for %s", path, tt.scope)
 			}
 		}
-		if page := w.page("/console/queue"); !strings.Contains(page, "waits: dispatch is paused") {
+		if page := w.page("/console/queue"); !strings.Contains(page, "paused by operator") {
 			t.Errorf("%s: the lane does not say why it waits", tt.scope)
 		}
 		if strings.Contains(w.page("/console"), ">Acme</a>") {

@@ -112,6 +112,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	}
 	var row db.Tenant
 	var endpoints []db.ConsoleEndpointsRow
+	var lines []console.EndpointLine
 	var pages []db.ConsoleBooksRow
 	var platform []byte
 	var used db.Usage
@@ -136,6 +137,9 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		if used, err = q.ReadUsage(c.Ctx(), u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
 			return err
 		}
+		if lines, err = endpointLines(c, q, endpoints); err != nil {
+			return err
+		}
 		pages, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
 		return err
 	})
@@ -148,7 +152,7 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
 		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
 	}
-	v.Endpoints = endpointLines(endpoints)
+	v.Endpoints = lines
 	return v, nil
 }
 

@@ -91,7 +91,7 @@ func TestAHostLeadsToItsEndpointsAcrossTenants(t *testing.T) {
 	w.holds("/console/health", []string{"partly down", "switched off", "well.example.com", "/console/health/endpoints?host=hooks.example.com"}, nil)
 	w.holds("/console/health?state=failing", []string{"hooks.example.com", "partly down"}, []string{"well.example.com", "off.example.com"})
 	w.holds("/console", []string{"hooks.example.com is partly down for 2 tenants"}, []string{"is down for"})
-	w.holds("/console/health/endpoints?host=hooks.example.com", []string{"/acme", "/umbrella", ">Acme<", ">Umbrella<", "breaker open", "running"}, []string{"off.example.com", "s3cr3t"})
+	w.holds("/console/health/endpoints?host=hooks.example.com", []string{"/acme", "/umbrella", ">Acme<", ">Umbrella<", ">failing<", ">active<"}, []string{"off.example.com", "s3cr3t"})
 	w.holds("/console/health/endpoints", []string{"/acme", "off.example.com", "disabled"}, []string{"/umbrella", "well.example.com"})
 	w.holds("/console/health/endpoints?host=nowhere.example.com", []string{"No endpoint"}, nil)
 }

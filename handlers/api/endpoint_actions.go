@@ -149,7 +149,10 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.test", u, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type})
+		if err := auditEndpoint(c, q, "endpoint.test", u, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
+			return err
+		}
+		return q.HastenTest(c.Ctx(), c.Actor.Tenant, sent)
 	})
 	if err != nil {
 		return err

@@ -176,7 +176,7 @@ func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Queries, found []db.Del
 func deliveryRow(d db.DeliveryState, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
 	r := pages.DeliveryRow{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown, Reason: d.Reason,
-		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt),
+		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt), Wait: d.WaitReason(),
 		Archived: d.ArchivedAt != nil, Replay: d.ReplayOf != nil, Endpoint: labels[d.EndpointID], Dead: d.DeadLetter,
 	}
 	if d.ReplayedBy != nil {

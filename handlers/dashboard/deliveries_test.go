@@ -31,7 +31,7 @@ func TestADeliveryShowsWhatWasSentWhatWasAnsweredAndWhatToDo(t *testing.T) {
 
 	latest := dev.get(path).want(200, "order.paid", "retrying", "The host name was not found", "Check the spelling of the host name", "Attempt 2", "Attempt 1",
 		"There was no answer.", "webhook-signature: v1,c2lnbmVk", "webhook-id: "+text, "webhook-attempt: 2", "X-Shop: north", "Authorization: ***",
-		"POST", "https://hooks.example.com/in?key=***", "the shop", "attempt 3", "curl -sS -X POST")
+		"POST", "https://hooks.example.com/in?key=***", "the shop", "Next attempt", "Attempt 3", "curl -sS -X POST")
 	latest.lacks("s3cret", "canary", "<script>alert", "<img src=x")
 	if !strings.Contains(latest.Body, `{&#34;id&#34;:&#34;`+text+`&#34;,&#34;type&#34;:&#34;order.paid&#34;`) {
 		t.Errorf("the body is not the one that was sent: %s", latest.Body)

@@ -14,7 +14,6 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
-	"posthorn/domain/pause"
 	"posthorn/domain/reason"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -135,16 +134,15 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	if k.endpoint.DeletedAt == nil {
 		v.Endpoint = k.endpoint.Status
 	}
-	var paused pause.Scope
 	if k.Paused != nil {
-		paused, v.PausedSince = k.Paused.By, orZero(k.Paused.Since)
+		v.PausedSince = orZero(k.Paused.Since)
+	}
+	if k.Wait != nil {
+		v.Wait = *k.Wait
 	}
 	v.Diagnosis = diagnosis.Of(diagnosis.Facts{
 		Kind: endpoint.Kind(k.endpoint.Kind), Status: k.Shown, Reason: k.Reason, Attempts: int(k.Attempts), LastStatus: int(k.LastStatus), LastFailure: k.LastFailure,
-		Endpoint: endpoint.Status(v.Endpoint), AcceptConflict: k.endpoint.AcceptConflict,
-		Timeout:   time.Duration(k.endpoint.TimeoutSeconds) * time.Second,
-		Paused:    paused,
-		Scheduled: k.Shown == delivery.Pending && k.NextAt != nil && k.NextAt.After(now) && k.event.DeliverAt != nil,
+		AcceptConflict: k.endpoint.AcceptConflict, Timeout: time.Duration(k.endpoint.TimeoutSeconds) * time.Second, Wait: k.Wait,
 	})
 	for _, d := range k.others {
 		v.Others = append(v.Others, deliveryRow(d, labels))

@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -26,15 +29,11 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	}
 	now := a.Now()
 	var e db.FullEndpoint
-	var condition db.Condition
 	var hours []analytics.Row
 	var window analytics.Window
 	var feed []db.DeliveryState
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
 		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
-			return err
-		}
-		if condition, err = q.ReadCondition(c.Ctx(), c.Actor.Tenant, u, now); err != nil {
 			return err
 		}
 		if hours, window, err = lastDay(c, q, &u, now); err != nil {
@@ -47,7 +46,7 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		return err
 	}
 	v := pages.EndpointView{
-		EndpointHead: fullHead(c, e, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
+		EndpointHead: a.head(c, e, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
 		Feed: feedView(c, feed, map[id.UUID]string{u: e.URL}),
 	}
 	v.Feed.Poll, v.Feed.One = endpointPath(c, u)+"/live", true
@@ -58,42 +57,36 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		day.Merge(r.Cell)
 	}
 	v.Day, v.P50, v.P95 = day.Attempts.Rate(), day.Quantile(0.5), day.Quantile(0.95)
-	describe(&v, e.Endpoint, condition)
+	describe(&v, e, now)
 	return c.Render(http.StatusOK, pages.Endpoint(v))
 }
 
-// describe says how the endpoint is and what is going to happen to it.
-func describe(v *pages.EndpointView, e db.Endpoint, is db.Condition) {
-	counters, breaker := is.EndpointHealth.Counters(), is.EndpointHealth.Breaker()
-	v.Failures, v.LastSuccess, v.LastFailure = counters.ConsecutiveFailures, counters.LastSuccessAt, counters.LastFailureAt
-	v.Breaker, v.NextProbe = breaker.State, breaker.NextProbeAt
-	v.StatusReason = reasons[e.StatusReason]
-	if e.Status == string(endpoint.Disabled) {
-		v.DisableWhy = disabledWhy(e, is)
-	} else if len(is.Warn) > 0 && !is.DisableAt.IsZero() {
-		v.DisableAt, v.DisableWhy = is.DisableAt, "Nothing but failures since "+components.Stamp(is.Warn[0].Since)+"."
+// describe says what is behind the endpoint's condition.
+func describe(v *pages.EndpointView, e db.FullEndpoint, now time.Time) {
+	counters := e.Record.Counters()
+	v.Failures = counters.ConsecutiveFailures + counters.AuthStreak
+	v.LastSuccess, v.LastFailure = counters.LastSuccessAt, counters.LastFailureAt
+	verdict := e.Record.Verdict(e.Record.Policy, now)
+	switch {
+	case v.Condition.State == condition.Disabled:
+		v.DisableWhy = e.Record.Policy.Sentence(health.Reason(e.StatusReason))
+	case !v.Condition.DisableAt.IsZero() && len(verdict.Warn) > 0 && !verdict.Warn[0].Since.IsZero():
+		v.DisableWhy = "Every attempt has failed since " + components.Stamp(verdict.Warn[0].Since) + "."
+	case !v.Condition.DisableAt.IsZero():
+		v.DisableWhy = "Attempts keep failing."
 	}
-	if counters.ConsecutiveFailures > 0 {
-		v.LastError = lastError(is)
+	if v.Failures > 0 {
+		v.LastError = lastError(e.Record.EndpointHealth)
 	}
 }
 
 // lastError is what went wrong last: what answered says so itself.
-func lastError(is db.Condition) string {
-	text := is.EndpointHealth.LastError
-	if text == "" || is.LastFailure != delivery.FailNone {
-		text = strings.TrimSuffix(components.AnswerText(int(is.LastStatus), is.LastFailure)+": "+text, ": ")
+func lastError(h db.EndpointHealth) string {
+	text := h.LastError
+	if text == "" || h.LastFailure != delivery.FailNone {
+		text = strings.TrimSuffix(components.AnswerText(int(h.LastStatus), h.LastFailure)+": "+text, ": ")
 	}
 	return text
-}
-
-func disabledWhy(e db.Endpoint, is db.Condition) string {
-	for _, r := range healthReasons {
-		if string(r) == e.StatusReason {
-			return is.Policy.Sentence(r)
-		}
-	}
-	return "Its last answers were failures."
 }
 
 // liveEndpoint answers the newest deliveries of an endpoint, for its page to renew.
@@ -146,20 +139,13 @@ func (a *dashboard) read(c *handlers.Call) (e db.FullEndpoint, err error) {
 	return e, err
 }
 
-func head(c *handlers.Call, e db.Endpoint, tab string) pages.EndpointHead {
+func (a *dashboard) head(c *handlers.Call, e db.FullEndpoint, tab string) pages.EndpointHead {
 	url := egress.Mask(e.URL)
 	return pages.EndpointHead{
 		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
-		Description: e.Description, Status: endpoint.Status(e.Status), StatusAt: e.StatusAt, Tab: tab,
+		Description: e.Description, Status: endpoint.Status(e.Status), Condition: e.Condition(a.Now()), Tab: tab,
 		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets), Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
 	}
-}
-
-// fullHead also says how many deliveries wait because of how the endpoint is.
-func fullHead(c *handlers.Call, e db.FullEndpoint, tab string) pages.EndpointHead {
-	h := head(c, e.Endpoint, tab)
-	h.Held, h.HeldMore = e.Record.Held, !e.Record.HeldExact
-	return h
 }
 
 func facts(e db.FullEndpoint) pages.EndpointFacts {

@@ -114,7 +114,7 @@ func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.EndpointSettingsView{EndpointHead: fullHead(c, e, "settings"), Form: formOf(e.Settings, names)}
+	v := pages.EndpointSettingsView{EndpointHead: a.head(c, e, "settings"), Form: formOf(e.Settings, names)}
 	if !v.MayChange {
 		v.Form.URL = v.URL
 	}
@@ -156,7 +156,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		return err
 	}
 	form.Kind = string(e.Settings.Kind) // the form does not hold it: it stays
-	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: fullHead(c, e, "settings"), Form: form}))
+	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: a.head(c, e, "settings"), Form: form}))
 }
 
 // changeEndpoint gives an endpoint other settings, and audits which.

@@ -34,7 +34,7 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 
 // filterView is the editor with a filter in it. What a filter takes tells what events hold: trying is for who may read them.
 func (a *dashboard) filterView(c *handlers.Call, e db.FullEndpoint, s endpoint.Settings) (v pages.FilterView, err error) {
-	v = pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(s, nil)}
+	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
 		v.Tries, err = a.readsPayloads(c, q)
 		return err
@@ -110,7 +110,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: fullHead(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.judge(c, tried, events, whole)}
+	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.judge(c, tried, events, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 

@@ -101,7 +101,7 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 		return err
 	}
 	v := pages.CreatedView{
-		EndpointHead: fullHead(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification), Secret: secret.Text, Public: secret.Public,
+		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification), Secret: secret.Text, Public: secret.Public,
 	}
 	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
 		return err

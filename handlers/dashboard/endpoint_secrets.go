@@ -75,10 +75,10 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 	if err != nil {
 		return v, err
 	}
-	var e db.Endpoint
+	var e db.FullEndpoint
 	var live []db.SecretState
 	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if e, err = q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		live, err = q.ListSecrets(c.Ctx(), c.Actor.Tenant, u)
@@ -88,10 +88,10 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 		return v, err
 	}
 	v = pages.SecretsView{
-		EndpointHead: head(c, e, "secrets"), OneSlot: e.SignsOne(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
+		EndpointHead: a.head(c, e, "secrets"), OneSlot: e.SignsOne(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
-	if v.MaySecrets, err = a.rotates(c, e); err != nil {
+	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
 		return v, err
 	}
 	for _, s := range live {

@@ -33,7 +33,7 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.TestView{EndpointHead: fullHead(c, e, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
+	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: endpoint.TestType, Data: testData, Why: whyNoTest(e)}
 	if text := c.Query("delivery"); text != "" {
 		if v.Sent, err = a.sent(c, e, text); err != nil {
 			return err
@@ -67,7 +67,7 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	if err == nil {
 		return c.Redirect(endpointPath(c, e.ID) + "/test?delivery=" + id.Delivery.Format(sent))
 	}
-	v := pages.TestView{EndpointHead: fullHead(c, e, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
+	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
 	status := handlers.Status(err)
 	v.Wrong = handlers.WrongFields(err)
 	if err := handlers.NotInput(err); err != nil {
@@ -104,7 +104,10 @@ func (a *dashboard) emitTest(c *handlers.Call, e db.FullEndpoint, kind, data str
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind})
+		if err := auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind}); err != nil {
+			return err
+		}
+		return q.HastenTest(c.Ctx(), c.Actor.Tenant, sent)
 	})
 	return sent, err
 }
@@ -134,8 +137,8 @@ func (a *dashboard) sent(c *handlers.Call, e db.FullEndpoint, text string) (*pag
 		Poll: endpointPath(c, e.ID) + "/test?delivery=" + text, Href: root(c) + "/deliveries/" + text, Status: d.Shown, LastStatus: int(d.LastStatus),
 		Failure: d.LastFailure, Attempts: int(d.Attempts), Hidden: !c.Actor.May(access.ReadPayloads),
 	}
-	if d.NextAt != nil && d.Attempts > 0 {
-		v.NextAt = *d.NextAt
+	if d.Wait != nil {
+		v.Wait = *d.Wait
 	}
 	if len(attempts) > 0 {
 		answerOf(v, attempts[0])

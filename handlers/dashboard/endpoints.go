@@ -1,13 +1,16 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
+	"posthorn/domain/condition"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -21,12 +24,16 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	now := a.Now()
 	var rows []db.Endpoint
 	var states []db.EndpointsHealthRow
+	var conditions map[id.UUID]condition.Condition
 	var series analytics.Series
 	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
 		if rows, err = q.NewestEndpoints(c.Ctx(), c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
 		if states, err = q.EndpointsHealth(c.Ctx(), c.Actor.Tenant); err != nil {
+			return err
+		}
+		if conditions, err = q.Conditions(c.Ctx(), c.Actor.Tenant, rows, now); err != nil {
 			return err
 		}
 		day := analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now)
@@ -48,14 +55,18 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		succeeded[s.ID] = s.EndpointHealth.Counters().LastSuccessAt
 	}
 	for _, e := range rows {
-		if v.Status != "" && e.Status != v.Status || !mentions(e, v.Query) {
+		is := conditions[e.ID]
+		if v.Status != "" && string(is.State) != v.Status || !mentions(e, v.Query) {
 			continue
 		}
 		v.Rows = append(v.Rows, pages.EndpointRow{
-			Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Status: endpoint.Status(e.Status),
-			Reason: stateReason(e), EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
+			Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Condition: is,
+			EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
 		})
 	}
+	slices.SortStableFunc(v.Rows, func(a, b pages.EndpointRow) int {
+		return cmp.Compare(a.Condition.State.Rank(), b.Condition.State.Rank())
+	})
 	return c.Render(http.StatusOK, pages.Endpoints(v))
 }
 
@@ -64,17 +75,4 @@ func mentions(e db.Endpoint, text string) bool {
 	text = strings.ToLower(text)
 	return text == "" || strings.Contains(strings.ToLower(egress.Mask(e.URL)), text) ||
 		strings.Contains(strings.ToLower(e.Description), text) || strings.Contains(id.Endpoint.Format(e.ID), text)
-}
-
-// reasons are the words for why an endpoint is in its state.
-var reasons = map[string]string{
-	"url_changed": "its URL changed", "gone": "it answered 410", "tls": "TLS errors only", "auth": "401, 403 or 404 in a row",
-	"unhealthy": "failures only, for days", "failures": "too many failures in a row", "exhausted": "too many deliveries failed for good",
-}
-
-func stateReason(e db.Endpoint) string {
-	if e.Status == string(endpoint.Active) {
-		return ""
-	}
-	return reasons[e.StatusReason]
 }

@@ -118,7 +118,7 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 			(200 + 120 * sin(h / 3.0))::int, 20000000
 		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
 	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints that fail most", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
-	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "The breaker is open", "will be disabled", "503").keep("endpoint-failing")
+	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "Endpoint failing", ">failing<", "Probe now", "will be disabled", "503").keep("endpoint-failing")
 	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "retrying", "delivered").lacks("<html")
 	w.as(access.Owner).get(w.root+"/endpoints").want(200, "erp.acme-logistics.com").keep("endpoints-busy")
 }
@@ -267,7 +267,7 @@ func TestATestLeadsToItsAnswer(t *testing.T) {
 	w.activate(path)
 	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{"}}).want(400, "The data is not JSON")
 	sent := owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).to(path + "/test?delivery=dlv_")
-	owner.get(sent).want(200, "Waiting for the answer").keep("test-sent")
+	owner.get(sent).want(200, "Waiting for the response").keep("test-sent")
 	owner.get(sent, "HX-Request", "true").want(200, `id="sent"`).lacks("<html")
 	other := w.add()
 	owner.get(other + "/test?delivery=" + sent[strings.Index(sent, "dlv_"):]).want(404)

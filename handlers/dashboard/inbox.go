@@ -90,7 +90,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		return a.fillInbox(c, q, u, asked, rows, &v)
 	})
 	if err == nil {
-		v.EndpointHead = fullHead(c, e, "inbox")
+		v.EndpointHead = a.head(c, e, "inbox")
 	}
 	return v, err
 }

@@ -87,6 +87,7 @@ func newWorld(t *testing.T) *world {
 	engine := kit.NewEngine()
 	kit.Mount(engine, w.routes)
 	w.engine = engine
+	w.sql("INSERT INTO workers (id, name) VALUES ($1, 'a worker')", db.NewID())
 	return w
 }
 

@@ -9,8 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/charts"
 	"posthorn/views/components"
@@ -119,7 +119,7 @@ func content() templ.Component {
 			Title:  "hooks.acme.example/orders",
 			Text:   "Every component in every state. Orders, production.",
 			Crumbs: []components.Crumb{{Label: "Endpoints", Href: "#endpoints"}},
-			Badge:  components.EndpointStatus(endpoint.Active),
+			Badge:  components.Condition(condition.Active),
 		}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -437,15 +437,15 @@ func numbers() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.EndpointStatus(endpoint.Unverified).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Condition(condition.Unverified).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.EndpointStatus(endpoint.Paused).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Condition(condition.Paused).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.EndpointStatus(endpoint.Disabled).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Condition(condition.Disabled).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -685,7 +685,7 @@ func lists() templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = components.EndpointStatus(endpoint.Status(r.status)).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = components.Condition(condition.State(r.status)).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

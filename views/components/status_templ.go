@@ -9,8 +9,8 @@ import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
 import (
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/icons"
 	"time"
@@ -168,8 +168,8 @@ func DeliveryStatus(s delivery.Status) templ.Component {
 	})
 }
 
-// EndpointStatus is the state of an endpoint.
-func EndpointStatus(s endpoint.Status) templ.Component {
+// Condition is how an endpoint is.
+func Condition(s condition.State) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -190,7 +190,7 @@ func EndpointStatus(s endpoint.Status) templ.Component {
 			templ_7745c5c3_Var10 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = Status(EndpointTone(s), string(s)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Status(ConditionTone(s), s.Word()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

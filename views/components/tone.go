@@ -6,8 +6,8 @@ package components
 import (
 	"strconv"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/icons"
 )
@@ -58,14 +58,14 @@ func DeliveryTone(s delivery.Status) Tone {
 	return Neutral
 }
 
-// EndpointTone is how good or bad an endpoint's state is.
-func EndpointTone(s endpoint.Status) Tone {
+// ConditionTone is how good or bad an endpoint's condition is.
+func ConditionTone(s condition.State) Tone {
 	switch s {
-	case endpoint.Active:
+	case condition.Active:
 		return Good
-	case endpoint.Unverified:
+	case condition.Unverified, condition.OnHold, condition.Suspended:
 		return Warning
-	case endpoint.Disabled:
+	case condition.Failing, condition.Disabled:
 		return Bad
 	}
 	return Neutral

@@ -3,6 +3,7 @@ package console
 import (
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/views/components"
@@ -36,15 +37,16 @@ type DeliveryLine struct {
 	Attempts, LastStatus   int
 	LastFailure            delivery.Failure
 	Created, Next, Settled time.Time
+	Wait                   condition.Wait // empty: it does not wait
 }
 
 // DeliveryView is one delivery.
 type DeliveryView struct {
-	Shell          layout.Shell
-	Line           DeliveryLine
-	EndpointStatus string // empty: deleted
-	Diagnosis      diagnosis.Diagnosis
-	Attempts       []AttemptLine // newest first
+	Shell     layout.Shell
+	Line      DeliveryLine
+	Condition condition.State // of the endpoint; empty: deleted
+	Diagnosis diagnosis.Diagnosis
+	Attempts  []AttemptLine // newest first
 }
 
 // AttemptLine is one request, without what it carried and what was answered.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/domain/books"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/trouble"
 	"posthorn/views/components"
@@ -199,14 +200,12 @@ type SickView struct {
 
 // EndpointLine is one endpoint as operators see it, its URL without the values of its query.
 type EndpointLine struct {
-	ID, URL, Tenant, TenantPath, State, Pause string
-	Tone                                      components.Tone
-	Since                                     time.Time // it is in its state; zero: not known
-	Reason                                    string    // of its state
-	Failures                                  int32     // in a row
-	LastStatus                                int
-	LastFailure                               delivery.Failure
-	FailedAt, ProbeAt                         time.Time // zero: never; no probe is due
+	ID, URL, Tenant, TenantPath, Pause string
+	Condition                          condition.Condition
+	Failures                           int32 // in a row
+	LastStatus                         int
+	LastFailure                        delivery.Failure
+	FailedAt                           time.Time // zero: never
 }
 
 // QueueView is what waits and who works on it.
@@ -275,8 +274,7 @@ func (l WorkerLine) state() (components.Tone, string) {
 type LaneLine struct {
 	Tenant, TenantPath string
 	Endpoint, URL      string
-	State              string
-	Tone               components.Tone
+	Condition          condition.Condition
 	Waiting, Ready     int64
 	Oldest             time.Time
 	Owner              string
@@ -427,7 +425,8 @@ type BookLine struct {
 	Tenant, TenantPath                                             string
 	Day                                                            time.Time
 	Accepted, Delivered, Failed, Canceled, Waiting, Held, Expunged int64
-	Difference                                                     int64
+	Difference                                                     int64 // what was accepted, less what has ended and what waits
+	FromTables                                                     int64 // deliveries by which the tables differ, as the job found
 }
 
 // AuditView is the audit log of the whole platform.

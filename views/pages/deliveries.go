@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/domain/bulk"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/views/components"
 	"posthorn/views/layout"
@@ -56,6 +57,7 @@ type DeliveryRow struct {
 	LastStatus    int
 	LastFailure   delivery.Failure
 	Created, Next time.Time
+	Wait          condition.Reason // empty: it does not wait
 	Archived      bool
 	Replay        bool
 	Dead          bool      // a dead letter: see delivery.IsDeadLetter

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/domain/signature"
@@ -25,6 +26,7 @@ type DeliveryView struct {
 	JobID     string // the bulk job that made it
 	Endpoint  string // its state; empty: deleted
 	Diagnosis diagnosis.Diagnosis
+	Wait      condition.Wait // empty: it does not wait
 	// PausedSince is when the pause began that keeps it; zero: none does, or it is not known.
 	PausedSince time.Time
 	Attempts    []AttemptRow // newest first

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/charts"
@@ -23,15 +24,13 @@ type EndpointHead struct {
 	ID          string
 	URL         string // masked
 	Description string
-	Status      endpoint.Status
-	StatusAt    time.Time
+	Status      endpoint.Status // what may be paused and resumed
+	Condition   condition.Condition
 	Tab         string
 	MayChange   bool
 	MaySecrets  bool // rotate and see new ones
 	Inbox       bool // a test inbox
 	Waiting     bool // a verification is under way
-	Held        int64
-	HeldMore    bool // more are held than Held says
 }
 
 func (h EndpointHead) title() string { return strings.TrimPrefix(h.URL, "https://") }
@@ -77,23 +76,20 @@ func (h EndpointHead) resumeText() string {
 
 // heldText says how many deliveries wait for the endpoint to be active.
 func (h EndpointHead) heldText() string {
-	switch {
-	case h.HeldMore:
-		return "More than " + components.Many(h.Held, "delivery is", "deliveries are") + " held."
-	case h.Held == 0:
-		return "No delivery is held."
+	switch held := h.Condition.Held; {
+	case h.Condition.HeldAtLeast:
+		return "More than " + components.Many(held, "delivery waits.", "deliveries wait.")
+	case held == 0:
+		return "No delivery waits."
+	default:
+		return components.Many(held, "delivery waits.", "deliveries wait.")
 	}
-	return components.Many(h.Held, "delivery is", "deliveries are") + " held."
 }
 
 // EndpointView is an endpoint's first page.
 type EndpointView struct {
 	EndpointHead
-	StatusReason string
-	Breaker      health.State
-	NextProbe    time.Time
-	DisableAt    time.Time // when Posthorn will disable it if nothing changes; zero for never
-	DisableWhy   string
+	DisableWhy   string // why Posthorn disabled it, or will
 	Day          health.Rate
 	P50, P95     time.Duration
 	LastSuccess  time.Time
@@ -235,7 +231,7 @@ type EndpointSettingsView struct {
 
 func failuresTone(v EndpointView) components.Tone {
 	switch {
-	case v.Breaker != health.Closed:
+	case v.Condition.State == condition.Failing, v.Condition.State == condition.Disabled:
 		return components.Bad
 	case v.Failures > 0:
 		return components.Warning
@@ -243,7 +239,14 @@ func failuresTone(v EndpointView) components.Tone {
 	return components.Neutral
 }
 
-func breakerWord(s health.State) string { return strings.ReplaceAll(s.String(), "_", " ") }
+// stateText is what the condition means, with what is known of it here alone.
+func (v EndpointView) stateText() string {
+	text := v.Condition.Detail()
+	if v.Condition.State == condition.Disabled && v.DisableWhy != "" {
+		text = v.DisableWhy + " Nothing is sent until the endpoint is resumed and verified."
+	}
+	return text + " " + v.heldText()
+}
 
 func lastStat(ctx context.Context, at time.Time) components.StatProps {
 	if at.IsZero() {

@@ -3,6 +3,7 @@ package pages
 import (
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/views/components"
 )
@@ -95,7 +96,7 @@ type TrialView struct {
 	LastStatus int
 	Failure    delivery.Failure
 	Attempts   int
-	NextAt     time.Time
+	Wait       condition.Wait // empty: it does not wait
 	Phases     components.PhaseProps
 	Headers    string
 	Body       string

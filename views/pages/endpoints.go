@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/components"
@@ -27,8 +28,7 @@ type EndpointRow struct {
 	Kind        endpoint.Kind
 	URL         string // masked
 	Description string
-	Status      endpoint.Status
-	Reason      string // why it is in its state, in words; empty where there is nothing to say
+	Condition   condition.Condition
 	EventTypes  []string
 	Rate        health.Rate
 	LastAnswer  time.Time
@@ -54,8 +54,8 @@ func (v EndpointsView) clear() string {
 
 func stateOptions() []components.Option {
 	out := []components.Option{{Label: "All states"}}
-	for _, s := range endpoint.Statuses() {
-		out = append(out, components.Option{Label: strings.ToUpper(string(s)[:1]) + string(s)[1:], Value: string(s)})
+	for _, s := range condition.States() {
+		out = append(out, components.Option{Label: capital(s.Word()), Value: string(s)})
 	}
 	return out
 }

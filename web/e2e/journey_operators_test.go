@@ -203,7 +203,7 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	tab.Fill("Reason", "its backlog harms the others")
 	tab.Press("Pause")
 	tab.Sees("Requests under way end as they will.")
-	finds(t, tab, s.url+"/console/queue", "waits: dispatch is paused")
+	finds(t, tab, s.url+"/console/queue", "paused by operator")
 	eventually(t, patience, "the worker keeps to the pause", func() bool { return s.server.metric("posthorn_dispatch_pauses") == 1 })
 	eventually(t, patience, "the alert is over", func() bool { return s.server.metric(late.metric) <= late.bound })
 	had := len(noisy.customer.requests())

@@ -135,6 +135,7 @@ type Lane struct {
 	queued      bool          // in its tenant's queue of runnable lanes
 	health      laneHealth
 	held        heldBack
+	limited     laneLimit
 	lastStarted time.Time
 	rescannedAt time.Time // the last full read that the rescan asked for
 	missing     int       // times in a row that the database did not name us as its owner
