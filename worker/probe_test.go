@@ -196,3 +196,29 @@ func TestTwoWorkersSendOneProbeAtATime(t *testing.T) {
 	h.settled(20*time.Second, delivery.Delivered, 60)
 	h.balanced()
 }
+
+func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	var well atomic.Bool
+	r := newReceiver(t, func(arrival) int {
+		if well.Load() {
+			return 200
+		}
+		return 503
+	})
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy = "quick" })
+	h.openBreaker(tenant, ep, 0)
+	former := h.deliveryOf(h.emitN(tenant, 1)[0])
+	w, _ := h.worker(true)
+	eventually(t, 10*time.Second, "the probe failed, and its delivery waits for the next", func() bool {
+		return h.count("SELECT count(*) FROM queue WHERE delivery_id = $1 AND state = 1 AND probes = 1 AND due_at > now() + interval '30 seconds'", former) == 1
+	})
+	h.resting(w, ep)
+	well.Store(true)
+	other := h.deliveryOf(h.emitN(tenant, 1)[0])
+	h.as(tenant, func(q *db.Queries) error { return q.HastenTest(t.Context(), tenant, other) })
+	h.settled(15*time.Second, delivery.Delivered, 2) // the former probe within seconds, as its schedule says
+	h.balanced()
+}
