@@ -33,7 +33,8 @@ var proofs = map[string]struct {
 	"docs/verify.md python":  {6, "docs/verify_test.go TestThePythonExamplesVerify"},
 	"docs/performance.md sh": {1, "- it measures for an hour"},
 	"docs/status.md json":    {1, "- the shape of an answer, whose fields are words about this platform"},
-	"docs/scale.md sh":       {1, "- it measures for an hour"},
+	"docs/filters.md json":   {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
+	"docs/filters.md cel":    {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
 
 	"docs/ops/backup.md sh":                  {2, "web/ops_page_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
 	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
@@ -41,6 +42,7 @@ var proofs = map[string]struct {
 	"docs/ops/deploy.md ini":                 {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
 	"docs/ops/deploy.md nginx":               {1, "web/ops_page_test.go TestTheProxyOfThePagePassesOnWhatPosthornNeeds"},
 	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/monitoring.md yaml":            {1, "- the configuration of a Prometheus server, with addresses of an installation"},
 	"docs/ops/upgrade.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/alerts.yml whole":              {1, "web/ops_test.go TestEveryAlertSaysWhatToDo"},
 	"docs/ops/grafana.json whole":            {1, "web/ops_test.go TestOperationsNameMetricsThatExist"},

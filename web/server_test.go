@@ -51,7 +51,7 @@ func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) 
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
 	for _, path := range []string{
-		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
+		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-in/lost-device", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
 		"/status", "/.well-known/posthorn/egress.json",

@@ -28,9 +28,12 @@ func TestTheStatusPageDoesNotCountTheWaitForAnEndpointsOwnLimits(t *testing.T) {
 			if err != nil || len(hours) == 0 {
 				t.Fatal(hours, err)
 			}
+			waited := time.Duration(h.count(`SELECT (extract(epoch FROM percentile_disc(0.5) WITHIN GROUP (ORDER BY created_at - posthorn.created_at(delivery_id))) * 1e9)::bigint
+				FROM attempts`))
 			for _, hour := range hours {
-				if hour.Measured > 0 && (hour.P50 > 500*time.Millisecond || hour.P99 > time.Second) {
-					t.Errorf("p50 %v, p99 %v of %d", hour.P50, hour.P99, hour.Measured)
+				// Against what the deliveries really waited: a busy machine is late with every one of them.
+				if hour.Measured > 0 && (hour.P50 > waited/2 || hour.P99 > waited) {
+					t.Errorf("p50 %v, p99 %v of %d that waited %v at the median", hour.P50, hour.P99, hour.Measured, waited)
 				}
 			}
 			if n := h.count("SELECT count(*) FROM attempts WHERE held_ms > 1000"); n < 5 {

@@ -10,6 +10,9 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+REVOKE ALL ON FUNCTION posthorn.routes_changed() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION posthorn.routes_changed() TO posthorn_ingest;
+
 -- +goose Down
 
 DROP FUNCTION posthorn.routes_changed();

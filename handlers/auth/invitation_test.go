@@ -105,7 +105,7 @@ func TestRolesAreGivenByWhoMayAndAnOwnerStays(t *testing.T) {
 		b.get(path + "/settings").want(403)
 	}
 	admin.post(role("viewer@example.com", "developer")).to(path + "/members")
-	admin.post(role("viewer@example.com", "owner")).want(403, "unmade by owners alone")
+	admin.post(role("viewer@example.com", "owner")).want(403, "Ask an owner")
 	admin.post(role("owner@example.com", "viewer")).want(403)
 	admin.post(path+"/members/"+m["owner@example.com"]+"/remove", nil).want(403)
 	admin.post(path+"/members/invite", url.Values{"email": {"x@example.com"}, "role": {"owner"}}).want(403)
