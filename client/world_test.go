@@ -60,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	w.run(delivering.Run)
 	committer := emit.New(emit.Config{DB: d, Log: quiet, OnCommit: delivering.Committed})
 	w.run(committer.Run)
-	kit := handlers.New(handlers.Config{Authenticator: handlers.NewAuthenticator(d, quiet, time.Now), Log: quiet, Now: time.Now})
+	kit := handlers.New(handlers.Config{Authenticator: handlers.NewAuthenticator(db.Keys{DB: d}, quiet, time.Now), Log: quiet, Now: time.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: ring, Log: quiet, Now: time.Now}))
 	w.engine = engine

@@ -75,6 +75,10 @@ const pingWithin = 2 * time.Second
 // Close waits for borrowed connections and closes the pool.
 func (d *DB) Close() { d.pool.Close() }
 
+// Pool is the connections themselves, as the database's owner: for batches that set a role of their own, and for what no
+// role can do. Only packages under db/ use it.
+func (d *DB) Pool() *pgxpool.Pool { return d.pool }
+
 // Tenant runs fn in a transaction that sees the rows of one tenant and no others.
 func (d *DB) Tenant(ctx context.Context, tenant id.UUID, fn func(*Queries) error) error {
 	return d.in(ctx, roleTenant, tenant.String(), fn)

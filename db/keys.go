@@ -104,8 +104,11 @@ func LooksLikeKey(text string) bool {
 	return true
 }
 
+// Keys looks API keys up in a database.
+type Keys struct{ *DB }
+
 // FindKey tells which key has a hash, whatever its tenant.
-func (d *DB) FindKey(ctx context.Context, hash [sha256.Size]byte) (row FindKeyRow, err error) {
+func (d Keys) FindKey(ctx context.Context, hash [sha256.Size]byte) (row FindKeyRow, err error) {
 	err = d.Ingest(ctx, func(q *Queries) error {
 		row, err = q.FindKey(ctx, hash[:])
 		return err
@@ -114,7 +117,7 @@ func (d *DB) FindKey(ctx context.Context, hash [sha256.Size]byte) (row FindKeyRo
 }
 
 // TenantState is a tenant's state.
-func (d *DB) TenantState(ctx context.Context, tenant id.UUID) (state string, err error) {
+func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state string, err error) {
 	err = d.Ingest(ctx, func(q *Queries) error {
 		state, err = q.TenantState(ctx, tenant)
 		return err
@@ -123,7 +126,7 @@ func (d *DB) TenantState(ctx context.Context, tenant id.UUID) (state string, err
 }
 
 // KeysRevision changes with every revocation of a key and every suspension of a tenant.
-func (d *DB) KeysRevision(ctx context.Context) (n int64, err error) {
+func (d Keys) KeysRevision(ctx context.Context) (n int64, err error) {
 	err = d.Ingest(ctx, func(q *Queries) error {
 		n, err = q.KeysRevision(ctx)
 		return err
@@ -132,7 +135,7 @@ func (d *DB) KeysRevision(ctx context.Context) (n int64, err error) {
 }
 
 // TouchKeys remembers that keys were used.
-func (d *DB) TouchKeys(ctx context.Context, keys []id.UUID) error {
+func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
 	return d.Ingest(ctx, func(q *Queries) error { return q.TouchKeys(ctx, keys) })
 }
 

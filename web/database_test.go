@@ -55,7 +55,7 @@ func mustParse(t *testing.T, kind id.Kind, text string) id.UUID {
 
 func holder(t *testing.T, d *db.DB, key string) db.FindKeyRow {
 	t.Helper()
-	row, err := d.FindKey(t.Context(), sha256.Sum256([]byte(key)))
+	row, err := (db.Keys{DB: d}).FindKey(t.Context(), sha256.Sum256([]byte(key)))
 	if err != nil {
 		t.Fatalf("the key is not known: %v", err)
 	}

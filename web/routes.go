@@ -32,7 +32,7 @@ const (
 
 // newRouter is the handler of the public address. Its routes are table's and no others.
 func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
-	keys := handlers.NewAuthenticator(general, p.Log, time.Now)
+	keys := handlers.NewAuthenticator(db.Keys{DB: general}, p.Log, time.Now)
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), Keys: ring, BaseURL: p.URL(),

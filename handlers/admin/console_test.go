@@ -64,7 +64,7 @@ func newConsole(t *testing.T) *console {
 	}
 	sessions := handlers.NewSessions(w.db, consoleBase)
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(w.db, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Sessions: sessions, BaseURL: consoleBase, Keys: ring,
 	})
 	engine := kit.NewEngine()

@@ -148,7 +148,7 @@ func TestKeyTextsAreNotStored(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	var found db.FindKeyRow
-	found, err := w.db.FindKey(t.Context(), sha256.Sum256([]byte(acme.key)))
+	found, err := (db.Keys{DB: w.db}).FindKey(t.Context(), sha256.Sum256([]byte(acme.key)))
 	if err != nil || found.TenantID != acme.uuid {
 		t.Fatal(found, err)
 	}

@@ -88,7 +88,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	for _, c := range change {
 		c(&deps)
 	}
-	w.auth = handlers.NewAuthenticator(d, logger, deps.Now)
+	w.auth = handlers.NewAuthenticator(db.Keys{DB: d}, logger, deps.Now)
 	kit := handlers.New(handlers.Config{Authenticator: w.auth, Log: logger, Now: deps.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(deps))

@@ -74,7 +74,7 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
 	cfg := handlers.Config{
-		Authenticator: handlers.NewAuthenticator(w.db, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
+		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
 	}
 	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
 	for _, c := range change {

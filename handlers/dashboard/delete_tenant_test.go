@@ -57,7 +57,7 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	if after := w.counts(other); after != before {
 		t.Errorf("the other tenant was %s and is %s", before, after)
 	}
-	if _, err := w.db.TenantState(t.Context(), tn.id); err == nil {
+	if _, err := (db.Keys{DB: w.db}).TenantState(t.Context(), tn.id); err == nil {
 		t.Error("platform keys find it")
 	}
 }

@@ -80,7 +80,7 @@ func newWorld(t *testing.T) *world {
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(w.db, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
+		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
 		Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
 	})
 	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit})

@@ -47,7 +47,7 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(d, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+		Authenticator: handlers.NewAuthenticator(db.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
