@@ -12,10 +12,12 @@ import (
 
 	"posthorn/client"
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -60,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	w.run(delivering.Run)
 	committer := emit.New(emit.Config{DB: d, Log: quiet, OnCommit: delivering.Committed})
 	w.run(committer.Run)
-	kit := handlers.New(handlers.Config{Authenticator: handlers.NewAuthenticator(db.Keys{DB: d}, quiet, time.Now), Log: quiet, Now: time.Now})
+	kit := handlers.New(handlers.Config{Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet, time.Now), Log: quiet, Now: time.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: ring, Log: quiet, Now: time.Now}))
 	w.engine = engine
@@ -90,7 +92,7 @@ func (w *world) run(part func(context.Context) error) {
 // tenant makes a tenant and a client with its key.
 func (w *world) tenant(options ...client.Option) (*client.Client, string) {
 	w.t.Helper()
-	row, key, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
+	row, key, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -100,8 +102,8 @@ func (w *world) tenant(options ...client.Option) (*client.Client, string) {
 func (w *world) platform() *client.Client {
 	w.t.Helper()
 	var key string
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
-		_, key, err = q.MakeKey(w.t.Context(), db.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+		_, key, err = accounts.MakeKey(w.t.Context(), q, accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 		return err
 	})
 	if err != nil {

@@ -4,16 +4,18 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"posthorn/db/sql"
 )
 
-// ClockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock right that
+// clockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock right that
 // was set wrong.
-const ClockQuiet = 24 * time.Hour
+const clockQuiet = 24 * time.Hour
 
 // ClockStepped moves what waits by as much as the database's clock stepped, so that retries keep their distance. Of several workers
 // that saw the step one does: each says from which sum of steps on it counts (see Due.Shifted), and a rest below least is none.
 func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration, retries int64, err error) {
-	err = d.Worker(ctx, func(q *Queries) error {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
 		shifted, err := q.LockClock(ctx)
 		if err != nil {
 			return err
@@ -38,12 +40,15 @@ func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Du
 	return moved, retries, nil
 }
 
-// IsClockQuiet reports whether ages by the database's clock can be trusted at now: it has not stepped for ClockQuiet.
+// IsClockQuiet reports whether ages by the database's clock can be trusted at now: it has not stepped for clockQuiet.
 func (d *DB) IsClockQuiet(ctx context.Context, now time.Time) (quiet bool, err error) {
-	err = d.Worker(ctx, func(q *Queries) error {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
 		at, err := q.ClockSteppedAt(ctx)
-		quiet = at == nil || now.Sub(*at).Abs() >= ClockQuiet
+		quiet = at == nil || now.Sub(*at).Abs() >= clockQuiet
 		return err
 	})
 	return quiet && err == nil, err
 }
+
+// ClockSkew is by how much the worker's clock, which dates attempts, may be behind that of the node that made the delivery.
+const ClockSkew = time.Minute

@@ -72,7 +72,7 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 		return
 	}
 	if cfg.RuntimeParams["search_path"] == "" {
-		cfg.RuntimeParams["search_path"] = schema
+		cfg.RuntimeParams["search_path"] = Schema
 	}
 	for name, value := range serverKeepAlive {
 		if cfg.RuntimeParams[name] == "" {

@@ -7,20 +7,22 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
 // The roles that a transaction may take; see the first migration, and for posthorn_account the fifth.
 const (
 	roleTenant  = "posthorn_tenant"
-	roleIngest  = "posthorn_ingest"
-	roleWorker  = "posthorn_worker"
+	RoleIngest  = "posthorn_ingest"
+	RoleWorker  = "posthorn_worker"
 	roleConsole = "posthorn_console"
 	roleAccount = "posthorn_account"
 )
@@ -60,11 +62,11 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
-		return nil, translate(err)
+		return nil, Translate(err)
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, translate(err)
+		return nil, Translate(err)
 	}
 	return &DB{pool: pool, url: url, pooled: o.Pooled}, nil
 }
@@ -80,36 +82,36 @@ func (d *DB) Close() { d.pool.Close() }
 func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 
 // Tenant runs fn in a transaction that sees the rows of one tenant and no others.
-func (d *DB) Tenant(ctx context.Context, tenant id.UUID, fn func(*Queries) error) error {
+func (d *DB) Tenant(ctx context.Context, tenant id.UUID, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleTenant, tenant.String(), fn)
 }
 
 // Ingest runs fn as the role of the group commit and of what precedes a tenant.
-func (d *DB) Ingest(ctx context.Context, fn func(*Queries) error) error {
-	return d.in(ctx, roleIngest, "", fn)
+func (d *DB) Ingest(ctx context.Context, fn func(*sql.Queries) error) error {
+	return d.in(ctx, RoleIngest, "", fn)
 }
 
 // Worker runs fn as the role of lanes, recorder and jobs, which sees all tenants.
-func (d *DB) Worker(ctx context.Context, fn func(*Queries) error) error {
-	return d.in(ctx, roleWorker, "", fn)
+func (d *DB) Worker(ctx context.Context, fn func(*sql.Queries) error) error {
+	return d.in(ctx, RoleWorker, "", fn)
 }
 
 // Console runs fn as the role of operators and of the command line, which sees all tenants.
-func (d *DB) Console(ctx context.Context, fn func(*Queries) error) error {
+func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleConsole, "", fn)
 }
 
-// setRole takes a role and names the tenant for the rest of the transaction. A process that freezes in the middle of one
+// SetRole takes a role and names the tenant for the rest of the transaction. A process that freezes in the middle of one
 // must not keep its locks: a worker's share lock on its own row would keep the others from declaring it dead, for as long
 // as it is frozen. The time is well within the fence's (worker/membership.go).
-const setRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
+const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
 // in runs fn between BEGIN and COMMIT under a role. An error, a panic or a canceled context rolls back.
-func (d *DB) in(ctx context.Context, role, tenant string, fn func(*Queries) error) error {
+func (d *DB) in(ctx context.Context, role, tenant string, fn func(*sql.Queries) error) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return translate(err)
+		return Translate(err)
 	}
 	defer conn.Release() // a connection that is still in a transaction is closed, not reused
 	begin := &pgx.Batch{}
@@ -117,18 +119,18 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*Queries) erro
 	if ctx.Value(readOnly{}) != nil {
 		word = "begin read only"
 	}
-	d.queueBegin(begin, word, setRole, role, tenant)
+	d.queueBegin(begin, word, SetRole, role, tenant)
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
-		return translate(err)
+		return Translate(err)
 	}
-	if err := fn(New(conn)); err != nil {
+	if err := fn(sql.New(conn)); err != nil {
 		if _, rollback := conn.Exec(context.WithoutCancel(ctx), "rollback"); rollback != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
-		return translate(err)
+		return Translate(err)
 	}
 	if _, err := conn.Exec(ctx, "commit"); err != nil {
-		return translate(err)
+		return Translate(err)
 	}
 	return nil
 }
@@ -138,19 +140,19 @@ type readOnly struct{}
 // ReadOnly is a context under which transactions change nothing: PostgreSQL refuses every statement that would.
 func ReadOnly(ctx context.Context) context.Context { return context.WithValue(ctx, readOnly{}, true) }
 
-// queueBegin begins a transaction by a word and takes a role in it: set is setRole or setHotRole.
+// queueBegin begins a transaction by a word and takes a role in it: set is SetRole or setHotRole.
 func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
 	b.Queue(word)
 	b.Queue(set, args...)
 	if d.pooled {
-		b.Queue("SELECT set_config('search_path', $1, true)", schema)
+		b.Queue("SELECT set_config('search_path', $1, true)", Schema)
 	}
 }
 
-// begin is queueBegin for a batch that goes on with other statements, which travel with it. Behind a pooler they can't:
+// Begin is queueBegin for a batch that goes on with other statements, which travel with it. Behind a pooler they can't:
 // the driver has a batch's statements described before it runs the first, and they name tables that only the transaction
 // has on its path.
-func (d *DB) begin(ctx context.Context, conn *pgx.Conn, set string, args ...any) (*pgx.Batch, error) {
+func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any) (*pgx.Batch, error) {
 	b := &pgx.Batch{}
 	d.queueBegin(b, "begin", set, args...)
 	if !d.pooled {
@@ -159,9 +161,9 @@ func (d *DB) begin(ctx context.Context, conn *pgx.Conn, set string, args ...any)
 	return &pgx.Batch{}, conn.SendBatch(ctx, b).Close()
 }
 
-// pipelineOn sends statements under a role as one round trip and one transaction.
-func (d *DB) pipelineOn(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
-	b, err := d.begin(ctx, conn, setRole, role, "")
+// Pipeline sends statements under a role as one round trip and one transaction.
+func (d *DB) Pipeline(ctx context.Context, conn *pgx.Conn, role string, queue func(*pgx.Batch)) error {
+	b, err := d.Begin(ctx, conn, SetRole, role, "")
 	if err != nil {
 		return err
 	}
@@ -177,16 +179,27 @@ func (d *DB) pipelineOn(ctx context.Context, conn *pgx.Conn, role string, queue 
 // ServerTime is the database's clock, which decides what is due.
 func (d *DB) ServerTime(ctx context.Context) (at time.Time, err error) {
 	err = d.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&at)
-	return at, translate(err)
+	return at, Translate(err)
 }
 
 // Ping reports whether the database answers.
-func (d *DB) Ping(ctx context.Context) error { return translate(d.pool.Ping(ctx)) }
+func (d *DB) Ping(ctx context.Context) error { return Translate(d.pool.Ping(ctx)) }
 
 // NewID makes an id of this moment on this machine's clock. Ids of one process are strictly increasing.
 func NewID() id.UUID { return id.UUID(uuid.Must(uuid.NewV7())) }
 
 func init() { uuid.EnableRandPool() }
 
-// identifier quotes an identifier for the few statements that take no parameters (NOTIFY, VACUUM).
-func identifier(names ...string) string { return pgx.Identifier(names).Sanitize() }
+// Identifier quotes an Identifier for the few statements that take no parameters (NOTIFY, VACUUM).
+func Identifier(names ...string) string { return pgx.Identifier(names).Sanitize() }
+
+// Account runs fn as the role of what a person or an operator does before or beside a tenant.
+func (d *DB) Account(ctx context.Context, fn func(*sql.Queries) error) error {
+	return d.in(ctx, roleAccount, "", fn)
+}
+
+// CompareIDs orders ids as the database does.
+func CompareIDs(a, b id.UUID) int { return slices.Compare(a[:], b[:]) }
+
+// FirstID is the smallest id of a moment.
+func FirstID(at time.Time) id.UUID { return id.New(at, [10]byte{}) }

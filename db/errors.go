@@ -21,9 +21,9 @@ var (
 	ErrWorkerDead = errors.New("worker declared dead")
 )
 
-// translate turns the driver's errors into the project's, once, here. What callers can act on gets a code; the rest is
+// Translate turns the driver's errors into the project's, once, here. What callers can act on gets a code; the rest is
 // internal, with the driver's message as hidden cause.
-func translate(err error) error {
+func Translate(err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case err == nil:
@@ -86,11 +86,18 @@ func IsUnavailable(err error) bool {
 }
 
 // IsMissing reports whether a query found no row, within its transaction or after it.
-func IsMissing(err error) bool { return isNoRows(err) || isNotFound(err) }
+func IsMissing(err error) bool { return IsNoRows(err) || IsNotFound(err) }
 
-func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+// IsNoRows reports whether a query found no row, within its transaction.
+func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-func isNotFound(err error) bool {
+// IsNotFound reports whether a query found no row, after its transaction.
+func IsNotFound(err error) bool {
 	e := fault.As(err)
 	return e != nil && e.Kind == fault.NotFound
+}
+
+// Unopened says that a value can't be read with the configured master keys.
+func Unopened(cause error) error {
+	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -28,7 +30,7 @@ func two(t *testing.T, conns int32) (d *db.DB, owner *pgx.Conn, a, b id.UUID) {
 	}
 	t.Cleanup(func() { _ = owner.Close(context.Background()) })
 	for _, u := range []*id.UUID{&a, &b} {
-		row, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "t"}, db.Author{Kind: "command"})
+		row, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,9 +102,9 @@ func TestRolesAreWeak(t *testing.T) {
 func TestWithoutATenantThereAreNoRows(t *testing.T) {
 	t.Parallel()
 	d, owner, a, b := two(t, 1) // one connection: what it carried over would show
-	seen := func(run func(context.Context, func(*db.Queries) error) error, tenant id.UUID) bool {
+	seen := func(run func(context.Context, func(*sql.Queries) error) error, tenant id.UUID) bool {
 		t.Helper()
-		err := run(t.Context(), func(q *db.Queries) error {
+		err := run(t.Context(), func(q *sql.Queries) error {
 			_, err := q.GetTenant(t.Context(), tenant)
 			return err
 		})
@@ -111,8 +113,8 @@ func TestWithoutATenantThereAreNoRows(t *testing.T) {
 		}
 		return err == nil
 	}
-	as := func(tenant id.UUID) func(context.Context, func(*db.Queries) error) error {
-		return func(ctx context.Context, fn func(*db.Queries) error) error { return d.Tenant(ctx, tenant, fn) }
+	as := func(tenant id.UUID) func(context.Context, func(*sql.Queries) error) error {
+		return func(ctx context.Context, fn func(*sql.Queries) error) error { return d.Tenant(ctx, tenant, fn) }
 	}
 	for range 2 {
 		if !seen(as(a), a) || seen(as(a), b) {
@@ -142,15 +144,15 @@ func TestWithoutATenantThereAreNoRows(t *testing.T) {
 func TestATenantWritesOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	d, _, a, b := two(t, 2)
-	err := d.Tenant(t.Context(), a, func(q *db.Queries) error {
-		_, err := q.InsertEventType(t.Context(), db.InsertEventTypeParams{TenantID: b, Name: "x"})
+	err := d.Tenant(t.Context(), a, func(q *sql.Queries) error {
+		_, err := q.InsertEventType(t.Context(), sql.InsertEventTypeParams{TenantID: b, Name: "x"})
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "row-level security") {
 		t.Errorf("a row of another tenant: %v", err)
 	}
-	err = d.Tenant(t.Context(), a, func(q *db.Queries) error {
-		_, _, err := q.MakeKey(t.Context(), db.NewKey{Name: "platform"})
+	err = d.Tenant(t.Context(), a, func(q *sql.Queries) error {
+		_, _, err := accounts.MakeKey(t.Context(), q, accounts.NewKey{Name: "platform"})
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "row-level security") {

@@ -32,7 +32,7 @@ func listen(ctx context.Context, url string, channels []string, connected func()
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	for _, c := range channels {
-		if _, err := conn.Exec(ctx, "LISTEN "+identifier(c)); err != nil {
+		if _, err := conn.Exec(ctx, "LISTEN "+Identifier(c)); err != nil {
 			return err
 		}
 	}

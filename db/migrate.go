@@ -17,8 +17,8 @@ import (
 	"posthorn/domain/fault"
 )
 
-// schema holds every table, so that a product may share its database with Posthorn.
-const schema = "posthorn"
+// Schema holds every table, so that a product may share its database with Posthorn.
+const Schema = "posthorn"
 
 // MigrationState is one migration and whether the database has it.
 type MigrationState struct {
@@ -127,14 +127,14 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 func ensureSchema(ctx context.Context, conn *sql.DB) error {
 	const exists = "SELECT count(*) FROM pg_namespace WHERE nspname = $1"
 	var n int
-	if err := conn.QueryRowContext(ctx, exists, schema).Scan(&n); err != nil {
-		return translate(err)
+	if err := conn.QueryRowContext(ctx, exists, Schema).Scan(&n); err != nil {
+		return Translate(err)
 	}
 	if n > 0 {
 		return nil
 	}
-	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+identifier(schema)); err != nil {
-		if again := conn.QueryRowContext(ctx, exists, schema).Scan(&n); again != nil || n == 0 {
+	if _, err := conn.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+Identifier(Schema)); err != nil {
+		if again := conn.QueryRowContext(ctx, exists, Schema).Scan(&n); again != nil || n == 0 {
 			return &fault.Error{
 				Kind: fault.Invalid, Code: "database_role_too_weak", Cause: err,
 				Detail: "The database role cannot create the schema posthorn. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.",

@@ -11,8 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/maintenance"
 	"posthorn/db/migrations"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -165,7 +168,7 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 		t.Error(err)
 	} else {
 		defer d.Close()
-		if _, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "t"}, db.Author{Kind: "command"}); err != nil {
+		if _, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -176,13 +179,13 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 	d, owner, _, _ := two(t, 2)
 	ctx := t.Context()
 	day := time.Date(2031, 2, 27, 0, 0, 0, 0, time.UTC)
-	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 3)); err != nil || made != 12 {
+	if made, err := maintenance.MakePartitions(ctx, d, day, day.AddDate(0, 0, 3)); err != nil || made != 12 {
 		t.Errorf("%d partitions made, %v; want 4 days of 3 tables", made, err)
 	}
-	if made, err := d.MakePartitions(ctx, day, day.AddDate(0, 0, 4)); err != nil || made != 3 {
+	if made, err := maintenance.MakePartitions(ctx, d, day, day.AddDate(0, 0, 4)); err != nil || made != 3 {
 		t.Errorf("%d partitions made the second time, %v; want the one day that was missing", made, err)
 	}
-	days, err := d.PartitionDays(ctx)
+	days, err := maintenance.PartitionDays(ctx, d)
 	if err != nil || !slices.Contains(days, day) || !slices.Contains(days, day.AddDate(0, 0, 2)) || days[len(days)-1] != day.AddDate(0, 0, 4) {
 		t.Errorf("%v, %v", days, err)
 	}
@@ -199,10 +202,10 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 		bounds[0] != "FOR VALUES FROM ('2031-02-27 09:00:00+09') TO ('2031-02-28 09:00:00+09')" {
 		t.Errorf("%q", bounds)
 	}
-	if err := d.DropDay(ctx, day); err != nil {
+	if err := maintenance.DropDay(ctx, d, day); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.DropDay(ctx, day); err != nil {
+	if err := maintenance.DropDay(ctx, d, day); err != nil {
 		t.Errorf("dropped twice: %v", err)
 	}
 	if left := names(t, owner, `SELECT relname FROM pg_class WHERE relname LIKE '%_y20310227'`); len(left) > 0 {
@@ -220,7 +223,7 @@ func TestAConnectionCarriesNothingOver(t *testing.T) {
 		if err := d.Ping(ctx); err != nil {
 			t.Fatalf("after %s: %v", after, err)
 		}
-		err := d.Tenant(ctx, a, func(q *db.Queries) error {
+		err := d.Tenant(ctx, a, func(q *sql.Queries) error {
 			_, err := q.GetTenant(ctx, a)
 			return err
 		})
@@ -230,28 +233,28 @@ func TestAConnectionCarriesNothingOver(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = d.Tenant(ctx, a, func(*db.Queries) error { panic("in mid-transaction") })
+		_ = d.Tenant(ctx, a, func(*sql.Queries) error { panic("in mid-transaction") })
 	}()
 	clean("a panic")
-	_ = d.Tenant(ctx, a, func(q *db.Queries) error {
-		_, err := q.InsertEventType(ctx, db.InsertEventTypeParams{TenantID: a, Name: "kept.not", SchemaCheck: "off"})
+	_ = d.Tenant(ctx, a, func(q *sql.Queries) error {
+		_, err := q.InsertEventType(ctx, sql.InsertEventTypeParams{TenantID: a, Name: "kept.not", SchemaCheck: "off"})
 		if err != nil {
 			t.Error(err)
 		}
 		return context.DeadlineExceeded
 	})
 	clean("an error")
-	_ = d.Tenant(ctx, a, func(q *db.Queries) error {
+	_ = d.Tenant(ctx, a, func(q *sql.Queries) error {
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := q.GetTenant(gone, a)
 		return err
 	})
 	clean("a canceled statement")
-	_ = d.Worker(ctx, func(q *db.Queries) error { return q.AssertAlive(ctx, a) }) // fails inside
+	_ = d.Worker(ctx, func(q *sql.Queries) error { return q.AssertAlive(ctx, a) }) // fails inside
 	clean("a failed statement")
 	var n int64
-	if err := d.Tenant(ctx, a, func(q *db.Queries) (err error) { n, err = q.CountEventTypes(ctx, a); return err }); err != nil || n != 0 {
+	if err := d.Tenant(ctx, a, func(q *sql.Queries) (err error) { n, err = q.CountEventTypes(ctx, a); return err }); err != nil || n != 0 {
 		t.Errorf("%d event types, %v: what was rolled back is there", n, err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 )
 
@@ -12,7 +12,7 @@ import (
 func TestAnUnexpectedErrorNamesItsQuery(t *testing.T) {
 	t.Parallel()
 	d, _, _, _ := two(t, 2)
-	err := d.Console(t.Context(), func(q *db.Queries) error {
+	err := d.Console(t.Context(), func(q *sql.Queries) error {
 		return q.NotifyWake(t.Context(), strings.Repeat("x", 9000)) // a payload that PostgreSQL rejects
 	})
 	e := fault.As(err)

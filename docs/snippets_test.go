@@ -23,7 +23,7 @@ var proofs = map[string]struct {
 	"docs/migrate.md json":   {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},
 	"docs/migrate.md sh":     {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
 	"docs/outbox.md sh":      {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
-	"docs/outbox.md sql":     {3, "db/outbox_page_test.go TestTheStatementsOfTheOutboxPageRun"},
+	"docs/outbox.md sql":     {3, "db/queue/outbox_page_test.go TestTheStatementsOfTheOutboxPageRun"},
 	"docs/program.md go":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/program.md python": {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
 	"docs/program.md js":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"slices"
 
-	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -59,18 +60,20 @@ func (k *Kit) findMember(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return k.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
+	return k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
 		if c.tenants, err = q.TenantsOf(c.Ctx(), c.Actor.Person.ID); err != nil {
 			return err
 		}
-		at := slices.IndexFunc(c.tenants, func(t db.TenantsOfRow) bool { return t.TenantID == tenant && t.TenantState != db.TenantDeleted })
+		at := slices.IndexFunc(c.tenants, func(t sql.TenantsOfRow) bool {
+			return t.TenantID == tenant && t.TenantState != maintenance.TenantDeleted
+		})
 		if at < 0 {
 			return fault.ErrNotFound
 		}
 		m := c.tenants[at]
 		c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
 		c.Actor.Suspended = m.TenantState != "active"
-		return q.SetLastTenant(c.Ctx(), db.SetLastTenantParams{PersonID: c.Actor.Person.ID, TenantID: &tenant})
+		return q.SetLastTenant(c.Ctx(), sql.SetLastTenantParams{PersonID: c.Actor.Person.ID, TenantID: &tenant})
 	})
 }
 
@@ -84,12 +87,12 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 	if err != nil {
 		return false, nil // as unknown as to everybody
 	}
-	var link db.FindPortalRow
-	err = k.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
+	var link sql.FindPortalRow
+	err = k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
 		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
 		return err
 	})
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == db.TenantDeleted) {
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == maintenance.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {
@@ -135,11 +138,11 @@ func (k *Kit) authorise(c *Call, a Access) error {
 }
 
 // touch writes down, once a minute, that a session is used.
-func (k *Kit) touch(c *Call, row *db.FindSessionRow) error {
+func (k *Kit) touch(c *Call, row *sql.FindSessionRow) error {
 	if row.Now.Sub(row.SeenAt) < lastSeenEvery {
 		return nil
 	}
-	return k.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
-		return q.TouchSession(c.Ctx(), db.TouchSessionParams{ID: row.ID, Address: c.Actor.Address})
+	return k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
+		return q.TouchSession(c.Ctx(), sql.TouchSessionParams{ID: row.ID, Address: c.Actor.Address})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -29,7 +30,7 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 		return false, nil // as unknown as to everybody
 	}
 	by := db.Author{Kind: "operator", ID: id.Operator.Format(*row.OperatorID), Address: c.Actor.Address}
-	view, err := k.sessions.db.SeePage(c.Ctx(), db.SeenPage{
+	view, err := accounts.SeePage(c.Ctx(), k.sessions.db, accounts.SeenPage{
 		Session: row.ID, Tenant: tenant, Path: shortenTo(maxSeen, within(c.Request.URL.Path)), Query: shortenTo(maxSeen, c.Request.URL.RawQuery),
 		Acts: c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead, Part: c.Fragment(),
 	}, by)

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -19,7 +20,7 @@ import (
 // Keys is where API keys are looked up; *db.DB is one.
 type Keys interface {
 	// FindKey finds a key by its hash; fault.ErrNotFound where there is none.
-	FindKey(ctx context.Context, hash [sha256.Size]byte) (db.FindKeyRow, error)
+	FindKey(ctx context.Context, hash [sha256.Size]byte) (sql.FindKeyRow, error)
 	// TenantState finds a tenant's state; fault.ErrNotFound where there is none.
 	TenantState(ctx context.Context, tenant id.UUID) (string, error)
 	// KeysRevision is a number that changes whenever an answer of the two above may have.
@@ -145,7 +146,7 @@ func bearer(h http.Header) (string, error) {
 	if !ok || key == "" || !strings.EqualFold(scheme, "Bearer") {
 		return "", errKeyMissing
 	}
-	if !db.LooksLikeKey(key) {
+	if !accounts.LooksLikeKey(key) {
 		return "", errKeyUnknown
 	}
 	return key, nil

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -19,7 +20,7 @@ import (
 type store struct {
 	mu       sync.Mutex
 	revision int64
-	rows     map[[32]byte]db.FindKeyRow
+	rows     map[[32]byte]sql.FindKeyRow
 	states   map[id.UUID]string
 	lookups  int
 	touched  []id.UUID
@@ -29,7 +30,7 @@ type store struct {
 
 var errDown = &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Detail: "down", Cause: errors.New("refused")}
 
-func (s *store) FindKey(_ context.Context, hash [32]byte) (db.FindKeyRow, error) {
+func (s *store) FindKey(_ context.Context, hash [32]byte) (sql.FindKeyRow, error) {
 	s.mu.Lock()
 	row, ok := s.rows[hash]
 	s.lookups++
@@ -41,9 +42,9 @@ func (s *store) FindKey(_ context.Context, hash [32]byte) (db.FindKeyRow, error)
 	}
 	switch {
 	case down != nil:
-		return db.FindKeyRow{}, down
+		return sql.FindKeyRow{}, down
 	case !ok:
-		return db.FindKeyRow{}, fault.ErrNotFound
+		return sql.FindKeyRow{}, fault.ErrNotFound
 	}
 	return row, nil
 }
@@ -93,8 +94,8 @@ func (c *clock) pass(d time.Duration) {
 const testKey = "phk_0123456789"
 
 func newStore() (*store, *clock, *Authenticator) {
-	s := &store{rows: map[[32]byte]db.FindKeyRow{}, states: map[id.UUID]string{}}
-	s.rows[sha256.Sum256([]byte(testKey))] = db.FindKeyRow{
+	s := &store{rows: map[[32]byte]sql.FindKeyRow{}, states: map[id.UUID]string{}}
+	s.rows[sha256.Sum256([]byte(testKey))] = sql.FindKeyRow{
 		ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active",
 		ExpiresAt: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
 	}
@@ -242,7 +243,7 @@ func TestOnlyWhatLooksLikeAKeyIsLookedUp(t *testing.T) {
 		good: true, "php_" + good[4:]: true, "phx_" + good[4:]: false, good + "a": false, good[:40]: false, "": false,
 		good[:10] + "-" + good[11:]: false, good[:10] + "\x00" + good[11:]: false,
 	} {
-		if db.LooksLikeKey(text) != want {
+		if accounts.LooksLikeKey(text) != want {
 			t.Errorf("%q: %t", text, !want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/views/layout"
@@ -24,8 +25,8 @@ type Call struct {
 	ctx      context.Context
 	maxBody  int64
 	access   Access
-	tenants  []db.TenantsOfRow // the person's, where the call is in one of them
-	warnings []layout.Warning  // that every page shows
+	tenants  []sql.TenantsOfRow // the person's, where the call is in one of them
+	warnings []layout.Warning   // that every page shows
 }
 
 // Warn has the call's pages say something beside their content.
@@ -82,8 +83,8 @@ func (c *Call) Author() db.Author {
 
 // Audit writes what the caller did in its tenant, in the transaction that does it. object is the id as people see it;
 // details becomes a JSON object and never holds a secret, or is nil.
-func (c *Call) Audit(q *db.Queries, action, kind, object, reason string, details any) error {
-	return q.Audit(c.Ctx(), c.Author(), db.Audited{
+func (c *Call) Audit(q *sql.Queries, action, kind, object, reason string, details any) error {
+	return db.Audit(c.Ctx(), q, c.Author(), db.Audited{
 		Tenant: &c.Actor.Tenant, Action: action, Kind: kind, Object: object, Reason: reason, Details: details,
 	})
 }

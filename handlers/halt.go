@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/pause"
 	"posthorn/views/components"
@@ -15,7 +16,7 @@ func (c *Call) halts() []layout.Warning {
 		return nil
 	}
 	var out []layout.Warning
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if c.Actor.Suspended {
 			w, err := c.suspension(q)
 			if err != nil {
@@ -42,10 +43,10 @@ func (c *Call) halts() []layout.Warning {
 }
 
 // suspension is what a suspended tenant is told.
-func (c *Call) suspension(q *db.Queries) (layout.Warning, error) {
+func (c *Call) suspension(q *sql.Queries) (layout.Warning, error) {
 	w := layout.Warning{Title: "This tenant is suspended", Tone: components.Bad}
 	text, reason := "Everything can be read, and nothing can be changed or emitted. Deliveries wait.", ""
-	last, err := q.LastOfTenant(c.Ctx(), db.LastOfTenantParams{TenantID: &c.Actor.Tenant, Action: "tenant.suspended"})
+	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &c.Actor.Tenant, Action: "tenant.suspended"})
 	if db.IsMissing(err) {
 		err = nil
 	} else if err == nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -41,8 +41,8 @@ func (c *Call) KeepOnceFor(session id.UUID, page string, value any) error {
 		return err
 	}
 	sealed := c.kit.keys.Seal(plain, id.UUID{}, session)
-	return c.kit.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
-		return q.SetSessionOnce(c.Ctx(), db.SetSessionOnceParams{ID: session, Once: sealed})
+	return c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
+		return q.SetSessionOnce(c.Ctx(), sql.SetSessionOnceParams{ID: session, Once: sealed})
 	})
 }
 
@@ -68,8 +68,8 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 		return false, nil
 	}
 	var taken int64
-	err = c.kit.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
-		taken, err = q.TakeSessionOnce(c.Ctx(), db.TakeSessionOnceParams{ID: row.ID, Once: row.Once})
+	err = c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
+		taken, err = q.TakeSessionOnce(c.Ctx(), sql.TakeSessionOnceParams{ID: row.ID, Once: row.Once})
 		return err
 	})
 	if err != nil || taken == 0 || c.kit.now().Sub(found.At) > onceFor {

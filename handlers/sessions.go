@@ -10,6 +10,8 @@ import (
 	"github.com/gorilla/sessions"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -114,10 +116,10 @@ type sessionData struct {
 	Flashes []string `json:"flashes,omitempty"` // shown on the next page, once
 }
 
-func (s *Sessions) find(ctx context.Context, kind account.Kind, token string) (row db.FindSessionRow, err error) {
+func (s *Sessions) find(ctx context.Context, kind account.Kind, token string) (row sql.FindSessionRow, err error) {
 	gone := false
-	err = s.db.Account(ctx, func(q *db.Queries) error {
-		if row, err = q.FindSession(ctx, db.HashToken(token)); err != nil {
+	err = s.db.Account(ctx, func(q *sql.Queries) error {
+		if row, err = q.FindSession(ctx, accounts.HashToken(token)); err != nil {
 			return err
 		}
 		if gone = row.Disabled || row.Kind != string(kind) || !kind.Alive(row.Now, row.SeenAt, row.ExpiresAt); gone {
@@ -135,14 +137,14 @@ func (s *Sessions) find(ctx context.Context, kind account.Kind, token string) (r
 // Save writes what a session remembers and gives the browser its cookie. MaxAge below zero ends the session.
 func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
 	ctx := r.Context()
-	row, known := session.Values[rowValue].(db.FindSessionRow)
+	row, known := session.Values[rowValue].(sql.FindSessionRow)
 	if session.Options.MaxAge < 0 {
 		http.SetCookie(w, sessions.NewCookie(session.Name(), "", session.Options))
 		if !known {
 			return nil
 		}
 		delete(session.Values, rowValue)
-		return s.db.Account(ctx, func(q *db.Queries) error {
+		return s.db.Account(ctx, func(q *sql.Queries) error {
 			_, err := q.DeleteSession(ctx, row.ID)
 			return err
 		})
@@ -163,18 +165,18 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *session
 	if err != nil {
 		return err
 	}
-	return s.db.Account(ctx, func(q *db.Queries) error {
-		return q.SetSessionData(ctx, db.SetSessionDataParams{ID: row.ID, Data: data})
+	return s.db.Account(ctx, func(q *sql.Queries) error {
+		return q.SetSessionData(ctx, sql.SetSessionDataParams{ID: row.ID, Data: data})
 	})
 }
 
 // session is the row of the browser's session of a kind; nil where it has none.
-func (c *Call) session(kind account.Kind) (*db.FindSessionRow, error) {
+func (c *Call) session(kind account.Kind) (*sql.FindSessionRow, error) {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
 	if err != nil {
 		return nil, err
 	}
-	if row, ok := s.Values[rowValue].(db.FindSessionRow); ok {
+	if row, ok := s.Values[rowValue].(sql.FindSessionRow); ok {
 		return &row, nil
 	}
 	return nil, nil
@@ -187,8 +189,8 @@ func (c *Call) SetSession(kind account.Kind, token string) error {
 	if err != nil {
 		return err
 	}
-	if row, ok := s.Values[rowValue].(db.FindSessionRow); ok {
-		err := c.kit.sessions.db.Account(c.Ctx(), func(q *db.Queries) error {
+	if row, ok := s.Values[rowValue].(sql.FindSessionRow); ok {
+		err := c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
 			_, err := q.DeleteSession(c.Ctx(), row.ID)
 			return err
 		})
@@ -276,11 +278,11 @@ func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
 	return sessionOf(row), personOf(row), nil
 }
 
-func sessionOf(row *db.FindSessionRow) *Session {
+func sessionOf(row *sql.FindSessionRow) *Session {
 	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now, row.FreshAt)}
 }
 
-func personOf(row *db.FindSessionRow) Person {
+func personOf(row *sql.FindSessionRow) Person {
 	p := Person{Name: row.Name, Email: row.Email, TOTP: row.HasTotp}
 	for _, u := range []*id.UUID{row.PersonID, row.OperatorID} {
 		if u != nil {

@@ -6,7 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
@@ -73,7 +74,7 @@ func (k *Kit) statusPage(ctx context.Context) bool {
 	}
 	k.status.until = now.Add(5 * time.Second) // for the others, and where it fails
 	k.status.mu.Unlock()
-	raw, err := k.sessions.db.Platform(ctx)
+	raw, err := accounts.Platform(ctx, k.sessions.db)
 	k.status.mu.Lock()
 	defer k.status.mu.Unlock()
 	if err == nil {
@@ -89,8 +90,8 @@ func (c *Call) unread() int {
 		return 0
 	}
 	var n int64
-	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		n, err = q.CountUnread(c.Ctx(), db.CountUnreadParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role)})
+	err := c.kit.sessions.db.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		n, err = q.CountUnread(c.Ctx(), sql.CountUnreadParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Kinds: notice.NamesFor(c.Actor.Role)})
 		return err
 	})
 	if err != nil {

@@ -1,13 +1,13 @@
 package handlers
 
 import (
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/quota"
 	"posthorn/views/components"
 )
 
 // Usage is what a tenant may use and has used as pages show it.
-func Usage(u db.Usage, text string) components.UsageProps {
+func Usage(u accounts.Usage, text string) components.UsageProps {
 	return components.UsageProps{
 		Text: text, Resets: quota.Resets(u.Month), Events: u.Events, EventsPerMonth: int64(u.Limits.EventsPerMonth), EventsPerSecond: int64(u.Limits.EventsPerSecond),
 		Endpoints: u.Endpoints, MaxEndpoints: int64(u.Limits.Endpoints), MaxPayload: int64(u.Limits.MaxPayload),

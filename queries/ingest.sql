@@ -1,5 +1,5 @@
 -- The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements travel
--- together, as one round trip (db/ingest.go).
+-- together, as one round trip (db/queue/store.go).
 
 -- name: RoutingTenants :many
 -- Versions first, endpoints after: what is read later may be newer than its version, never older.

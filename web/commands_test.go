@@ -9,6 +9,7 @@ import (
 
 	"posthorn/client/cli"
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -130,14 +131,14 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 	}
 	d := openTest(t, environ)
 	u := db.NewID()
-	if err := d.Console(t.Context(), func(q *db.Queries) error {
-		if err := q.InsertPerson(t.Context(), db.InsertPersonParams{ID: u, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: u.Time()}); err != nil {
+	if err := d.Console(t.Context(), func(q *sql.Queries) error {
+		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{ID: u, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: u.Time()}); err != nil {
 			return err
 		}
-		if err := q.SetPersonTOTP(t.Context(), db.SetPersonTOTPParams{ID: u, Totp: []byte("sealed")}); err != nil {
+		if err := q.SetPersonTOTP(t.Context(), sql.SetPersonTOTPParams{ID: u, Totp: []byte("sealed")}); err != nil {
 			return err
 		}
-		_, err := q.ConfirmPersonTOTP(t.Context(), db.ConfirmPersonTOTPParams{ID: u, Step: 1})
+		_, err := q.ConfirmPersonTOTP(t.Context(), sql.ConfirmPersonTOTPParams{ID: u, Step: 1})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,7 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 			t.Errorf("exit code %d: %s%s", r.code, r.stdout, r.stderr)
 		}
 	}
-	if err := d.Console(t.Context(), func(q *db.Queries) error {
+	if err := d.Console(t.Context(), func(q *sql.Queries) error {
 		p, err := q.FindPerson(t.Context(), "ada@example.com")
 		if err == nil && (p.Totp != nil || p.TotpAt != nil) {
 			t.Error("the second factor is still on")

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -53,9 +55,9 @@ func mustParse(t *testing.T, kind id.Kind, text string) id.UUID {
 	return u
 }
 
-func holder(t *testing.T, d *db.DB, key string) db.FindKeyRow {
+func holder(t *testing.T, d *db.DB, key string) sql.FindKeyRow {
 	t.Helper()
-	row, err := (db.Keys{DB: d}).FindKey(t.Context(), sha256.Sum256([]byte(key)))
+	row, err := (accounts.Keys{DB: d}).FindKey(t.Context(), sha256.Sum256([]byte(key)))
 	if err != nil {
 		t.Fatalf("the key is not known: %v", err)
 	}
@@ -65,12 +67,12 @@ func holder(t *testing.T, d *db.DB, key string) db.FindKeyRow {
 // auditActions are the actions noted for a tenant, sorted.
 func auditActions(t *testing.T, d *db.DB, tenant id.UUID) (actions []string) {
 	t.Helper()
-	err := d.Console(t.Context(), func(q *db.Queries) error {
+	err := d.Console(t.Context(), func(q *sql.Queries) error {
 		var highest id.UUID
 		for i := range highest {
 			highest[i] = 0xff
 		}
-		rows, err := q.ScanAuditUp(t.Context(), db.ScanAuditUpParams{TenantID: &tenant, High: highest, Scan: 100, Most: 100})
+		rows, err := q.ScanAuditUp(t.Context(), sql.ScanAuditUpParams{TenantID: &tenant, High: highest, Scan: 100, Most: 100})
 		for _, r := range rows {
 			actions = append(actions, r.Action)
 		}

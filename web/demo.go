@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
@@ -60,10 +62,10 @@ func (a *app) serveDemo(ctx context.Context) error {
 // demoKey is a key of the demo tenant for a day, which is made where there is none yet.
 func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 	by := db.Author{Kind: "command"}
-	err = d.Console(ctx, func(q *db.Queries) error {
+	err = d.Console(ctx, func(q *sql.Queries) error {
 		var tenant *id.UUID
 		for after := (id.UUID{}); tenant == nil; {
-			some, err := q.ListTenantsUp(ctx, db.ListTenantsUpParams{After: after, Most: 500})
+			some, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: 500})
 			if err != nil || len(some) == 0 {
 				return err
 			}
@@ -74,12 +76,12 @@ func demoKey(ctx context.Context, d *db.DB) (text string, err error) {
 			}
 		}
 		end := time.Now().Add(24 * time.Hour).UTC()
-		_, text, err = makeKey(ctx, q, db.NewKey{Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(), ExpiresAt: &end})
+		_, text, err = makeKey(ctx, q, accounts.NewKey{Tenant: tenant, Name: "Demo", Scopes: access.TenantScopes(), ExpiresAt: &end})
 		return err
 	})
 	if err != nil || text != "" {
 		return text, err
 	}
-	_, text, err = d.CreateTenant(ctx, db.NewTenant{Name: demoTenant}, by)
+	_, text, err = accounts.CreateTenant(ctx, d, accounts.NewTenant{Name: demoTenant}, by)
 	return text, err
 }

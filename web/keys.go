@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -27,10 +29,10 @@ func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	var row db.APIKey
+	var row sql.APIKey
 	var text string
 	err = a.withDatabase(ctx, func(d *db.DB) error {
-		return d.Console(ctx, func(q *db.Queries) error {
+		return d.Console(ctx, func(q *sql.Queries) error {
 			if k.Tenant != nil {
 				if _, err := q.GetTenant(ctx, *k.Tenant); err != nil {
 					return err
@@ -58,8 +60,8 @@ func (c keyCreateCommand) Run(ctx context.Context, a *app) error {
 }
 
 // read turns the flags into the key to make.
-func (c keyCreateCommand) read() (db.NewKey, error) {
-	var k db.NewKey
+func (c keyCreateCommand) read() (accounts.NewKey, error) {
+	var k accounts.NewKey
 	name, err := checkName("--name", c.Name)
 	if err != nil {
 		return k, err
@@ -91,8 +93,8 @@ func (c keyCreateCommand) read() (db.NewKey, error) {
 }
 
 // makeKey stores a key and notes who made it, in the transaction at hand.
-func makeKey(ctx context.Context, q *db.Queries, k db.NewKey) (db.APIKey, string, error) {
-	row, text, err := q.MakeKey(ctx, k)
+func makeKey(ctx context.Context, q *sql.Queries, k accounts.NewKey) (sql.APIKey, string, error) {
+	row, text, err := accounts.MakeKey(ctx, q, k)
 	if err != nil {
 		return row, "", err
 	}

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/mail"
 	"posthorn/handlers/mailbox"
 )
@@ -42,8 +43,8 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.pools[0].Console(t.Context(), func(q *db.Queries) error {
-		_, err := q.QueueMail(t.Context(), db.Mail{
+	if err := p.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
 			Key: "k", To: "ada@acme.example", Kind: mail.ResetPassword, Keys: ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset?token=abc", Expires: time.Now()},
 		})

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/maintenance"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 )
 
@@ -21,8 +23,8 @@ const masterKeyFile = "master.key"
 // openRing finds the master key and makes sure that it is the right one: a key that can't open what is stored would
 // leave every endpoint without its signing secret, one failed delivery after another.
 func openRing(ctx context.Context, cfg *Config, s *store, d *db.DB) (*seal.Ring, error) {
-	var samples []db.SealedSamplesRow
-	err := d.Console(ctx, func(q *db.Queries) (err error) {
+	var samples []sql.SealedSamplesRow
+	err := d.Console(ctx, func(q *sql.Queries) (err error) {
 		samples, err = q.SealedSamples(ctx)
 		return err
 	})
@@ -118,7 +120,7 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 		if ring, err = openRing(ctx, &cfg, s, d); err != nil {
 			return err
 		}
-		n, err = d.Reseal(ctx, ring)
+		n, err = maintenance.Reseal(ctx, d, ring)
 		if errors.Is(err, seal.ErrUnopened) {
 			return &fault.Error{
 				Kind: fault.Invalid, Code: "master_key_missing", Cause: err,
@@ -128,7 +130,7 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 		if err != nil {
 			return err
 		}
-		return d.Console(ctx, func(q *db.Queries) error {
+		return d.Console(ctx, func(q *sql.Queries) error {
 			return audit(ctx, q, nil, "master_key.rotated", "master_key", ring.KeyID())
 		})
 	})

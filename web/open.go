@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
 )
 
@@ -50,7 +51,7 @@ func (openCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return a.readDatabase(ctx, func(d *db.DB) error {
-		token, err := d.MakeLocalLink(ctx)
+		token, err := accounts.MakeLocalLink(ctx, d)
 		if err != nil {
 			return err
 		}

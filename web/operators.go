@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -31,8 +33,8 @@ func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	u := db.NewID()
-	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *db.Queries) (id.UUID, error) {
-		made, err := q.InsertOperator(ctx, db.InsertOperatorParams{ID: u, Email: email, CreatedAt: u.Time()})
+	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *sql.Queries) (id.UUID, error) {
+		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{ID: u, Email: email, CreatedAt: u.Time()})
 		if err == nil && made == 0 {
 			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")
 		}
@@ -46,7 +48,7 @@ func (c operatorLinkCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *db.Queries) (id.UUID, error) {
+	return a.operatorLink(ctx, email, c.JSON, "operator.link_created", func(q *sql.Queries) (id.UUID, error) {
 		row, err := q.FindOperator(ctx, email)
 		if db.IsMissing(err) {
 			err = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no operator with the address "+email+".")
@@ -64,7 +66,7 @@ func operatorAddress(typed string) (string, error) {
 }
 
 // operatorLink makes a link that sets an operator's password, prints it, and mails it where mails can be sealed.
-func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string, find func(*db.Queries) (id.UUID, error)) error {
+func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, action string, find func(*sql.Queries) (id.UUID, error)) error {
 	cfg, err := a.config()
 	if err != nil {
 		return err
@@ -74,17 +76,17 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 	link := ""
 	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		ring, noRing := openRing(ctx, &cfg, s, d)
-		return d.Console(ctx, func(q *db.Queries) error {
+		return d.Console(ctx, func(q *sql.Queries) error {
 			if u, err = find(q); err != nil {
 				return err
 			}
-			token, err := q.MakeLink(ctx, db.NewLink{Purpose: db.LinkOperator, Operator: &u, Email: email, Life: account.OperatorLife})
+			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &u, Email: email, Life: account.OperatorLife})
 			if err != nil {
 				return err
 			}
 			link = cfg.consoleURL(base) + "/console/setup?token=" + url.QueryEscape(token)
 			if noRing == nil {
-				_, err := q.QueueMail(ctx, db.Mail{
+				_, err := accounts.QueueMail(ctx, q, accounts.Mail{
 					Key: "operator:" + id.Operator.Format(db.NewID()), To: email, Kind: mails.VerifyAddress, Keys: ring,
 					Data: mails.VerifyAddressData{Link: link, Expires: time.Now().Add(account.OperatorLife).UTC().Truncate(time.Second)},
 				})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
 	"posthorn/domain/reason"
 )
@@ -32,7 +33,7 @@ func (c accountResetCommand) Run(ctx context.Context, a *app) error {
 	}
 	was := false
 	err = a.withDatabase(ctx, func(d *db.DB) error {
-		was, err = d.ResetSecondFactor(ctx, email, why, by)
+		was, err = accounts.ResetSecondFactor(ctx, d, email, why, by)
 		return err
 	})
 	switch {

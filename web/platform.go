@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/id"
 )
 
@@ -16,7 +17,7 @@ func (c platformTenantCommand) Run(ctx context.Context, a *app) error {
 	var tenant id.UUID
 	var key string
 	err := a.withDatabase(ctx, func(d *db.DB) (err error) {
-		tenant, key, err = d.EnsurePlatformTenant(ctx, db.Author{Kind: "command"})
+		tenant, key, err = accounts.EnsurePlatformTenant(ctx, d, db.Author{Kind: "command"})
 		return err
 	})
 	if err != nil {

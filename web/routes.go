@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -9,8 +10,10 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
 	"posthorn/handlers/api"
@@ -32,7 +35,7 @@ const (
 
 // newRouter is the handler of the public address. Its routes are table's and no others.
 func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Committer) http.Handler {
-	keys := handlers.NewAuthenticator(db.Keys{DB: general}, p.Log, time.Now)
+	keys := handlers.NewAuthenticator(accounts.Keys{DB: general}, p.Log, time.Now)
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), Keys: ring, BaseURL: p.URL(),
@@ -90,7 +93,7 @@ func catalogueOf(d *db.DB) docs.Catalogue {
 	if d == nil {
 		return nil
 	}
-	return d.PublicCatalogue
+	return func(ctx context.Context) ([]sql.EventType, bool, error) { return accounts.PublicCatalogue(ctx, d) }
 }
 
 // newInbox is the receiver of test inboxes alone, for the deliveries of a worker in this process.

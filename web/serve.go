@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 )
 
 type (
@@ -109,7 +110,7 @@ func (p *Program) localLink(ctx context.Context) string {
 	if !p.Parts.Web || !p.Config.showsMails() {
 		return ""
 	}
-	token, err := p.pools[0].MakeLocalLink(ctx)
+	token, err := accounts.MakeLocalLink(ctx, p.pools[0])
 	if err != nil {
 		p.Log.Warn("no link into the dashboard could be made", "error", err)
 		return ""
@@ -117,14 +118,14 @@ func (p *Program) localLink(ctx context.Context) string {
 	return p.URL() + localPath + url.QueryEscape(token)
 }
 
-// localPath is where links of db.MakeLocalLink lead; their token follows.
+// localPath is where links of accounts.MakeLocalLink lead; their token follows.
 const localPath = "/sign-in/link?token="
 
 // hasTenants is true also where nobody knows, since it decides about advice alone.
 func (p *Program) hasTenants(ctx context.Context) bool {
 	found := true
-	_ = p.pools[0].Console(ctx, func(q *db.Queries) (err error) {
-		tenants, err := q.ListTenantsUp(ctx, db.ListTenantsUpParams{Most: 1})
+	_ = p.pools[0].Console(ctx, func(q *sql.Queries) (err error) {
+		tenants, err := q.ListTenantsUp(ctx, sql.ListTenantsUpParams{Most: 1})
 		found = err != nil || len(tenants) > 0
 		return err
 	})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -35,8 +37,8 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 	}
 	tenant, key := db.NewID(), ""
 	err = a.withDatabase(ctx, func(d *db.DB) error {
-		return d.Console(ctx, func(q *db.Queries) error {
-			err := q.InsertTenant(ctx, db.InsertTenantParams{
+		return d.Console(ctx, func(q *sql.Queries) error {
+			err := q.InsertTenant(ctx, sql.InsertTenantParams{
 				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
 			})
 			if err != nil {
@@ -45,7 +47,7 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 			if err := audit(ctx, q, &tenant, "tenant.created", "tenant", id.Tenant.Format(tenant)); err != nil {
 				return err
 			}
-			_, key, err = makeKey(ctx, q, db.NewKey{Tenant: &tenant, Name: "First key", Scopes: access.TenantScopes()})
+			_, key, err = makeKey(ctx, q, accounts.NewKey{Tenant: &tenant, Name: "First key", Scopes: access.TenantScopes()})
 			return err
 		})
 	})
@@ -65,12 +67,12 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 // Run lists all tenants, oldest first.
 func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 	const page = 500
-	var all []db.Tenant
+	var all []sql.Tenant
 	err := a.readDatabase(ctx, func(d *db.DB) error {
 		for after := (id.UUID{}); ; {
-			var some []db.Tenant
-			err := d.Console(ctx, func(q *db.Queries) (err error) {
-				some, err = q.ListTenantsUp(ctx, db.ListTenantsUpParams{After: after, Most: page})
+			var some []sql.Tenant
+			err := d.Console(ctx, func(q *sql.Queries) (err error) {
+				some, err = q.ListTenantsUp(ctx, sql.ListTenantsUpParams{After: after, Most: page})
 				return err
 			})
 			if all = append(all, some...); err != nil || len(some) < page {
@@ -116,12 +118,12 @@ func checkName(flag, name string) (string, error) {
 }
 
 // audit notes a command, in the transaction of what it does: who typed it is the account on this machine.
-func audit(ctx context.Context, q *db.Queries, tenant *id.UUID, action, kind, object string) error {
+func audit(ctx context.Context, q *sql.Queries, tenant *id.UUID, action, kind, object string) error {
 	actor := "unknown"
 	if u, err := user.Current(); err == nil {
 		actor = u.Username
 	}
-	return q.InsertAudit(ctx, db.InsertAuditParams{
+	return q.InsertAudit(ctx, sql.InsertAuditParams{
 		ID: db.NewID(), TenantID: tenant, ActorKind: "command", ActorID: actor, Action: action,
 		ObjectKind: kind, ObjectID: object, Details: []byte("{}"),
 	})

@@ -11,8 +11,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/ledger"
 	"posthorn/db/migrations"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -41,7 +45,7 @@ func TestPagesAndListsAreFastOnADayWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	y := newYoungDay(t)
 	for range 10 { // a plan that is kept was made when the day was empty
-		if _, err := y.program.pools[0].Status(t.Context(), time.Now().Add(-12*time.Hour)); err != nil {
+		if _, err := ledger.Status(t.Context(), y.program.pools[0], time.Now().Add(-12*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +84,7 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 		t.Helper()
 		// The server tells of rows some moments after they were written.
 		for deadline := time.Now().Add(20 * time.Second); len(names) < 3 && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-			more, err := d.AnalyzeYoungPartitions(t.Context(), least)
+			more, err := queue.AnalyzeYoungPartitions(t.Context(), d, least)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +92,7 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 		}
 		return names
 	}
-	if names, err := d.AnalyzeYoungPartitions(t.Context(), 500); err != nil || len(names) > 0 {
+	if names, err := queue.AnalyzeYoungPartitions(t.Context(), d, 500); err != nil || len(names) > 0 {
 		t.Fatalf("an empty day: %q, %v", names, err)
 	}
 	y.load(1000)
@@ -100,7 +104,7 @@ func TestYoungDaysAreAnalyzed(t *testing.T) {
 	if rows < 900 {
 		t.Errorf("the statistics tell of %v rows, want 900 or more", rows)
 	}
-	if names, err := d.AnalyzeYoungPartitions(t.Context(), 500); err != nil || len(names) > 0 {
+	if names, err := queue.AnalyzeYoungPartitions(t.Context(), d, 500); err != nil || len(names) > 0 {
 		t.Errorf("again, although nothing has changed: %q, %v", names, err)
 	}
 	y.load(1500)
@@ -198,11 +202,11 @@ func (y *youngDay) signIn() {
 	y.t.Helper()
 	d, ctx := y.program.pools[0], y.t.Context()
 	names := handlers.NewSessions(d, y.program.URL())
-	start := func(kind account.Kind, s db.NewSession) {
+	start := func(kind account.Kind, s accounts.NewSession) {
 		y.t.Helper()
 		var token string
-		if err := d.Account(ctx, func(q *db.Queries) (err error) {
-			token, err = q.StartSession(ctx, s)
+		if err := d.Account(ctx, func(q *sql.Queries) (err error) {
+			token, err = accounts.StartSession(ctx, q, s)
 			return err
 		}); err != nil {
 			y.t.Fatal(err)
@@ -210,21 +214,21 @@ func (y *youngDay) signIn() {
 		y.cookies = append(y.cookies, &http.Cookie{Name: names.Cookie(kind), Value: token})
 	}
 	var person, operator id.UUID
-	if err := d.Console(ctx, func(q *db.Queries) (err error) {
-		if person, err = q.AddPerson(ctx, "owner@example.com", "Owner", "none"); err != nil {
+	if err := d.Console(ctx, func(q *sql.Queries) (err error) {
+		if person, err = accounts.AddPerson(ctx, q, "owner@example.com", "Owner", "none"); err != nil {
 			return err
 		}
-		if _, err = q.AddMember(ctx, y.tenant, person, access.Owner); err != nil {
+		if _, err = accounts.AddMember(ctx, q, y.tenant, person, access.Owner); err != nil {
 			return err
 		}
 		operator = db.NewID()
-		_, err = q.InsertOperator(ctx, db.InsertOperatorParams{ID: operator, Email: "operator@example.com", CreatedAt: operator.Time()})
+		_, err = q.InsertOperator(ctx, sql.InsertOperatorParams{ID: operator, Email: "operator@example.com", CreatedAt: operator.Time()})
 		return err
 	}); err != nil {
 		y.t.Fatal(err)
 	}
-	start(account.Person, db.NewSession{Person: &person, Life: time.Hour})
-	start(account.Operator, db.NewSession{Operator: &operator, Life: time.Hour})
+	start(account.Person, accounts.NewSession{Person: &person, Life: time.Hour})
+	start(account.Operator, accounts.NewSession{Operator: &operator, Life: time.Hour})
 }
 
 // paths are all pages and lists that can be read, with their parameters filled in, and the filters of the long lists.

@@ -14,7 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -41,14 +42,14 @@ func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Tim
 }
 
 // assess decides about an endpoint several times at once: whatever is decided is to be decided once.
-func (h *house) assess(tenant, ep id.UUID, now time.Time) (done db.Assessment) {
+func (h *house) assess(tenant, ep id.UUID, now time.Time) (done endpoints.Assessment) {
 	h.t.Helper()
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	decided := 0
 	for range 3 {
 		group.Go(func() {
-			a, err := h.db.AssessEndpoint(h.t.Context(), tenant, ep, now)
+			a, err := endpoints.Assess(h.t.Context(), h.db, tenant, ep, now)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -253,7 +254,7 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 	} {
 		for _, table := range tt.tables {
 			mend := h.failing(table)
-			if _, err := h.db.AssessEndpoint(t.Context(), tenant, tt.ep, now); err == nil {
+			if _, err := endpoints.Assess(t.Context(), h.db, tenant, tt.ep, now); err == nil {
 				t.Errorf("%s: decided although %s could not be written", endpointID(tt.ep), table)
 			}
 			mend()
@@ -264,7 +265,7 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 	}
 	// Whoever comes next does all of it, once.
 	for range 2 {
-		page, err := h.db.Assessable(t.Context(), nil, id.UUID{}, 2, now)
+		page, err := endpoints.Assessable(t.Context(), h.db, nil, id.UUID{}, 2, now)
 		for err == nil {
 			for _, a := range page.Due {
 				h.assess(a.TenantID, a.EndpointID, now)
@@ -272,7 +273,7 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 			if page.Next.IsZero() {
 				break
 			}
-			page, err = h.db.Assessable(t.Context(), nil, page.Next, 2, now)
+			page, err = endpoints.Assessable(t.Context(), h.db, nil, page.Next, 2, now)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -337,20 +338,20 @@ func (h *house) walk(t *testing.T, tenant, ep id.UUID, arrow health.Arrow) {
 	case health.Disable:
 		h.assess(tenant, ep, time.Now())
 	case health.Verify:
-		h.as(tenant, func(q *db.Queries) error {
-			_, err := q.VerifyEndpoint(t.Context(), tenant, ep)
+		h.as(tenant, func(q *sql.Queries) error {
+			_, err := endpoints.Verify(t.Context(), q, tenant, ep)
 			return err
 		})
 	case health.URLChanged:
 		h.change(tenant, ep, func(s *endpoint.Settings) { s.URL = "https://hooks.example.com/new" })
 	case health.Verified:
-		var v db.Verification
-		h.as(tenant, func(q *db.Queries) (err error) {
-			v, err = q.VerifyEndpoint(t.Context(), tenant, ep)
+		var v sql.Verification
+		h.as(tenant, func(q *sql.Queries) (err error) {
+			v, err = endpoints.Verify(t.Context(), q, tenant, ep)
 			return err
 		})
 		for i, want := range []bool{true, false} { // two workers heard the answer
-			if opened, err := h.db.OpenVerified(t.Context(), tenant, ep, v.ID, 200); err != nil || opened != want {
+			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil || opened != want {
 				t.Errorf("%s by %s: try %d opened it: %v, %v", arrow.From, arrow.By, i, opened, err)
 			}
 		}
@@ -388,8 +389,8 @@ func TestAnEndpointThatRefusesIsDisabledAndDeliversWhatWasHeldOnceItIsResumed(t 
 	well.Store(true)
 	var changes []bool
 	for range 2 {
-		h.as(tenant, func(q *db.Queries) error {
-			_, changed, err := q.SetEndpointState(t.Context(), h.ring, tenant, ep, endpoint.Resume)
+		h.as(tenant, func(q *sql.Queries) error {
+			_, changed, err := endpoints.SetState(t.Context(), q, h.ring, tenant, ep, endpoint.Resume)
 			changes = append(changes, changed)
 			return err
 		})

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -44,7 +46,7 @@ func TestTheBooksBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 			[16]byte(tenant), random.IntN(n)).Scan(&raw)
 		return raw, err == nil
 	}
-	try := func(tenant id.UUID, fn func(q *db.Queries) error) { // a refusal is as good as any answer
+	try := func(tenant id.UUID, fn func(q *sql.Queries) error) { // a refusal is as good as any answer
 		_ = h.db.Tenant(t.Context(), tenant, fn)
 	}
 	for step := range 120 {
@@ -54,19 +56,19 @@ func TestTheBooksBalanceAtEveryMomentOfARandomRun(t *testing.T) {
 			h.emit(tenant, item("order.completed", keyOf(step, 3), step), item("order.completed", "", step+1))
 		case 2:
 			if dlv, ok := pick(tenant, "0, 1"); ok {
-				try(tenant, func(q *db.Queries) error { _, err := q.CancelWaiting(t.Context(), tenant, dlv); return err })
+				try(tenant, func(q *sql.Queries) error { _, err := deliveries.Cancel(t.Context(), q, tenant, dlv); return err })
 			}
 		case 3:
 			if dlv, ok := pick(tenant, "2, 3, 4"); ok {
-				try(tenant, func(q *db.Queries) error { _, err := q.Replay(t.Context(), tenant, dlv, true); return err })
+				try(tenant, func(q *sql.Queries) error { _, err := deliveries.Replay(t.Context(), q, tenant, dlv, true); return err })
 			}
 		case 4:
 			if dlv, ok := pick(tenant, "1"); ok {
-				try(tenant, func(q *db.Queries) error { _, _, err := q.RetryNow(t.Context(), tenant, dlv); return err })
+				try(tenant, func(q *sql.Queries) error { _, _, err := deliveries.RetryNow(t.Context(), q, tenant, dlv); return err })
 			}
 		case 5:
 			h.balanced()
-			if n, err := h.db.CheckBooks(t.Context(), 0, 1000); err != nil || n != 0 {
+			if n, err := maintenance.CheckBooks(t.Context(), h.db, 0, 1000); err != nil || n != 0 {
 				t.Fatalf("the check of the books finds %d pages that differ, %v", n, err)
 			}
 		}

@@ -12,7 +12,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -42,26 +45,26 @@ func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
 }
 
 // bulk begins a job.
-func (h *house) bulk(tenant id.UUID, n db.NewBulkJob) (job db.BulkJob) {
+func (h *house) bulk(tenant id.UUID, n deliveries.NewBulkJob) (job sql.BulkJob) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) (err error) {
-		job, err = q.StartBulkJob(h.t.Context(), tenant, db.Author{Kind: "command"}, n)
+	h.as(tenant, func(q *sql.Queries) (err error) {
+		job, err = deliveries.StartBulkJob(h.t.Context(), q, tenant, db.Author{Kind: "command"}, n)
 		return err
 	})
 	return job
 }
 
-func (h *house) job(of db.BulkJob) (job db.BulkJob) {
+func (h *house) job(of sql.BulkJob) (job sql.BulkJob) {
 	h.t.Helper()
-	h.as(of.TenantID, func(q *db.Queries) (err error) {
-		job, err = q.GetBulkJob(h.t.Context(), db.GetBulkJobParams{TenantID: of.TenantID, ID: of.ID})
+	h.as(of.TenantID, func(q *sql.Queries) (err error) {
+		job, err = q.GetBulkJob(h.t.Context(), sql.GetBulkJobParams{TenantID: of.TenantID, ID: of.ID})
 		return err
 	})
 	return job
 }
 
 // over waits until a job is.
-func (h *house) over(of db.BulkJob, within time.Duration) (job db.BulkJob) {
+func (h *house) over(of sql.BulkJob, within time.Duration) (job sql.BulkJob) {
 	h.t.Helper()
 	eventually(h.t, within, "the job is over", func() bool { job = h.job(of); return job.State.Over() })
 	return job
@@ -81,7 +84,7 @@ func TestTwoWorkersShareAReplayAndSendEachEventOnce(t *testing.T) {
 	h.deadLetters(tenant, ep, n, "")
 	h.worker(false)
 	h.worker(false)
-	job := h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep)}), 20*time.Second)
+	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep)}), 20*time.Second)
 	if job.State != bulk.Done || job.Done != n || job.Exact && job.Expected != n {
 		t.Errorf("the job: %+v", job)
 	}
@@ -108,7 +111,7 @@ func TestAReplayKeepsTheOrderOfItsKey(t *testing.T) {
 	const n = 60
 	h.deadLetters(tenant, ep, n, "k")
 	h.worker(true)
-	h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 20})
+	h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 20})
 	h.settled(25*time.Second, delivery.Delivered, n)
 	if got := ns(r.seen()); !slices.Equal(got, upTo(n)) {
 		t.Errorf("the order: %v", got)
@@ -141,10 +144,10 @@ func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 			t.Fatal(statement, err)
 		}
 	}
-	job := h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 30})
+	job := h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: failedOf(ep), Pace: 30})
 	failures := 0
 	eventually(t, 30*time.Second, "the job is over", func() bool {
-		step, err := h.db.StepBulkJob(t.Context(), db.BulkRef{TenantID: tenant, ID: job.ID})
+		step, err := deliveries.StepBulkJob(t.Context(), h.db, deliveries.BulkRef{TenantID: tenant, ID: job.ID})
 		var broken *fault.Error
 		if errors.As(err, &broken) && broken.Code == "database_unavailable" {
 			failures++
@@ -184,7 +187,7 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	h.worker(true)
 	h.resume(tenant, ep)
 	eventually(t, 10*time.Second, "deliveries are under way", func() bool { return len(r.seen()) > 50 })
-	job := h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
+	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
 	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
 	h.balanced()
 	var delivered, canceled int // as of one moment: a success that comes late moves one
@@ -198,14 +201,14 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 }
 
 // resumeDropping resumes an endpoint as a member does who does not want what was held.
-func (h *house) resumeDropping(tenant, ep id.UUID) (job db.BulkJob) {
+func (h *house) resumeDropping(tenant, ep id.UUID) (job sql.BulkJob) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		if _, _, err := q.SetEndpointState(h.t.Context(), h.ring, tenant, ep, endpoint.Resume); err != nil {
+	h.as(tenant, func(q *sql.Queries) error {
+		if _, _, err := endpoints.SetState(h.t.Context(), q, h.ring, tenant, ep, endpoint.Resume); err != nil {
 			return err
 		}
 		var err error
-		job, err = q.DropHeld(h.t.Context(), tenant, ep, db.Author{Kind: "command"}, "")
+		job, err = deliveries.DropHeld(h.t.Context(), q, tenant, ep, db.Author{Kind: "command"}, "")
 		return err
 	})
 	return job
@@ -295,8 +298,8 @@ func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
 	if got := ns(r.seen()); !slices.Equal(got, []int{5}) {
 		t.Errorf("arrived: %v", got)
 	}
-	h.as(tenant, func(q *db.Queries) error {
-		_, err := q.CancelBulkJob(t.Context(), tenant, job.ID, db.Author{Kind: "command"}, "")
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := deliveries.CancelBulkJob(t.Context(), q, tenant, job.ID, db.Author{Kind: "command"}, "")
 		return err
 	})
 	h.followed(w, ep)
@@ -316,8 +319,8 @@ func TestWhatIsAnsweredToAnExpungedEventIsNotKept(t *testing.T) {
 	h.worker(true)
 	event := h.emit(tenant, item("order.completed", "", 1))[0]
 	g.waitEntered(t)
-	h.as(tenant, func(q *db.Queries) error {
-		done, err := q.ExpungeEvents(t.Context(), tenant, []id.UUID{event})
+	h.as(tenant, func(q *sql.Queries) error {
+		done, err := deliveries.ExpungeEvents(t.Context(), q, tenant, []id.UUID{event})
 		if err == nil && (len(done.Events) != 1 || done.Canceled != 1) {
 			t.Errorf("expunged: %+v", done)
 		}

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/maintenance"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/books"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -16,7 +20,7 @@ import (
 // check goes over all pages once and returns how many differ.
 func (h *house) check() (differences int) {
 	h.t.Helper()
-	n, err := h.db.CheckBooks(h.t.Context(), 0, 1_000_000)
+	n, err := maintenance.CheckBooks(h.t.Context(), h.db, 0, 1_000_000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -95,7 +99,7 @@ func TestTheCheckOfTheBooksFindsARowThatIsGone(t *testing.T) {
 	now := time.Now()
 	h.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@example.com', now())", db.NewID())
 	for range 3 {
-		if err := h.db.AlertBooks(t.Context(), db.Links{BaseURL: "https://posthorn.example.com"}, now); err != nil {
+		if err := maintenance.AlertBooks(t.Context(), h.db, accounts.Links{BaseURL: "https://posthorn.example.com"}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +147,7 @@ func TestTheCheckOfTheBooksIsBoundedAndComesToEveryPage(t *testing.T) {
 	// A budget of one page: each call counts at least one, and none more than that.
 	calls := 0
 	for ; h.count("SELECT count(*) FROM book_differences") == 0; calls++ {
-		if _, err := h.db.CheckBooks(t.Context(), 0, 1); err != nil {
+		if _, err := maintenance.CheckBooks(t.Context(), h.db, 0, 1); err != nil {
 			t.Fatal(err)
 		}
 		if calls > 20 {
@@ -153,12 +157,12 @@ func TestTheCheckOfTheBooksIsBoundedAndComesToEveryPage(t *testing.T) {
 	if calls < 2 {
 		t.Errorf("%d calls counted all pages: the budget bounds nothing", calls)
 	}
-	if n, err := h.db.CheckBooks(t.Context(), time.Hour, 1_000_000); err != nil || n != 0 {
+	if n, err := maintenance.CheckBooks(t.Context(), h.db, time.Hour, 1_000_000); err != nil || n != 0 {
 		t.Errorf("checked again within the hour: %d %v", n, err)
 	}
 	h.exec("UPDATE chores SET done_at = done_at - interval '20 minutes' WHERE name LIKE 'check the books%'")
-	if err := h.db.Worker(t.Context(), func(q *db.Queries) error {
-		state, err := q.ReadBooksState(t.Context())
+	if err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
+		state, err := maintenance.ReadBooksState(t.Context(), q)
 		if state.Unchecked < 1200 || state.Unchecked > 1260 || state.Differs != 3 {
 			t.Errorf("%+v", state)
 		}
@@ -171,7 +175,7 @@ func TestTheCheckOfTheBooksIsBoundedAndComesToEveryPage(t *testing.T) {
 // folded is the books with nothing left in the ledger.
 func (h *house) folded() {
 	h.t.Helper()
-	if err := h.db.Worker(h.t.Context(), func(q *db.Queries) error { _, err := q.FoldLedger(h.t.Context(), 1000); return err }); err != nil {
+	if err := h.db.Worker(h.t.Context(), func(q *sql.Queries) error { _, err := q.FoldLedger(h.t.Context(), 1000); return err }); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -255,10 +259,10 @@ func TestTheCheckOfTheBooksFindsAnEventThatIsGone(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
 	h.pause(tenant, ep)
 	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
-	if _, err := h.db.MakePartitions(t.Context(), day, day); err != nil {
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, day, day); err != nil {
 		t.Fatal(err)
 	}
-	carried := h.backdated(tenant, ep, day.Add(time.Hour), day.Add(time.Hour), db.QueueReady, nil)
+	carried := h.backdated(tenant, ep, day.Add(time.Hour), day.Add(time.Hour), queue.Ready, nil)
 	lone := idAt(day.Add(2 * time.Hour))
 	h.exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'order.completed', '{}', 1)", tenant, lone.Time(), lone)
 	if n := h.check(); n != 0 {
@@ -291,12 +295,12 @@ func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/", nil)
 	h.pause(tenant, ep)
 	midnight := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -5)
-	if _, err := h.db.MakePartitions(t.Context(), midnight.AddDate(0, 0, -1), midnight); err != nil {
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, midnight.AddDate(0, 0, -1), midnight); err != nil {
 		t.Fatal(err)
 	}
 	h.exec("UPDATE platform SET days_from = $1", midnight.AddDate(0, 0, -1))
 	for _, at := range []time.Time{midnight.Add(-time.Millisecond), midnight, midnight.Add(time.Millisecond)} {
-		h.backdated(tenant, ep, at, at, db.QueueReady, nil)
+		h.backdated(tenant, ep, at, at, queue.Ready, nil)
 	}
 	if n := h.check(); n != 0 {
 		t.Fatalf("%d pages differ on both sides of midnight", n)
@@ -318,7 +322,7 @@ func TestTheCheckOfTheBooksFindsADayThatIsGone(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM books WHERE accepted = failed"); n != 2 {
 		t.Errorf("the books know of %d days that are gone, want 2", n)
 	}
-	days, err := h.db.PartitionDays(t.Context())
+	days, err := maintenance.PartitionDays(t.Context(), h.db)
 	if err != nil || !days[0].After(midnight) {
 		t.Errorf("%v %v", days[:1], err)
 	}
@@ -334,9 +338,9 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
 	lose := func() {
 		h.exec("DELETE FROM queue WHERE delivery_id = (SELECT delivery_id FROM queue WHERE tenant_id = $1 LIMIT 1)", tenant)
 	}
-	differs := func() (state db.BooksStateRow) {
+	differs := func() (state sql.BooksStateRow) {
 		h.check()
-		if err := h.db.Worker(t.Context(), func(q *db.Queries) (err error) { state, err = q.ReadBooksState(t.Context()); return err }); err != nil {
+		if err := h.db.Worker(t.Context(), func(q *sql.Queries) (err error) { state, err = maintenance.ReadBooksState(t.Context(), q); return err }); err != nil {
 			t.Fatal(err)
 		}
 		return state
@@ -349,11 +353,11 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
 	var gap string
 	h.query("SELECT day, gap FROM book_differences", []any{&day, &gap})
 	by := db.Author{Kind: "operator", ID: "opr_1"}
-	if err := h.db.AcceptDifference(t.Context(), tenant, day, "queued -2", "another", by); !errors.Is(err, db.ErrDifferenceChanged) {
+	if err := maintenance.AcceptDifference(t.Context(), h.db, tenant, day, "queued -2", "another", by); !errors.Is(err, maintenance.ErrDifferenceChanged) {
 		t.Errorf("one that was not shown: %v", err)
 	}
-	for i, want := range []error{nil, db.ErrDifferenceChanged} {
-		if err := h.db.AcceptDifference(t.Context(), tenant, day, gap, "lost with the disk", by); !errors.Is(err, want) {
+	for i, want := range []error{nil, maintenance.ErrDifferenceChanged} {
+		if err := maintenance.AcceptDifference(t.Context(), h.db, tenant, day, gap, "lost with the disk", by); !errors.Is(err, want) {
 			t.Errorf("time %d: %v", i+1, err)
 		}
 	}
@@ -361,7 +365,7 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
 		t.Errorf("the accepted one still counts: %d", n)
 	}
 	h.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@example.com', now())", db.NewID())
-	if err := h.db.AlertBooks(t.Context(), db.Links{BaseURL: "https://posthorn.example.com"}, time.Now()); err != nil {
+	if err := maintenance.AlertBooks(t.Context(), h.db, accounts.Links{BaseURL: "https://posthorn.example.com"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if n := h.count("SELECT count(*) FROM mails"); n != 0 {

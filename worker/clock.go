@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 )
 
 const (
@@ -31,11 +31,11 @@ type clock struct {
 func newClock() *clock { return &clock{passed: passed} }
 
 // bounds is where the database's clock may stand during a look that begins now. Before the first one it may be anywhere.
-func (c *clock) bounds(began time.Duration) db.ClockBounds {
+func (c *clock) bounds(began time.Duration) queue.ClockBounds {
 	if c.at.IsZero() {
-		return db.ClockBounds{Earliest: time.Unix(0, 0), Latest: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+		return queue.ClockBounds{Earliest: time.Unix(0, 0), Latest: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
-	return db.ClockBounds{
+	return queue.ClockBounds{
 		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast + promoteTakes),
 	}
 }

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -75,9 +78,9 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 		s.URL = r.URL + "/new"
 		s.Headers = endpoint.Headers{"X-Shop": {Value: "north"}}
 	})
-	var added db.SecretState
-	h.as(tenant, func(q *db.Queries) (err error) {
-		added, err = q.RotateSecret(t.Context(), h.ring, tenant, ep, 3600, freshSecret)
+	var added endpoints.SecretState
+	h.as(tenant, func(q *sql.Queries) (err error) {
+		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
 		return err
 	})
 	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
@@ -111,7 +114,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 }
 
 // freshSecret makes the next secret of a rotation.
-func freshSecret(e db.Endpoint, _ *db.EndpointSecret) (endpoint.Secret, error) {
+func freshSecret(e sql.Endpoint, _ *sql.EndpointSecret) (endpoint.Secret, error) {
 	var seed [32]byte
 	_, _ = rand.Read(seed[:])
 	return endpoint.NewSecret(signature.Format(e.Format), endpoint.HMAC, seed)
@@ -167,8 +170,8 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	remember(slot)
 	send()
 	for _, ep := range []id.UUID{both, slot} {
-		h.as(tenant, func(q *db.Queries) error {
-			_, err := q.RotateSecret(t.Context(), h.ring, tenant, ep, 3600, freshSecret)
+		h.as(tenant, func(q *sql.Queries) error {
+			_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
 			return err
 		})
 		remember(ep)
@@ -181,8 +184,8 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	if !signedBy(signature.BodyHex, hex, secrets[slot][0]) || signedBy(signature.BodyHex, hex, secrets[slot][1]) {
 		t.Error("the one slot does not keep the old secret")
 	}
-	h.as(tenant, func(q *db.Queries) error {
-		_, _, err := q.SwitchSecret(t.Context(), tenant, slot)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := endpoints.SwitchSecret(t.Context(), q, tenant, slot)
 		return err
 	})
 	h.followed(w, slot)
@@ -292,13 +295,13 @@ func TestRetryNowMakesOneAttemptAtOnce(t *testing.T) {
 	h.worker(true)
 	dlv := h.deliveryOf(h.emit(tenant, item("order.completed", "", 1))[0])
 	eventually(t, 10*time.Second, "the first attempt failed", func() bool {
-		return h.count("SELECT count(*) FROM queue WHERE state = $1", db.QueueScheduled) == 1
+		return h.count("SELECT count(*) FROM queue WHERE state = $1", queue.Scheduled) == 1
 	})
 	healthy.Store(true)
 	var changes int
 	for range 2 { // two people press at once
-		h.as(tenant, func(q *db.Queries) error {
-			_, changed, err := q.RetryNow(t.Context(), tenant, dlv)
+		h.as(tenant, func(q *sql.Queries) error {
+			_, changed, err := deliveries.RetryNow(t.Context(), q, tenant, dlv)
 			if changed {
 				changes++
 			}

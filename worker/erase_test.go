@@ -7,6 +7,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/maintenance"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 )
@@ -27,7 +29,7 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	h.strayAttempts(gone, 3)
 	h.strayAttempts(other, 2)
 	kept := h.rowsOf(other)
-	if err := h.db.DeleteTenant(t.Context(), gone, "they left", db.Author{Kind: "command"}); err != nil {
+	if err := maintenance.DeleteTenant(t.Context(), h.db, gone, "they left", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 10*time.Second, "what waited has failed, and the lanes are gone", func() bool {
@@ -43,17 +45,17 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
 	h.exec("INSERT INTO books (tenant_id, day, accepted, delivered) VALUES ($1, current_date - 40, 3, 3)", gone)
 	enough := errors.New("enough")
-	if _, err := h.db.EraseTenant(t.Context(), gone, 5, func(time.Duration) error { return enough }); !errors.Is(err, enough) {
+	if _, err := maintenance.EraseTenant(t.Context(), h.db, gone, 5, func(time.Duration) error { return enough }); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
-	if n, err := h.db.CheckBooks(t.Context(), 0, 200_000); err != nil || n != 0 {
+	if n, err := maintenance.CheckBooks(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
 		t.Errorf("half-way the books differ: %d, %v", n, err)
 	}
 	if err := w.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil {
 		t.Fatal(err)
 	}
-	late := &db.Outcome{TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held, Attempt: &db.AttemptRecord{ID: db.NewID(), StartedAt: time.Now()}}
-	if err := h.db.LogLate(t.Context(), []*db.Outcome{late}); err != nil {
+	late := &queue.Outcome{TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held, Attempt: &queue.AttemptRecord{ID: db.NewID(), StartedAt: time.Now()}}
+	if err := queue.LogLate(t.Context(), h.db, []*queue.Outcome{late}); err != nil {
 		t.Fatal(err)
 	}
 	if left := h.rowsOf(gone); left != "0 0 0" {
@@ -64,7 +66,7 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	}
 	h.emitN(other, 5)
 	h.settled(10*time.Second, delivery.Delivered, 15)
-	if n, err := h.db.CheckBooks(t.Context(), 0, 200_000); err != nil || n != 0 {
+	if n, err := maintenance.CheckBooks(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
 		t.Errorf("the books differ: %d, %v", n, err)
 	}
 }

@@ -3,7 +3,8 @@ package worker
 import (
 	"sync"
 
-	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/worker/send"
 )
@@ -49,7 +50,7 @@ func (c *eventCache) add(events []*send.Payload) {
 }
 
 // find returns the known events and a list of those that must be read.
-func (c *eventCache) find(rows []db.ReadLanesRow) (known map[id.UUID]*send.Payload, missing []db.EventRef) {
+func (c *eventCache) find(rows []sql.ReadLanesRow) (known map[id.UUID]*send.Payload, missing []queue.EventRef) {
 	known = make(map[id.UUID]*send.Payload, len(rows))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +62,7 @@ func (c *eventCache) find(rows []db.ReadLanesRow) (known map[id.UUID]*send.Paylo
 		e := c.byID[u]
 		known[u] = e
 		if e == nil {
-			missing = append(missing, db.EventRef{TenantID: rows[i].TenantID, ID: u})
+			missing = append(missing, queue.EventRef{TenantID: rows[i].TenantID, ID: u})
 		}
 	}
 	return known, missing

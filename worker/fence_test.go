@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/worker/lanes"
@@ -72,22 +74,22 @@ func TestTheRecorderOfADeadWorkerIsRefused(t *testing.T) {
 	me := db.NewID()
 	h.exec("INSERT INTO workers (id, name) VALUES ($1, 'me')", me)
 	started := db.NewID()
-	outcome := &db.Outcome{
+	outcome := &queue.Outcome{
 		TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Attempts: 1,
 		Decision: delivery.Decision{Status: delivery.Delivered}, Result: delivery.Result{Status: 200},
-		Attempt: &db.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+		Attempt: &queue.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 	}
 	record := func(worker id.UUID) error {
-		_, err := h.db.RecordOutcomes(t.Context(), db.Record{Worker: worker, Outcomes: []*db.Outcome{outcome}})
+		_, err := queue.RecordOutcomes(t.Context(), h.db, queue.Record{Worker: worker, Outcomes: []*queue.Outcome{outcome}})
 		return err
 	}
 	if err := record(db.NewID()); err != db.ErrWorkerDead { //nolint:errorlint // exactly this one
 		t.Errorf("a worker that nobody knows: %v", err)
 	}
-	if _, done, err := h.db.DeclareDead(t.Context(), me, 1); err != nil || done {
+	if _, done, err := queue.DeclareDead(t.Context(), h.db, me, 1); err != nil || done {
 		t.Errorf("declared dead although it has beaten: %v, %v", done, err)
 	}
-	if _, done, err := h.db.DeclareDead(t.Context(), me, 0); err != nil || !done {
+	if _, done, err := queue.DeclareDead(t.Context(), h.db, me, 0); err != nil || !done {
 		t.Fatalf("not declared dead: %v, %v", done, err)
 	}
 	if err := record(me); err != db.ErrWorkerDead { //nolint:errorlint // exactly this one
@@ -117,9 +119,9 @@ func TestAResultThatCameTooLateChangesNothing(t *testing.T) {
 		{Status: delivery.Retrying, RetryIn: time.Minute},
 	} {
 		started := db.NewID()
-		matched, err := h.db.RecordOutcomes(t.Context(), db.Record{Worker: me, Outcomes: []*db.Outcome{{
+		matched, err := queue.RecordOutcomes(t.Context(), h.db, queue.Record{Worker: me, Outcomes: []*queue.Outcome{{
 			TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Gen: 0, Attempts: 1, Decision: decision,
-			Attempt: &db.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+			Attempt: &queue.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 		}}})
 		if err != nil || matched[dlv] {
 			t.Errorf("%s: %v, %v", decision.Status, matched, err)
@@ -146,18 +148,18 @@ func TestARecordThatWasCommittedUnknowinglyIsNotWrittenTwice(t *testing.T) {
 	ids := h.emitN(tenant, 3)
 	me := db.NewID()
 	h.exec("INSERT INTO workers (id, name) VALUES ($1, 'me')", me)
-	rec := db.Record{Worker: me}
+	rec := queue.Record{Worker: me}
 	decisions := []delivery.Decision{{Status: delivery.Delivered}, {Status: delivery.Failed, Reason: delivery.Rejected}, {Status: delivery.Retrying, RetryIn: time.Hour}}
 	for i, d := range decisions {
 		started := db.NewID()
-		rec.Outcomes = append(rec.Outcomes, &db.Outcome{
+		rec.Outcomes = append(rec.Outcomes, &queue.Outcome{
 			TenantID: tenant, DeliveryID: h.deliveryOf(ids[i]), EndpointID: ep, EventType: "order.completed", Attempts: 1, Decision: d,
-			Attempt: &db.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+			Attempt: &queue.AttemptRecord{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 		})
 	}
 	for _, again := range []bool{false, true, true} {
 		rec.Again = again
-		matched, err := h.db.RecordOutcomes(t.Context(), rec)
+		matched, err := queue.RecordOutcomes(t.Context(), h.db, rec)
 		if err != nil || len(matched) != 3 {
 			t.Fatalf("again %v: %v, %v", again, matched, err)
 		}
@@ -175,7 +177,7 @@ func TestAWorkerIsSilentWhenSomebodyListenedForSoLong(t *testing.T) {
 	m := membership{current: me}
 	listen := func(beat int64, after time.Duration) int {
 		now = now.Add(after)
-		return len(m.observe([]db.LiveWorkersRow{{ID: me, Beat: 7}, {ID: other, Beat: beat}}, now))
+		return len(m.observe([]sql.LiveWorkersRow{{ID: me, Beat: 7}, {ID: other, Beat: beat}}, now))
 	}
 	listen(1, 0)
 	for waited := beatEvery; waited < deadAfter; waited += beatEvery {
@@ -202,7 +204,7 @@ func TestAWorkerIsSilentWhenSomebodyListenedForSoLong(t *testing.T) {
 	if m.isAlone() {
 		t.Error("alone beside another")
 	}
-	if m.observe([]db.LiveWorkersRow{{ID: me}}, now); !m.isAlone() {
+	if m.observe([]sql.LiveWorkersRow{{ID: me}}, now); !m.isAlone() {
 		t.Error("not alone without others")
 	}
 }

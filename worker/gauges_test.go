@@ -6,7 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -25,8 +26,8 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 		h.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, due_at) VALUES ($1, $2, $2, $3, $4, CASE WHEN $4::smallint <> 0 THEN now() + interval '1 hour' END)",
 			tenant, at, ep, state)
 	}
-	ago(3*24*time.Hour, paused, db.QueueReady)
-	ago(2*24*time.Hour, open, db.QueueDeferred)
+	ago(3*24*time.Hour, paused, queue.Ready)
+	ago(2*24*time.Hour, open, queue.Deferred)
 
 	look := func() map[string]float64 {
 		registry := prometheus.NewRegistry()
@@ -39,8 +40,8 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 	if m := look(); m["outbox_lag_seconds"] != 0 || m["deliveries_pending >24h"] != 2 {
 		t.Errorf("nothing can be sent: lag %v s, older than a day %v, want 0 and 2", m["outbox_lag_seconds"], m["deliveries_pending >24h"])
 	}
-	ago(10*time.Minute, open, db.QueueReady)
-	ago(2*time.Hour, open, db.QueueReady)
+	ago(10*time.Minute, open, queue.Ready)
+	ago(2*time.Hour, open, queue.Ready)
 	m := look()
 	if lag := m["outbox_lag_seconds"]; lag < 7200 || lag > 7260 {
 		t.Errorf("lag %v s, want that of the delivery that could have been sent two hours ago", lag)
@@ -65,9 +66,9 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 	for _, ep := range []id.UUID{slow, resumed} {
 		h.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state) VALUES ($1, $2, $2, $3, 0)", tenant, idAt(time.Now().Add(-time.Hour)), ep)
 	}
-	lag := func(p db.PendingByAgeParams) (worst float64) {
+	lag := func(p sql.PendingByAgeParams) (worst float64) {
 		t.Helper()
-		if err := h.db.Worker(t.Context(), func(q *db.Queries) error {
+		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
 			rows, err := q.PendingByAge(t.Context(), p)
 			for _, r := range rows {
 				worst = max(worst, r.LagSeconds)
@@ -78,10 +79,10 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 		}
 		return worst
 	}
-	if got := lag(db.PendingByAgeParams{}); got < 3600 {
+	if got := lag(sql.PendingByAgeParams{}); got < 3600 {
 		t.Errorf("nothing held it back: lag %v s, want an hour", got)
 	}
-	if got := lag(db.PendingByAgeParams{Endpoints: []id.UUID{slow}, Until: []time.Time{time.Now()}}); got < 30 || got > 60 {
+	if got := lag(sql.PendingByAgeParams{Endpoints: []id.UUID{slow}, Until: []time.Time{time.Now()}}); got < 30 || got > 60 {
 		t.Errorf("a limit holds the one back, and the other was resumed: lag %v s, want the time since then", got)
 	}
 }

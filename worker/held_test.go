@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -37,7 +39,7 @@ func TestWhatIsHeldForTooLongExpiresAfterItsOwnerWasTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.db.MakePartitions(t.Context(), now.Add(-12*day), now); err != nil {
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, now.Add(-12*day), now); err != nil {
 		t.Fatal(err)
 	}
 	tenant := h.tenant()
@@ -124,8 +126,8 @@ func TestAHugeBacklogIsPausedAndResumedByOneRow(t *testing.T) {
 	// Counting them is bounded too.
 	h.pause(tenant, ep)
 	began := time.Now()
-	h.as(tenant, func(q *db.Queries) error {
-		e, err := q.ReadEndpoint(t.Context(), h.ring, tenant, ep)
+	h.as(tenant, func(q *sql.Queries) error {
+		e, err := endpoints.Read(t.Context(), q, h.ring, tenant, ep)
 		if err == nil && (e.Record.Held != 10_000 || e.Record.HeldExact) {
 			t.Errorf("%d are held, exactly: %v", e.Record.Held, e.Record.HeldExact)
 		}
@@ -144,7 +146,7 @@ func TestAWeekOfEventsIsDeliveredInOrderAndAtItsRate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.db.MakePartitions(t.Context(), now.Add(-9*day), now); err != nil {
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, now.Add(-9*day), now); err != nil {
 		t.Fatal(err)
 	}
 	r, neighbour := newReceiver(t, nil), newReceiver(t, nil)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db/ledger"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 )
@@ -24,7 +25,7 @@ func TestTheStatusPageDoesNotCountTheWaitForAnEndpointsOwnLimits(t *testing.T) {
 			h.worker(true)
 			h.emitN(tenant, 75)
 			h.settled(30*time.Second, delivery.Delivered, 75)
-			hours, err := h.db.Status(t.Context(), time.Now().Add(-2*time.Hour))
+			hours, err := ledger.Status(t.Context(), h.db, time.Now().Add(-2*time.Hour))
 			if err != nil || len(hours) == 0 {
 				t.Fatal(hours, err)
 			}

@@ -5,14 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 )
 
 // as runs something as a tenant, in one transaction.
-func (h *house) as(tenant id.UUID, fn func(q *db.Queries) error) {
+func (h *house) as(tenant id.UUID, fn func(q *sql.Queries) error) {
 	h.t.Helper()
 	if err := h.db.Tenant(h.t.Context(), tenant, fn); err != nil {
 		h.t.Fatal(err)
@@ -22,8 +24,8 @@ func (h *house) as(tenant id.UUID, fn func(q *db.Queries) error) {
 // change gives an endpoint other settings, as its tenant does.
 func (h *house) change(tenant, ep id.UUID, change func(*endpoint.Settings)) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		_, _, err := q.ChangeEndpoint(h.t.Context(), h.ring, tenant, ep, func(s endpoint.Settings) (endpoint.Settings, error) {
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := endpoints.Change(h.t.Context(), q, h.ring, tenant, ep, func(s endpoint.Settings) (endpoint.Settings, error) {
 			change(&s)
 			return s, nil
 		})
@@ -37,24 +39,24 @@ func (h *house) resume(tenant, ep id.UUID) { h.setState(tenant, ep, endpoint.Res
 
 func (h *house) setState(tenant, ep id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		_, _, err := q.SetEndpointState(h.t.Context(), h.ring, tenant, ep, rule)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := endpoints.SetState(h.t.Context(), q, h.ring, tenant, ep, rule)
 		return err
 	})
 }
 
 func (h *house) remove(tenant, ep id.UUID) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		_, err := q.RemoveEndpoint(h.t.Context(), tenant, ep)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := endpoints.Remove(h.t.Context(), q, tenant, ep)
 		return err
 	})
 }
 
 func (h *house) cancel(tenant, dlv id.UUID) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		_, err := q.CancelWaiting(h.t.Context(), tenant, dlv)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := deliveries.Cancel(h.t.Context(), q, tenant, dlv)
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/worker/loop"
 )
 
@@ -15,11 +16,11 @@ const limitsEvery = 2 * time.Second
 // ends. Nothing is written where nothing changed.
 func (w *Worker) noteLimits(ctx context.Context) {
 	for loop.Sleep(ctx, limitsEvery) {
-		in := db.NoteLimitsParams{Worker: w.id()}
+		in := sql.NoteLimitsParams{Worker: w.id()}
 		if in.Endpoints, in.Limits = w.dispatch.Limits(time.Now()); len(in.Endpoints) == 0 {
 			continue
 		}
-		if err := w.db.Worker(ctx, func(q *db.Queries) error { return q.NoteLimits(ctx, in) }); err != nil {
+		if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NoteLimits(ctx, in) }); err != nil {
 			w.dispatch.LimitsUnnoted(in.Endpoints)
 			if ctx.Err() == nil && !db.IsUnavailable(err) {
 				w.log.Warn("limits of lanes could not be noted", "error", err)

@@ -6,6 +6,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -106,7 +107,7 @@ func TestTheBucketIsHandedOnAndEmptyAfterATakeover(t *testing.T) {
 			want := 5.0
 			if tt.dead {
 				want = 0
-				if freed, done, err := h.db.DeclareDead(t.Context(), before, 0); err != nil || !done || len(freed) != 1 {
+				if freed, done, err := queue.DeclareDead(t.Context(), h.db, before, 0); err != nil || !done || len(freed) != 1 {
 					t.Fatal(freed, done, err)
 				}
 			} else {

@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/listen"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -14,8 +17,8 @@ import (
 // listener makes a listener whose address is a receiver's, which must never hear of it.
 func (h *house) listener(tenant id.UUID, forward string) (u id.UUID) {
 	h.t.Helper()
-	h.as(tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(h.t.Context(), tenant, 50)
+	h.as(tenant, func(q *sql.Queries) error {
+		defaults, err := endpoints.Defaults(h.t.Context(), q, tenant, 50)
 		if err != nil {
 			return err
 		}
@@ -27,7 +30,7 @@ func (h *house) listener(tenant id.UUID, forward string) (u id.UUID) {
 		if err != nil {
 			return err
 		}
-		made, err := q.CreateListener(h.t.Context(), h.ring, tenant, s, secret)
+		made, err := listen.Create(h.t.Context(), q, h.ring, tenant, s, secret)
 		u = made.ID
 		return err
 	})
@@ -54,23 +57,23 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	if n := len(to.seen()); n != 6 || h.waiting(u) != 6 || h.waiting(other) != 0 {
 		t.Errorf("%d arrived, %d wait for the listener", n, h.waiting(u))
 	}
-	stream, err := h.db.BeginListening(t.Context(), tenant, u, 0)
+	stream, err := listen.BeginListening(t.Context(), h.db, tenant, u, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := h.db.HandOut(t.Context(), h.ring, tenant, u, stream)
+	given, err := listen.HandOut(t.Context(), h.db, h.ring, tenant, u, stream)
 	if err != nil || len(given) != 6 {
 		t.Fatal(len(given), err)
 	}
 	// One is called off while the program has it, one answered: a success that came late is still a success.
 	h.cancel(tenant, given[0].Delivery)
 	for _, one := range given[:2] {
-		answer := db.Answer{Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200}, Took: time.Millisecond}
-		if d, err := h.db.TakeAnswer(t.Context(), tenant, u, answer); err != nil || d.Status != delivery.Delivered {
+		answer := listen.Answer{Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200}, Took: time.Millisecond}
+		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, u, answer); err != nil || d.Status != delivery.Delivered {
 			t.Error(d.Status, err)
 		}
 	}
-	if again, err := h.db.HandOut(t.Context(), h.ring, tenant, u, stream); err != nil || len(again) != 0 {
+	if again, err := listen.HandOut(t.Context(), h.db, h.ring, tenant, u, stream); err != nil || len(again) != 0 {
 		t.Errorf("%d were given out twice: %v", len(again), err)
 	}
 	h.balanced()
@@ -83,12 +86,12 @@ func TestAListenerThatIsAbandonedForADayEndsAndWhatWaitsIsCanceled(t *testing.T)
 	gone, there := h.listener(tenant, ""), h.listener(tenant, "")
 	h.emit(tenant, item("order.completed", "", 1), item("order.completed", "", 2))
 	h.exec("UPDATE listeners SET contact_at = now() - interval '25 hours' WHERE endpoint_id = $1", gone)
-	if n, err := h.db.EndAbandoned(t.Context(), 24*time.Hour, 500); err != nil || n != 1 {
+	if n, err := listen.EndAbandoned(t.Context(), h.db, 24*time.Hour, 500); err != nil || n != 1 {
 		t.Fatal(n, err)
 	}
 	for n := 1; n > 0; {
 		var err error
-		if n, err = h.db.FailDeletedEndpoint(t.Context(), gone, 500); err != nil {
+		if n, err = queue.FailDeletedEndpoint(t.Context(), h.db, gone, 500); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,10 +19,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
@@ -126,7 +129,7 @@ func (h *house) worker(local bool) (*Worker, func()) {
 
 func (h *house) tenant() id.UUID {
 	h.t.Helper()
-	t, _, err := h.db.CreateTenant(h.t.Context(), db.NewTenant{Name: "test"}, db.Author{Kind: "command"})
+	t, _, err := accounts.CreateTenant(h.t.Context(), h.db, accounts.NewTenant{Name: "test"}, db.Author{Kind: "command"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -147,9 +150,9 @@ func (h *house) endpoint(tenant id.UUID, url string, change func(*endpoint.Setti
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var made db.FullEndpoint
-	if err := h.db.Tenant(h.t.Context(), tenant, func(q *db.Queries) (err error) {
-		made, err = q.CreateEndpoint(h.t.Context(), h.ring, tenant, 100000, s, secret)
+	var made endpoints.Full
+	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
+		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, 100000, s, secret)
 		return err
 	}); err != nil {
 		h.t.Fatal(err)

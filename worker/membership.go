@@ -8,6 +8,8 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/trouble"
 )
@@ -60,8 +62,8 @@ func (w *Worker) register(ctx context.Context) error {
 	for {
 		began := time.Now()
 		u := db.NewID()
-		err := w.db.Worker(ctx, func(q *db.Queries) error {
-			return q.RegisterWorker(ctx, db.RegisterWorkerParams{ID: u, Name: w.name})
+		err := w.db.Worker(ctx, func(q *sql.Queries) error {
+			return q.RegisterWorker(ctx, sql.RegisterWorkerParams{ID: u, Name: w.name})
 		})
 		if err == nil {
 			w.member.mu.Lock()
@@ -85,7 +87,7 @@ func (w *Worker) beat(ctx context.Context) {
 		// A beat that takes longer than its interval is as good as none.
 		attempt, cancel := context.WithTimeout(ctx, beatEvery)
 		var rows int64
-		err := w.db.Worker(attempt, func(q *db.Queries) (err error) {
+		err := w.db.Worker(attempt, func(q *sql.Queries) (err error) {
 			rows, err = q.Beat(attempt, me)
 			return err
 		})
@@ -125,15 +127,15 @@ func (w *Worker) died(epoch id.UUID) {
 func (w *Worker) checkPeers(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, beatEvery)
 	defer cancel()
-	var live []db.LiveWorkersRow
-	if err := w.db.Worker(attempt, func(q *db.Queries) (err error) {
+	var live []sql.LiveWorkersRow
+	if err := w.db.Worker(attempt, func(q *sql.Queries) (err error) {
 		live, err = q.LiveWorkers(attempt)
 		return err
 	}); err != nil {
 		return
 	}
 	for _, silent := range w.member.observe(live, time.Now()) {
-		freed, done, err := w.db.DeclareDead(attempt, silent.ID, silent.Beat)
+		freed, done, err := queue.DeclareDead(attempt, w.db, silent.ID, silent.Beat)
 		if err != nil || !done {
 			continue
 		}
@@ -145,7 +147,7 @@ func (w *Worker) checkPeers(ctx context.Context) {
 // observe takes in the beats of all workers and returns those that have been silent for too long. Silence counts while
 // this worker listens: after a time in which the database was away from all of them, or in which this one was frozen, a
 // beat that has not changed says nothing.
-func (m *membership) observe(live []db.LiveWorkersRow, now time.Time) (silent []db.LiveWorkersRow) {
+func (m *membership) observe(live []sql.LiveWorkersRow, now time.Time) (silent []sql.LiveWorkersRow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	listened := now.Sub(m.looked) < deadAfter/2

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -33,7 +34,7 @@ func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 			other := db.NewID()
 			start := time.Now()
 			for _, l := range c.looks {
-				silent := m.observe([]db.LiveWorkersRow{{ID: m.current, Beat: 1}, {ID: other, Name: "other", Beat: l.beat}}, start.Add(time.Duration(l.at)*time.Second))
+				silent := m.observe([]sql.LiveWorkersRow{{ID: m.current, Beat: 1}, {ID: other, Name: "other", Beat: l.beat}}, start.Add(time.Duration(l.at)*time.Second))
 				if dead := len(silent) == 1 && silent[0].ID == other; dead != l.dead {
 					t.Fatalf("after %d s: dead %v, want %v", l.at, dead, l.dead)
 				}
@@ -54,14 +55,14 @@ func TestOperatorsSeeWhoDiedAndSinceWhenALaneIsHeld(t *testing.T) {
 	h.exec(`INSERT INTO workers (id, name, dead, started_at, beat_at) VALUES ($1, 'died', true, now() - interval '30 days', now() - interval '23 hours'),
 		($2, 'died long ago', true, now() - interval '30 days', now() - interval '25 hours'), ($3, 'of an older version', true, now() - interval '25 hours', NULL)`, db.NewID(), db.NewID(), db.NewID())
 	ep := h.endpoint(h.tenant(), "https://example.com/", nil)
-	err := h.db.Worker(t.Context(), func(q *db.Queries) error {
+	err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
 		if err := q.ForgetDeadWorkers(t.Context()); err != nil {
 			return err
 		}
-		if err := q.RegisterWorker(t.Context(), db.RegisterWorkerParams{ID: me, Name: "me"}); err != nil {
+		if err := q.RegisterWorker(t.Context(), sql.RegisterWorkerParams{ID: me, Name: "me"}); err != nil {
 			return err
 		}
-		leased, err := q.LeaseLanes(t.Context(), db.LeaseLanesParams{Worker: me, Endpoints: []id.UUID{ep}})
+		leased, err := q.LeaseLanes(t.Context(), sql.LeaseLanesParams{Worker: me, Endpoints: []id.UUID{ep}})
 		if len(leased) != 1 {
 			t.Errorf("%d lanes are leased", len(leased))
 		}

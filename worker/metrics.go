@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 )
 
@@ -49,7 +49,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) count(o *db.Outcome, late bool) {
+func (m *metrics) count(o *queue.Outcome, late bool) {
 	if late {
 		m.late.Inc()
 	}

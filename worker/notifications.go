@@ -4,11 +4,13 @@ import (
 	"context"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/queue"
 )
 
 // notifications receives what other processes announce, until the context ends.
 func (w *Worker) notifications(ctx context.Context) {
-	db.Listen(ctx, w.listen, []string{db.ChannelWake, db.ChannelOutbox, db.ChannelPauses},
+	db.Listen(ctx, w.listen, []string{db.ChannelWake, queue.ChannelOutbox, accounts.ChannelPauses},
 		func() {
 			w.tellRelay()
 			w.tellPauses()
@@ -17,10 +19,10 @@ func (w *Worker) notifications(ctx context.Context) {
 		},
 		func(channel, payload string) {
 			switch channel {
-			case db.ChannelOutbox:
+			case queue.ChannelOutbox:
 				w.tellRelay()
 				return
-			case db.ChannelPauses:
+			case accounts.ChannelPauses:
 				w.tellPauses()
 				return
 			}

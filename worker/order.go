@@ -3,7 +3,7 @@ package worker
 import (
 	"context"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/worker/lanes"
 )
 
@@ -31,12 +31,12 @@ func (w *Worker) promoteOrdered(ctx context.Context) error {
 
 // recheckKeys makes ready what is oldest now of keys whose head has gone.
 func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
-	var p db.PromoteKeysParams
+	var p sql.PromoteKeysParams
 	for _, k := range keys {
 		p.Endpoints, p.Keys = append(p.Endpoints, k.Endpoint), append(p.Keys, k.Key)
 	}
-	var rows []db.PromoteKeysRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+	var rows []sql.PromoteKeysRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.PromoteKeys(ctx, p)
 		return err
 	}); err != nil {
@@ -55,9 +55,9 @@ func (w *Worker) sweepKeys(ctx context.Context, l *lanes.Lane) error {
 	if !ok {
 		return nil
 	}
-	var rows []db.SweepKeysRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.SweepKeys(ctx, db.SweepKeysParams{Endpoint: l.ID(), After: sweep.After, Most: lanes.SweepChunk})
+	var rows []sql.SweepKeysRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
+		rows, err = q.SweepKeys(ctx, sql.SweepKeysParams{Endpoint: l.ID(), After: sweep.After, Most: lanes.SweepChunk})
 		return err
 	}); err != nil {
 		return err
@@ -77,9 +77,9 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 		return nil
 	}
 	settled := w.watermark.Settled() // before the statement begins
-	var rows []db.PromoteArrivalsRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.PromoteArrivals(ctx, db.PromoteArrivalsParams{Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most})
+	var rows []sql.PromoteArrivalsRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
+		rows, err = q.PromoteArrivals(ctx, sql.PromoteArrivalsParams{Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most})
 		return err
 	}); err != nil {
 		w.dispatch.AbandonArrivals(arrivals)

@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -118,8 +120,8 @@ func TestOrderHoldsPerKeyThroughRetriesFailuresAndCancels(t *testing.T) {
 		}
 		dlv := h.deliveryOf(ids[n])
 		// It may be settled between the look and the try: then it is refused, which is right too.
-		if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
-			_, err := q.CancelWaiting(t.Context(), tenant, dlv)
+		if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+			_, err := deliveries.Cancel(t.Context(), q, tenant, dlv)
 			return err
 		}); err == nil {
 			canceled++
@@ -233,7 +235,7 @@ func (h *house) declareDead(w *Worker) {
 	h.t.Helper()
 	me := w.id()
 	beat := h.count("SELECT beat FROM workers WHERE id = $1", me)
-	if _, done, err := h.db.DeclareDead(h.t.Context(), me, int64(beat)); err != nil || !done {
+	if _, done, err := queue.DeclareDead(h.t.Context(), h.db, me, int64(beat)); err != nil || !done {
 		h.t.Fatalf("the worker could not be declared dead: %v, %v", done, err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/event"
 )
 
@@ -33,9 +35,9 @@ func (w *Worker) relay(ctx context.Context) {
 		stop()
 		<-done
 	}()
-	store := func(rows []db.Outbox) []error { return storeOutbox(context.WithoutCancel(ctx), committer, rows) }
+	store := func(rows []sql.Outbox) []error { return storeOutbox(context.WithoutCancel(ctx), committer, rows) }
 	for {
-		n, err := w.db.RelayOutbox(ctx, relayMost, store)
+		n, err := queue.RelayOutbox(ctx, w.db, relayMost, store)
 		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {
 			w.log.Warn("the outbox could not be relayed; it is tried again", "error", err)
 		}
@@ -57,7 +59,7 @@ func (w *Worker) tellRelay() {
 }
 
 // storeOutbox emits rows, tenant by tenant, each tenant's in their order. The errors follow the rows.
-func storeOutbox(ctx context.Context, committer *emit.Committer, rows []db.Outbox) []error {
+func storeOutbox(ctx context.Context, committer *emit.Committer, rows []sql.Outbox) []error {
 	errs := make([]error, len(rows))
 	places := map[[16]byte][]int{}
 	items := map[[16]byte][]emit.Item{}
@@ -80,7 +82,7 @@ func storeOutbox(ctx context.Context, committer *emit.Committer, rows []db.Outbo
 }
 
 // outboxItem reads a row as the API reads a request: what it would refuse is refused here.
-func outboxItem(row *db.Outbox) (emit.Item, error) {
+func outboxItem(row *sql.Outbox) (emit.Item, error) {
 	head := struct {
 		Type           string     `json:"type"`
 		Key            *string    `json:"key,omitempty"`

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -79,7 +80,7 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 		h.emitSQL(tenant, "order.paid", `{}`, more)
 	}
 	died, cancel := context.WithCancel(t.Context())
-	_, err := h.db.RelayOutbox(died, 100, func(rows []db.Outbox) []error {
+	_, err := queue.RelayOutbox(died, h.db, 100, func(rows []sql.Outbox) []error {
 		errs := storeOutbox(t.Context(), h.commit, rows)
 		cancel()
 		return errs
@@ -90,7 +91,7 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox"); n != 20 {
 		t.Fatalf("%d rows are left, want 20", n)
 	}
-	n, err := h.db.RelayOutbox(t.Context(), 100, func(rows []db.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
+	n, err := queue.RelayOutbox(t.Context(), h.db, 100, func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
 	if err != nil || n != 20 {
 		t.Fatal(n, err)
 	}
@@ -135,7 +136,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	fail := func(err error) {
 		t.Helper()
 		h.exec("UPDATE outbox SET due_at = 'epoch'")
-		if _, err := h.db.RelayOutbox(t.Context(), 10, func([]db.Outbox) []error { return []error{err} }); err != nil {
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return []error{err} }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +144,7 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox WHERE tries = 1 AND due_at > now()"); n != 1 {
 		t.Error("it does not wait")
 	}
-	if n, err := h.db.RelayOutbox(t.Context(), 10, func([]db.Outbox) []error { return nil }); n != 0 || err != nil {
+	if n, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return nil }); n != 0 || err != nil {
 		t.Error("it is taken before it is due", n, err)
 	}
 	for range 20 {
@@ -169,7 +170,7 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 			}
 		})
 	}
-	store := func(rows []db.Outbox) []error {
+	store := func(rows []sql.Outbox) []error {
 		errs := storeOutbox(context.Background(), h.commit, rows)
 		return errs
 	}
@@ -182,7 +183,7 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 		var relays sync.WaitGroup
 		for k := range 2 {
 			relays.Go(func() {
-				_, _ = h.db.RelayOutbox(ctx, 7, func(rows []db.Outbox) []error {
+				_, _ = queue.RelayOutbox(ctx, h.db, 7, func(rows []sql.Outbox) []error {
 					errs := store(rows)
 					if (round+k)%3 == 0 {
 						cancel()
@@ -196,7 +197,7 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 	}
 	all.Wait()
 	for h.count("SELECT count(*) FROM outbox") > 0 {
-		if _, err := h.db.RelayOutbox(t.Context(), 500, store); err != nil {
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 500, store); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 )
 
 // pausesEvery is how soon a pause is noticed when nobody said anything.
@@ -49,7 +50,7 @@ func (w *Worker) followPauses(ctx context.Context) {
 }
 
 func (w *Worker) readPauses(ctx context.Context) error {
-	pauses, n, err := w.db.ReadPauses(ctx)
+	pauses, n, err := accounts.ReadPauses(ctx, w.db)
 	if err != nil {
 		return err
 	}

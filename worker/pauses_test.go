@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -19,11 +21,11 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	ep := h.endpoint(paused, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
 	h.endpoint(free, r.URL, nil)
 	w, stop := h.worker(true)
-	row, made, err := h.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test", db.Author{Kind: "operator"})
+	row, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test", db.Author{Kind: "operator"})
 	if err != nil || !made || row.TenantID == nil || *row.TenantID != paused {
 		t.Fatal(row, made, err)
 	}
-	if again, made, err := h.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice", db.Author{Kind: "operator"}); err != nil || made || again.ID != row.ID {
+	if again, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice", db.Author{Kind: "operator"}); err != nil || made || again.ID != row.ID {
 		t.Errorf("the same was paused twice: %+v %t %v", again, made, err)
 	}
 	took := time.Now()
@@ -56,10 +58,10 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 		t.Errorf("%d deliveries are pending, want 20", n)
 	}
 	h.balanced()
-	if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "mended", db.Author{Kind: "operator"}); err != nil {
+	if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "mended", db.Author{Kind: "operator"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "", db.Author{Kind: "operator"}); err == nil {
+	if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "", db.Author{Kind: "operator"}); err == nil {
 		t.Error("a pause ends twice")
 	}
 	eventually(t, 20*time.Second, "what waited arrives", func() bool { return of(paused) == 20 })
@@ -94,11 +96,11 @@ func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 		{Scope: pause.Host, Host: "a.example:8443"},
 		{Scope: pause.Host, Host: "b.example"},
 	} {
-		row, _, err := h.db.PauseDispatch(t.Context(), p, "test", db.Author{Kind: "operator"})
+		row, _, err := accounts.PauseDispatch(t.Context(), h.db, p, "test", db.Author{Kind: "operator"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, n, err := h.db.ReadPauses(t.Context())
+		set, n, err := accounts.ReadPauses(t.Context(), h.db)
 		if err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
@@ -106,8 +108,8 @@ func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 		for ep, u := range eps {
 			says := h.count("SELECT count(*) FROM posthorn.paused_endpoints() AS e WHERE e = $1", ep)
 			var scope string
-			h.as(of(ep), func(q *db.Queries) error {
-				rows, err := q.PausesOf(t.Context(), db.PausesOfParams{TenantID: of(ep), Ids: []id.UUID{ep}})
+			h.as(of(ep), func(q *sql.Queries) error {
+				rows, err := q.PausesOf(t.Context(), sql.PausesOfParams{TenantID: of(ep), Ids: []id.UUID{ep}})
 				for _, r := range rows {
 					if scope = r.Scope; !r.Since.Equal(row.CreatedAt) {
 						t.Errorf("%+v began at %v, the database says %v", p, row.CreatedAt, r.Since)
@@ -126,7 +128,7 @@ func TestTheDatabaseAndTheRuleAgreeOnPauses(t *testing.T) {
 		if concerned == 0 || p.Scope != pause.Platform && concerned == len(eps) {
 			t.Errorf("%+v concerns %d of %d: it tells nothing", p, concerned, len(eps))
 		}
-		if _, err := h.db.ResumeDispatch(t.Context(), row.ID, "", db.Author{Kind: "operator"}); err != nil {
+		if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "", db.Author{Kind: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,7 +144,7 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 	h.emitN(tenant, 10)
 	set := func(state string) {
 		t.Helper()
-		if _, err := h.db.SetTenantState(t.Context(), tenant, state, "test", db.Author{Kind: "operator"}); err != nil {
+		if _, err := accounts.SetTenantState(t.Context(), h.db, tenant, state, "test", db.Author{Kind: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,7 +159,7 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 		t.Errorf("%d attempts for a suspended tenant", n)
 	}
 	var scope string
-	h.as(tenant, func(q *db.Queries) error {
+	h.as(tenant, func(q *sql.Queries) error {
 		late, err := q.OldestDue(t.Context(), tenant)
 		if err != nil || late != 0 {
 			t.Errorf("what waits for a suspended tenant is late by %v: %v", late, err)

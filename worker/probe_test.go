@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -88,8 +89,8 @@ func TestProbesUseUpNoScheduleAndEveryRequestCounts(t *testing.T) {
 	well.Store(true)
 	h.openBreaker(tenant, ep, 0)
 	h.followed(w, ep)
-	h.as(tenant, func(q *db.Queries) error {
-		_, _, err := q.RetryNow(t.Context(), tenant, dlv)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := deliveries.RetryNow(t.Context(), q, tenant, dlv)
 		return err
 	})
 	h.settled(10*time.Second, delivery.Delivered, 1)
@@ -121,8 +122,8 @@ func TestRetryNowIsAProbeWhileTheBreakerIsOpen(t *testing.T) {
 	h.resting(w, ep)
 	press := func(n int) (changes int) {
 		for range 2 {
-			h.as(tenant, func(q *db.Queries) error {
-				_, changed, err := q.RetryNow(t.Context(), tenant, h.deliveryOf(events[n]))
+			h.as(tenant, func(q *sql.Queries) error {
+				_, changed, err := deliveries.RetryNow(t.Context(), q, tenant, h.deliveryOf(events[n]))
 				if changed {
 					changes++
 				}
@@ -218,7 +219,7 @@ func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testi
 	h.resting(w, ep)
 	well.Store(true)
 	other := h.deliveryOf(h.emitN(tenant, 1)[0])
-	h.as(tenant, func(q *db.Queries) error { return q.HastenTest(t.Context(), tenant, other) })
+	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, other) })
 	h.settled(15*time.Second, delivery.Delivered, 2) // the former probe within seconds, as its schedule says
 	h.balanced()
 }

@@ -9,6 +9,9 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -87,7 +90,7 @@ func (w *Worker) pass(ctx context.Context) error {
 
 // find reads what a plan asks for.
 func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, err error) {
-	got, err := w.db.ReadLanes(ctx, db.LaneRead{Endpoints: plan.Endpoints, Floors: plan.Floors, Limits: plan.Limits, Known: plan.Known})
+	got, err := queue.ReadLanes(ctx, w.db, queue.LaneRead{Endpoints: plan.Endpoints, Floors: plan.Floors, Limits: plan.Limits, Known: plan.Known})
 	if err != nil {
 		return found, err
 	}
@@ -104,7 +107,7 @@ func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, 
 }
 
 // payloads finds the events of rows: in the cache, or in the database. An event may be cut (read it later) or gone.
-func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
+func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
 	known, missing := w.events.find(rows)
 	gone := map[id.UUID]bool{}
 	if len(missing) == 0 {
@@ -113,7 +116,7 @@ func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.U
 	if len(missing) > maxReadEvents {
 		missing = missing[:maxReadEvents] // the others stay nil and not gone: cut
 	}
-	found, err := w.db.ReadEvents(ctx, missing, readBudget)
+	found, err := queue.ReadEvents(ctx, w.db, missing, readBudget)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -137,7 +140,7 @@ func (w *Worker) payloads(ctx context.Context, rows []db.ReadLanesRow) (map[id.U
 // expire ends deliveries whose event is no longer there.
 func (w *Worker) expire(jobs []*lanes.Job) {
 	for _, j := range jobs {
-		w.results <- &result{job: j, outcome: db.Outcome{
+		w.results <- &result{job: j, outcome: queue.Outcome{
 			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen, Attempts: j.Attempts,
 			Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 		}}
@@ -151,7 +154,7 @@ func (w *Worker) lease(ctx context.Context) error {
 		return nil
 	}
 	me := w.id()
-	leased, err := w.db.Lease(ctx, me, wanted)
+	leased, err := queue.Lease(ctx, w.db, me, wanted)
 	if err != nil {
 		if errors.Is(err, db.ErrWorkerDead) {
 			w.died(me)
@@ -178,11 +181,11 @@ func (w *Worker) lease(ctx context.Context) error {
 }
 
 // leaseOf is a leased lane in the dispatcher's terms.
-func leaseOf(l db.Leased) lanes.Lease {
+func leaseOf(l queue.Leased) lanes.Lease {
 	lease := lanes.Lease{
 		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev, DropBelow: l.DropBelow,
 		Tokens: l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
-		Health: lanes.Health{Counters: l.Health.Counters(), Breaker: l.Health.Breaker(), Epoch: l.Health.Epoch},
+		Health: lanes.Health{Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health), Epoch: l.Health.Epoch},
 	}
 	if lease.EndpointID.IsZero() {
 		lease.EndpointID, lease.TenantID = l.Endpoint.ID, l.Endpoint.TenantID // read again, not leased
@@ -195,7 +198,7 @@ func leaseOf(l db.Leased) lanes.Lease {
 
 // settingsOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change of the
 // endpoint brings the next try.
-func (w *Worker) settingsOf(l db.Leased) *lanes.Settings {
+func (w *Worker) settingsOf(l queue.Leased) *lanes.Settings {
 	s, err := w.readSettings(l)
 	if err != nil {
 		w.log.Error("endpoint cannot be served: its deliveries wait", "endpoint", endpointID(l.Endpoint.ID), "error", err)
@@ -205,9 +208,9 @@ func (w *Worker) settingsOf(l db.Leased) *lanes.Settings {
 	return s
 }
 
-func (w *Worker) readSettings(l db.Leased) (*lanes.Settings, error) {
+func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 	e := &l.Endpoint
-	settings, err := e.OpenSettings(w.keys)
+	settings, err := endpoints.OpenSettings(*e, w.keys)
 	if err != nil {
 		return nil, fmt.Errorf("sealed settings: %w", err)
 	}

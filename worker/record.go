@@ -9,6 +9,7 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
@@ -19,7 +20,7 @@ import (
 // result is a finished job on its way to the recorder.
 type result struct {
 	job     *lanes.Job
-	outcome db.Outcome
+	outcome queue.Outcome
 	health  *health.Change
 	assess  bool // what is recorded with it calls for a decision about the endpoint
 }
@@ -104,7 +105,7 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 		return
 	}
 	for {
-		matched, err := w.db.RecordOutcomes(ctx, recordOf(epoch, batch, again))
+		matched, err := queue.RecordOutcomes(ctx, w.db, recordOf(epoch, batch, again))
 		switch {
 		case err == nil:
 			w.recorded(batch, matched)
@@ -138,9 +139,9 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 	o := r.outcome
 	o.Attempt = nil
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
-	matched, err := w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
+	matched, err := queue.RecordOutcomes(ctx, w.db, queue.Record{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
 	for db.IsUnavailable(err) && loop.Sleep(ctx, recordRetry) {
-		matched, err = w.db.RecordOutcomes(ctx, db.Record{Worker: epoch, Outcomes: []*db.Outcome{&o}})
+		matched, err = queue.RecordOutcomes(ctx, w.db, queue.Record{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
 	}
 	if err != nil {
 		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", err)
@@ -149,8 +150,8 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 	w.recorded([]*result{r}, matched)
 }
 
-func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
-	rec := db.Record{Worker: epoch, Outcomes: make([]*db.Outcome, 0, len(batch)), Again: again}
+func recordOf(epoch id.UUID, batch []*result, again bool) queue.Record {
+	rec := queue.Record{Worker: epoch, Outcomes: make([]*queue.Outcome, 0, len(batch)), Again: again}
 	changes := map[id.UUID]int{}
 	delays := map[id.UUID]int{}
 	for _, r := range batch {
@@ -175,7 +176,7 @@ func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
 				rec.Delays[i].Wait = max(rec.Delays[i].Wait, wait)
 			} else {
 				delays[r.outcome.EndpointID] = len(rec.Delays)
-				rec.Delays = append(rec.Delays, db.LaneDelay{EndpointID: r.outcome.EndpointID, Wait: wait})
+				rec.Delays = append(rec.Delays, queue.LaneDelay{EndpointID: r.outcome.EndpointID, Wait: wait})
 			}
 		}
 	}
@@ -183,7 +184,7 @@ func recordOf(epoch id.UUID, batch []*result, again bool) db.Record {
 }
 
 // recorded tells dispatcher, metrics and log what stands now.
-func (w *Worker) recorded(batch []*result, matched db.Recorded) {
+func (w *Worker) recorded(batch []*result, matched queue.Recorded) {
 	jobs := make([]*lanes.Job, len(batch))
 	var next time.Duration = -1
 	for i, r := range batch {
@@ -209,7 +210,7 @@ func (w *Worker) recorded(batch []*result, matched db.Recorded) {
 
 // logLate keeps the attempts of an earlier life on record.
 func (w *Worker) logLate(ctx context.Context, batch []*result) {
-	outcomes := make([]*db.Outcome, 0, len(batch))
+	outcomes := make([]*queue.Outcome, 0, len(batch))
 	for _, r := range batch {
 		if r.outcome.Attempt != nil {
 			outcomes = append(outcomes, &r.outcome)
@@ -217,7 +218,7 @@ func (w *Worker) logLate(ctx context.Context, batch []*result) {
 		w.logAttempt(r, true)
 	}
 	for len(outcomes) > 0 {
-		err := w.db.LogLate(ctx, outcomes)
+		err := queue.LogLate(ctx, w.db, outcomes)
 		if err == nil || ctx.Err() != nil || fault.Is(err, "already_exists") {
 			return // exists: the transaction whose outcome was not known has recorded them
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/worker/lanes"
 )
@@ -34,8 +36,8 @@ func (w *Worker) refresh(ctx context.Context) {
 }
 
 func (w *Worker) refreshAll(ctx context.Context) error {
-	var rows []db.LaneRevsRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+	var rows []sql.LaneRevsRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		rows, err = q.LaneRevs(ctx, w.id())
 		return err
 	}); err != nil {
@@ -49,9 +51,9 @@ func (w *Worker) refreshAll(ctx context.Context) error {
 }
 
 func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
-	var rows []db.LaneRevsOfRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
-		rows, err = q.LaneRevsOf(ctx, db.LaneRevsOfParams{Worker: w.id(), Endpoints: endpoints})
+	var rows []sql.LaneRevsOfRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
+		rows, err = q.LaneRevsOf(ctx, sql.LaneRevsOfParams{Worker: w.id(), Endpoints: endpoints})
 		return err
 	}); err != nil {
 		return err
@@ -68,7 +70,7 @@ func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
 func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all bool) error {
 	changed := w.dispatch.Compare(revs, all)
 	if len(changed) > 0 {
-		details, err := w.db.LaneDetails(ctx, changed)
+		details, err := queue.LaneDetails(ctx, w.db, changed)
 		if err != nil {
 			return err
 		}
@@ -95,11 +97,11 @@ func (w *Worker) giveBack(ctx context.Context, released []lanes.Released) error 
 		return nil
 	}
 	p := releaseParams(released, w.id())
-	return w.db.Worker(ctx, func(q *db.Queries) error { return q.ReleaseLanes(ctx, p) })
+	return w.db.Worker(ctx, func(q *sql.Queries) error { return q.ReleaseLanes(ctx, p) })
 }
 
-func releaseParams(released []lanes.Released, worker id.UUID) db.ReleaseLanesParams {
-	p := db.ReleaseLanesParams{Worker: worker, Endpoints: make([]id.UUID, len(released)), Tokens: make([]float64, len(released))}
+func releaseParams(released []lanes.Released, worker id.UUID) sql.ReleaseLanesParams {
+	p := sql.ReleaseLanesParams{Worker: worker, Endpoints: make([]id.UUID, len(released)), Tokens: make([]float64, len(released))}
 	for i, r := range released {
 		p.Endpoints[i], p.Tokens[i] = r.Endpoint, r.Tokens
 	}

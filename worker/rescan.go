@@ -7,6 +7,8 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -23,8 +25,8 @@ func (w *Worker) rescan(ctx context.Context) {
 	balanced := time.Now()
 	for loop.Sleep(ctx, rescanEvery) {
 		var err error
-		if ready, err = w.step(ctx, db.QueueReady, ready); err == nil {
-			blocked, err = w.step(ctx, db.QueueBlocked, blocked)
+		if ready, err = w.step(ctx, queue.Ready, ready); err == nil {
+			blocked, err = w.step(ctx, queue.Blocked, blocked)
 		}
 		if err == nil && time.Since(balanced) > rebalanceEvery {
 			balanced = time.Now()
@@ -38,7 +40,7 @@ func (w *Worker) rescan(ctx context.Context) {
 
 // step goes on with a scan and returns where the next begins.
 func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID, error) {
-	rows, err := w.db.RingWalk(ctx, state, after, rescanSteps)
+	rows, err := queue.RingWalk(ctx, w.db, state, after, rescanSteps)
 	if err != nil {
 		return after, err
 	}
@@ -57,7 +59,7 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 		switch {
 		case r.Owner == nil:
 			w.dispatch.Want([]id.UUID{r.EndpointID})
-		case *r.Owner == me && !w.dispatch.Rescan(r.EndpointID, state == db.QueueBlocked, now) && w.dispatch.IsOrphaned(r.EndpointID, now):
+		case *r.Owner == me && !w.dispatch.Rescan(r.EndpointID, state == queue.Blocked, now) && w.dispatch.IsOrphaned(r.EndpointID, now):
 			lost = append(lost, r.EndpointID)
 		}
 	}
@@ -66,8 +68,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 	}
 	if len(lost) > 0 {
 		// Ours in the database and not in memory: the response to a lease was lost. Give them back, and lease them again.
-		p := db.ReleaseLanesParams{Endpoints: lost, Tokens: make([]float64, len(lost)), Worker: me}
-		if err := w.db.Worker(ctx, func(q *db.Queries) error { return q.ReleaseLanes(ctx, p) }); err != nil {
+		p := sql.ReleaseLanesParams{Endpoints: lost, Tokens: make([]float64, len(lost)), Worker: me}
+		if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.ReleaseLanes(ctx, p) }); err != nil {
 			return after, err
 		}
 	}
@@ -80,8 +82,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 // rebalance gives back idle lanes: those that have been idle for long, those beyond the bound, and, where this worker holds
 // more than its share of all lanes, those that others should have.
 func (w *Worker) rebalance(ctx context.Context) error {
-	var counts []db.LaneCountsRow
-	if err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+	var counts []sql.LaneCountsRow
+	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		counts, err = q.LaneCounts(ctx)
 		return err
 	}); err != nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -28,7 +30,7 @@ func (h *house) backdated(tenant, ep id.UUID, eventAt, deliveryAt time.Time, sta
 	h.exec("INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type) VALUES ($1, $2, $3, $4, $5, 'order.completed')",
 		tenant, dlv.Time(), dlv, event, ep)
 	var due *time.Time
-	if state == db.QueueScheduled || state == db.QueueDeferred {
+	if state == queue.Scheduled || state == queue.Deferred {
 		at := time.Now().Add(time.Hour)
 		due = &at
 	}
@@ -71,16 +73,16 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	now := time.Now()
 	old, young := now.AddDate(0, 0, -120), now.AddDate(0, 0, -80)
 	for _, day := range []time.Time{old, young} {
-		if _, err := h.db.MakePartitions(ctx, day.AddDate(0, 0, -1), day.AddDate(0, 0, 1)); err != nil {
+		if _, err := maintenance.MakePartitions(ctx, h.db, day.AddDate(0, 0, -1), day.AddDate(0, 0, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	key := "k"
-	for _, state := range []int16{db.QueueReady, db.QueueScheduled, db.QueueBlocked, db.QueueDeferred} {
+	for _, state := range []int16{queue.Ready, queue.Scheduled, queue.Blocked, queue.Deferred} {
 		h.backdated(tenant, paused, old, old.Add(time.Second), state, &key)
 	}
-	lateReplay := h.backdated(tenant, paused, old, now.Add(-time.Minute), db.QueueReady, nil)
-	kept := h.backdated(tenant, paused, young, young.Add(time.Second), db.QueueReady, nil)
+	lateReplay := h.backdated(tenant, paused, old, now.Add(-time.Minute), queue.Ready, nil)
+	kept := h.backdated(tenant, paused, young, young.Add(time.Second), queue.Ready, nil)
 	h.balanced()
 	if err := w.maintenance.DropExpiredDays(ctx, now); err != nil {
 		t.Fatal(err)
@@ -91,7 +93,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	n := <-emitted
 	h.settled(20*time.Second, delivery.Delivered, n)
 
-	days, err := h.db.PartitionDays(ctx)
+	days, err := maintenance.PartitionDays(ctx, h.db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,13 +131,13 @@ func TestARowWhoseDayIsGoneEndsAsExpired(t *testing.T) {
 	r := newReceiver(t, nil)
 	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.Ordering = "strict" })
 	old := time.Now().AddDate(0, 0, -60)
-	if _, err := h.db.MakePartitions(t.Context(), old, old); err != nil {
+	if _, err := maintenance.MakePartitions(t.Context(), h.db, old, old); err != nil {
 		t.Fatal(err)
 	}
-	strict := db.StrictKey
-	h.backdated(tenant, ep, old, old.Add(time.Second), db.QueueReady, &strict)
-	h.backdated(tenant, ep, old, old.Add(2*time.Second), db.QueueBlocked, &strict)
-	if err := h.db.DropDay(t.Context(), old.UTC().Truncate(24*time.Hour)); err != nil {
+	strict := queue.StrictKey
+	h.backdated(tenant, ep, old, old.Add(time.Second), queue.Ready, &strict)
+	h.backdated(tenant, ep, old, old.Add(2*time.Second), queue.Blocked, &strict)
+	if err := maintenance.DropDay(t.Context(), h.db, old.UTC().Truncate(24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	h.emit(tenant, item("order.completed", "", 7))
@@ -159,13 +161,13 @@ func TestDaysAreMadeAhead(t *testing.T) {
 	ctx := context.Background()
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	for n := 2; n <= 7; n++ {
-		if err := h.db.DropDay(ctx, today.AddDate(0, 0, n)); err != nil {
+		if err := maintenance.DropDay(ctx, h.db, today.AddDate(0, 0, n)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.worker(true)
 	eventually(t, 20*time.Second, "a week of days lies ahead", func() bool {
-		days, err := h.db.PartitionDays(ctx)
+		days, err := maintenance.PartitionDays(ctx, h.db)
 		return err == nil && len(days) > 0 && !days[len(days)-1].Before(today.AddDate(0, 0, 7))
 	})
 	if n := h.count(`SELECT count(*) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

@@ -8,6 +8,8 @@ import (
 	"posthorn/worker/loop"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -97,7 +99,7 @@ func (w *Worker) schedule(ctx context.Context) {
 // promoteDue makes ready what is due, and returns the database's clock; zero when that has stepped, and what waits with it.
 func (w *Worker) promoteDue(ctx context.Context, since time.Time) (n int, now time.Time, err error) {
 	began := w.clock.passed()
-	due, err := w.db.PromoteDue(ctx, since, promoteChunk, w.clock.bounds(began))
+	due, err := queue.PromoteDue(ctx, w.db, since, promoteChunk, w.clock.bounds(began))
 	if err != nil {
 		return 0, time.Time{}, err
 	}
@@ -126,7 +128,7 @@ func (w *Worker) announce(ctx context.Context, endpoints []id.UUID) {
 		return
 	}
 	payload := db.WakePayload(endpoints, true)
-	if err := w.db.Worker(ctx, func(q *db.Queries) error { return q.NotifyWake(ctx, payload) }); err != nil && ctx.Err() == nil {
+	if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NotifyWake(ctx, payload) }); err != nil && ctx.Err() == nil {
 		w.log.Warn("other workers were not told of due deliveries; they will find them", "error", err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -33,8 +36,8 @@ func (w *Worker) verifications(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var due []db.PendingVerificationsRow
-		err := w.db.Worker(ctx, func(q *db.Queries) (err error) {
+		var due []sql.PendingVerificationsRow
+		err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
 			due, err = q.PendingVerifications(ctx, verifyMost)
 			return err
 		})
@@ -52,8 +55,8 @@ func (w *Worker) verifications(ctx context.Context) {
 
 // verify makes one try at a verification and writes down what came of it. What a stop breaks off is tried again when its
 // claim has run out.
-func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
-	details, err := w.db.LaneDetails(ctx, []id.UUID{v.EndpointID})
+func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
+	details, err := queue.LaneDetails(ctx, w.db, []id.UUID{v.EndpointID})
 	if err != nil {
 		return
 	}
@@ -75,8 +78,8 @@ func (w *Worker) verify(ctx context.Context, v db.PendingVerificationsRow) {
 	case int(v.Tries) > len(verifyDelays):
 		w.finishVerification(ctx, v, status, detail, "failed")
 	default:
-		err = w.db.Worker(ctx, func(q *db.Queries) error {
-			return q.PostponeVerification(ctx, db.PostponeVerificationParams{
+		err = w.db.Worker(ctx, func(q *sql.Queries) error {
+			return q.PostponeVerification(ctx, sql.PostponeVerificationParams{
 				TenantID: v.TenantID, ID: v.ID, Seconds: verifyDelays[v.Tries-1].Seconds(), LastStatus: statusOrNull(status), LastDetail: detail,
 			})
 		})
@@ -95,9 +98,9 @@ func statusOrNull(status int) *int32 {
 	return &s
 }
 
-func (w *Worker) finishVerification(ctx context.Context, v db.PendingVerificationsRow, status int, detail, state string) {
-	if err := w.db.Worker(ctx, func(q *db.Queries) error {
-		_, err := q.FinishVerification(ctx, db.FinishVerificationParams{
+func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificationsRow, status int, detail, state string) {
+	if err := w.db.Worker(ctx, func(q *sql.Queries) error {
+		_, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
 			TenantID: v.TenantID, ID: v.ID, State: state, LastStatus: statusOrNull(status), LastDetail: detail,
 		})
 		return err
@@ -107,8 +110,8 @@ func (w *Worker) finishVerification(ctx context.Context, v db.PendingVerificatio
 }
 
 // verified opens the endpoint and wakes its lane.
-func (w *Worker) verified(ctx context.Context, v db.PendingVerificationsRow, status int) {
-	opened, err := w.db.OpenVerified(ctx, v.TenantID, v.EndpointID, v.ID, int32(status))
+func (w *Worker) verified(ctx context.Context, v sql.PendingVerificationsRow, status int) {
+	opened, err := endpoints.OpenVerified(ctx, w.db, v.TenantID, v.EndpointID, v.ID, int32(status))
 	if err != nil {
 		if ctx.Err() == nil {
 			w.log.Warn("a verification's result could not be written; it is tried again", "endpoint", endpointID(v.EndpointID), "error", err)

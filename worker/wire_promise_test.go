@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
@@ -31,7 +33,7 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 	event := h.emit(tenant, item("order.completed", "", 0))[0]
 	sent := len(formats)
 	h.settled(10*time.Second, delivery.Delivered, sent)
-	again := func(what string, n int, replay func(q *db.Queries) error) {
+	again := func(what string, n int, replay func(q *sql.Queries) error) {
 		t.Helper()
 		h.as(tenant, replay)
 		sent += n
@@ -42,18 +44,18 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 	for _, f := range formats {
 		var raw [16]byte
 		h.query("SELECT id FROM deliveries WHERE endpoint_id = $1", []any{&raw}, endpoints[f])
-		again("the replay of the first delivery", 1, func(q *db.Queries) error {
-			d, err := q.Replay(t.Context(), tenant, raw, true)
+		again("the replay of the first delivery", 1, func(q *sql.Queries) error {
+			d, err := deliveries.Replay(t.Context(), q, tenant, raw, true)
 			raw = d.ID
 			return err
 		})
-		again("the replay of the replay", 1, func(q *db.Queries) error { _, err := q.Replay(t.Context(), tenant, raw, true); return err })
+		again("the replay of the replay", 1, func(q *sql.Queries) error { _, err := deliveries.Replay(t.Context(), q, tenant, raw, true); return err })
 	}
-	again("the event's replay", len(formats), func(q *db.Queries) error {
-		_, err := q.ReplayEvent(t.Context(), tenant, event, nil)
+	again("the event's replay", len(formats), func(q *sql.Queries) error {
+		_, err := deliveries.ReplayEvent(t.Context(), q, tenant, event, nil)
 		return err
 	})
-	h.over(h.bulk(tenant, db.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "delivered"}}), 20*time.Second)
+	h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "delivered"}}), 20*time.Second)
 	sent *= 2
 	h.settled(20*time.Second, delivery.Delivered, sent)
 
@@ -94,7 +96,10 @@ func TestAMissingEventsDeliveryIsTheFirstOfItsChain(t *testing.T) {
 	h.settled(10*time.Second, delivery.Delivered, 1)
 	late := h.endpoint(tenant, r.URL+"/late", func(s *endpoint.Settings) { s.Format = signature.Raw })
 	for range 2 {
-		h.as(tenant, func(q *db.Queries) error { _, err := q.ReplayEvent(t.Context(), tenant, event, &late); return err })
+		h.as(tenant, func(q *sql.Queries) error {
+			_, err := deliveries.ReplayEvent(t.Context(), q, tenant, event, &late)
+			return err
+		})
 		eventually(t, 10*time.Second, "the replay", func() bool { return h.count("SELECT count(*) FROM queue") == 0 })
 	}
 	var ids []string
@@ -143,12 +148,15 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 	}
 	before := newest()
 	receives("before", before)
-	h.as(tenant, func(q *db.Queries) error {
-		_, err := q.RotateSecret(t.Context(), h.ring, tenant, ep, 3600, freshSecret)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
 		return err
 	})
 	receives("during the overlap", before)
-	h.as(tenant, func(q *db.Queries) error { _, _, err := q.SwitchSecret(t.Context(), tenant, ep); return err })
+	h.as(tenant, func(q *sql.Queries) error {
+		_, _, err := endpoints.SwitchSecret(t.Context(), q, tenant, ep)
+		return err
+	})
 	receives("after the switch", newest())
 
 	// Where the endpoint asks for it, every live secret signs.

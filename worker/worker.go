@@ -28,7 +28,9 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/queue"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
@@ -202,7 +204,7 @@ func (w *Worker) signOff(ctx context.Context) {
 		return
 	}
 	release := releaseParams(w.dispatch.Inventory(time.Now()), me)
-	err := w.db.Worker(ctx, func(q *db.Queries) error {
+	err := w.db.Worker(ctx, func(q *sql.Queries) error {
 		if err := q.ReleaseLanes(ctx, release); err != nil {
 			return err
 		}
@@ -241,7 +243,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
-	w.results <- &result{job: j, health: then.Change, assess: then.Assess, outcome: db.Outcome{
+	w.results <- &result{job: j, health: then.Change, assess: then.Assess, outcome: queue.Outcome{
 		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, EventType: j.Event.Type, Gen: j.Gen,
 		Attempts: int16(number), Probes: j.Probes, Decision: then.Decision, Result: response, Attempt: attempt,
 	}}
@@ -252,7 +254,7 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 const maxLastExcerpt = 500
 
 // lastError is what the endpoint's owner is told of a failure.
-func lastError(r delivery.Result, a *db.AttemptRecord) health.LastError {
+func lastError(r delivery.Result, a *queue.AttemptRecord) health.LastError {
 	e := health.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
 	if e.Text == "" {
 		e.Text = "the endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))

@@ -21,7 +21,7 @@ func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Pdeathsig = stopFast
 }
 
-// platformSettings are server settings that this system alone accepts.
+// PlatformSettings are server settings that this system alone accepts.
 func platformSettings() map[string]string {
 	// A killed Posthorn's statements stop waiting for locks within seconds. Needs POLLRDHUP.
 	return map[string]string{"client_connection_check_interval": "5s"}

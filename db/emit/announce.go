@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -64,7 +65,7 @@ func (a *announcer) run(ctx context.Context) {
 			continue
 		}
 		send, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := a.db.Ingest(send, func(q *db.Queries) error { return q.NotifyWake(send, payload) })
+		err := a.db.Ingest(send, func(q *sql.Queries) error { return q.NotifyWake(send, payload) })
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			a.log.Warn("workers were not told of new rows; they will find them", "error", err)

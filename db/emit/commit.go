@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -86,7 +88,7 @@ func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time
 	for try := 0; len(items) > 0; try++ {
 		events, routes := prepare(items)
 		attempt, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
-		answers, err := c.db.StoreEvents(attempt, events, routes, again)
+		answers, err := queue.StoreEvents(attempt, c.db, events, routes, again)
 		cancel()
 		switch {
 		case err == nil:
@@ -116,8 +118,8 @@ func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time
 	}
 }
 
-func prepare(items []*item) ([]*db.NewEvent, map[id.UUID]int64) {
-	events := make([]*db.NewEvent, len(items))
+func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
+	events := make([]*queue.NewEvent, len(items))
 	routes := map[id.UUID]int64{}
 	for i, it := range items {
 		it.RoutingVersion = it.version
@@ -156,8 +158,8 @@ func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
 }
 
 // finish writes results and makes the commit known.
-func (c *Committer) finish(items []*item, answers map[int]db.FirstAnswer) {
-	batch := Batch{Events: make([]*db.Event, 0, len(items))}
+func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer) {
+	batch := Batch{Events: make([]*sql.Event, 0, len(items))}
 	seen := make(map[id.UUID]struct{}, len(items))
 	for i, it := range items {
 		if first, lost := answers[i]; lost {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -53,8 +55,8 @@ type Result struct {
 
 // Batch is what a commit made known: for the worker in the same process.
 type Batch struct {
-	Events    []*db.Event // payloads that the worker need not read again
-	Endpoints []id.UUID   // with new rows, each once
+	Events    []*sql.Event // payloads that the worker need not read again
+	Endpoints []id.UUID    // with new rows, each once
 }
 
 // Config is what a committer needs.
@@ -95,7 +97,7 @@ type request struct {
 
 // item is one event on its way; the result is the caller's once its request is done.
 type item struct {
-	db.NewEvent
+	queue.NewEvent
 	only    *id.UUID
 	schema  *schema.Schema // that it was checked against
 	given   bool           // its id was given, and may be stored already
@@ -177,7 +179,7 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 		u = db.NewID()
 	}
 	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
-	it.Event = db.Event{TenantID: tenant, CreatedAt: u.Time(), ID: u, Type: m.Type, Data: m.Data, Channels: m.Channels}
+	it.Event = sql.Event{TenantID: tenant, CreatedAt: u.Time(), ID: u, Type: m.Type, Data: m.Data, Channels: m.Channels}
 	if m.Key != "" {
 		it.Key = &m.Key
 	}

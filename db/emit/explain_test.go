@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/id"
@@ -44,14 +45,14 @@ func (x *explained) change() {
 	var err error
 	switch x.random.IntN(5) {
 	case 0:
-		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *db.Queries) error {
-			_, err := q.RemoveEndpoint(x.t.Context(), x.tenant, u)
+		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
+			_, err := endpoints.Remove(x.t.Context(), q, x.tenant, u)
 			return err
 		})
 		x.endpoints = append(x.endpoints[:at], x.endpoints[at+1:]...)
 	case 1:
-		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *db.Queries) error {
-			_, _, err := q.ChangeEndpoint(x.t.Context(), x.ring, x.tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
+			_, _, err := endpoints.Change(x.t.Context(), q, x.ring, x.tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
 				x.settings(&s)
 				return s, nil
 			})
@@ -60,12 +61,12 @@ func (x *explained) change() {
 	case 2:
 		x.exec(`INSERT INTO endpoint_health (endpoint_id, tenant_id, gone_at) VALUES ($1, $2, now())
 			ON CONFLICT (endpoint_id) DO UPDATE SET gone_at = now()`, u, x.tenant)
-		_, err = x.db.AssessEndpoint(x.t.Context(), x.tenant, u, time.Now())
+		_, err = endpoints.Assess(x.t.Context(), x.db, x.tenant, u, time.Now())
 	case 3:
 		x.verify(u)
 	case 4:
-		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *db.Queries) error {
-			_, _, err := q.SetEndpointState(x.t.Context(), x.ring, x.tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
+			_, _, err := endpoints.SetState(x.t.Context(), q, x.ring, x.tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
 				return endpoint.Change{To: map[endpoint.Status]endpoint.Status{endpoint.Active: endpoint.Paused, endpoint.Paused: endpoint.Active}[s]}, nil
 			})
 			return err
@@ -86,7 +87,7 @@ func (x *explained) verify(u id.UUID) {
 	if err := x.sql.QueryRow(x.t.Context(), `SELECT id FROM verifications WHERE endpoint_id = $1 AND state = 'pending'`, [16]byte(u)).Scan(&v); err != nil {
 		return
 	}
-	if _, err := x.db.OpenVerified(x.t.Context(), x.tenant, u, id.UUID(v), 200); err != nil {
+	if _, err := endpoints.OpenVerified(x.t.Context(), x.db, x.tenant, u, id.UUID(v), 200); err != nil {
 		x.t.Fatal(err)
 	}
 }
@@ -110,10 +111,10 @@ func (x *explained) emit() (stored id.UUID, direct bool) {
 	return r.ID, it.Only != nil
 }
 
-func (x *explained) explain(event id.UUID) (read db.RoutedEvent, e routing.Explanation) {
+func (x *explained) explain(event id.UUID) (read endpoints.RoutedEvent, e routing.Explanation) {
 	x.t.Helper()
-	err := x.db.Tenant(x.t.Context(), x.tenant, func(q *db.Queries) (err error) {
-		read, err = q.ReadRouting(x.t.Context(), x.tenant, event)
+	err := x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) (err error) {
+		read, err = endpoints.ReadRouting(x.t.Context(), q, x.tenant, event)
 		return err
 	})
 	if err != nil {

@@ -15,9 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/endpoints"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
@@ -98,7 +101,7 @@ func (h *house) committer(d *db.DB) (c *Committer, stop func()) {
 
 func (h *house) tenant() id.UUID {
 	h.t.Helper()
-	t, _, err := h.db.CreateTenant(h.t.Context(), db.NewTenant{Name: "test"}, db.Author{Kind: "command"})
+	t, _, err := accounts.CreateTenant(h.t.Context(), h.db, accounts.NewTenant{Name: "test"}, db.Author{Kind: "command"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -119,9 +122,9 @@ func (h *house) endpoint(tenant id.UUID, change func(*endpoint.Settings)) id.UUI
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	var made db.FullEndpoint
-	if err := h.db.Tenant(h.t.Context(), tenant, func(q *db.Queries) (err error) {
-		made, err = q.CreateEndpoint(h.t.Context(), h.ring, tenant, 100000, s, secret)
+	var made endpoints.Full
+	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
+		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, 100000, s, secret)
 		return err
 	}); err != nil {
 		h.t.Error(err) // also called from other goroutines

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/quota"
 )
@@ -49,8 +50,8 @@ func newQuotas(d *db.DB) *quotas {
 	return &quotas{
 		now: time.Now, meters: map[id.UUID]*meter{},
 		draw: func(ctx context.Context, tenant id.UUID, l quota.Limits, want int) (n int, err error) {
-			err = d.Ingest(ctx, func(q *db.Queries) error {
-				drawn, err := q.DrawTokens(ctx, db.DrawTokensParams{
+			err = d.Ingest(ctx, func(q *sql.Queries) error {
+				drawn, err := q.DrawTokens(ctx, sql.DrawTokensParams{
 					TenantID: tenant, Rate: float64(l.EventsPerSecond), Size: float64(l.Burst()), Want: int32(want),
 				})
 				n = int(drawn)
@@ -59,8 +60,8 @@ func newQuotas(d *db.DB) *quotas {
 			return n, err
 		},
 		used: func(ctx context.Context, tenant id.UUID, month time.Time) (n int64, err error) {
-			err = d.Ingest(ctx, func(q *db.Queries) error {
-				n, err = q.EventsSince(ctx, db.EventsSinceParams{TenantID: tenant, Since: month})
+			err = d.Ingest(ctx, func(q *sql.Queries) error {
+				n, err = q.EventsSince(ctx, sql.EventsSinceParams{TenantID: tenant, Since: month})
 				return err
 			})
 			return n, err
@@ -200,7 +201,7 @@ func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 // repeats are the idempotency keys among the items' that have had an answer. Where that can't be read there are none: who repeats
 // later hears of it.
 func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) map[string]bool {
-	var ask db.IdempotencyAnswersParams
+	var ask sql.IdempotencyAnswersParams
 	for _, it := range items {
 		if it.IdempotencyKey != "" {
 			ask.Tenants, ask.Keys = append(ask.Tenants, tenant), append(ask.Keys, it.IdempotencyKey)
@@ -210,7 +211,7 @@ func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) 
 	if len(ask.Keys) == 0 {
 		return known
 	}
-	_ = c.db.Ingest(ctx, func(q *db.Queries) error {
+	_ = c.db.Ingest(ctx, func(q *sql.Queries) error {
 		rows, err := q.IdempotencyAnswers(ctx, ask)
 		for _, r := range rows {
 			known[r.Key] = true

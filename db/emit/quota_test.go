@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/domain/quota"
@@ -25,12 +27,12 @@ func (h *house) limit(tenant id.UUID, limits map[string]int64) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	err = h.db.Console(h.t.Context(), func(q *db.Queries) error {
+	err = h.db.Console(h.t.Context(), func(q *sql.Queries) error {
 		t, err := q.GetTenant(h.t.Context(), tenant)
 		if err != nil {
 			return err
 		}
-		_, err = q.UpdateTenant(h.t.Context(), db.UpdateTenantParams{
+		_, err = q.UpdateTenant(h.t.Context(), sql.UpdateTenantParams{
 			TenantID: tenant, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: t.RetentionDays, Settings: text,
 		})
 		return err
@@ -157,8 +159,8 @@ func TestItemsBeyondAQuotaFailAlone(t *testing.T) {
 		t.Errorf("another tenant: %v", r.Err)
 	}
 	var used int64
-	if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
-		u, err := q.ReadUsage(t.Context(), tenant, 50, 1<<18, time.Now())
+	if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+		u, err := accounts.ReadUsage(t.Context(), q, tenant, 50, 1<<18, time.Now())
 		used = u.Events
 		return err
 	}); err != nil || used != 5 || h.count("SELECT count(*) FROM events WHERE tenant_id = $1", tenant) != 5 {
@@ -219,7 +221,7 @@ func TestATenantHearsOnceOfEachStageOfItsMonth(t *testing.T) {
 	tenant := h.tenant()
 	h.limit(tenant, map[string]int64{perMonth: 10})
 	fold := func() {
-		if err := h.db.Worker(t.Context(), func(q *db.Queries) error { _, err := q.FoldLedger(t.Context(), 1000); return err }); err != nil {
+		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error { _, err := q.FoldLedger(t.Context(), 1000); return err }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +237,7 @@ func TestATenantHearsOnceOfEachStageOfItsMonth(t *testing.T) {
 		}
 		fold()
 		for range 2 {
-			if _, err := h.db.PostQuotaNotices(t.Context(), time.Now()); err != nil {
+			if _, err := accounts.PostQuotaNotices(t.Context(), h.db, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

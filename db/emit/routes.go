@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -58,7 +60,7 @@ func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, er
 	before := r.known[tenant]
 	r.mu.RUnlock()
 	var t *tenantRoutes
-	err := r.db.Ingest(ctx, func(q *db.Queries) (err error) {
+	err := r.db.Ingest(ctx, func(q *sql.Queries) (err error) {
 		t, err = load(ctx, q, tenant, before)
 		return err
 	})
@@ -75,7 +77,7 @@ func (r *routes) refresh(ctx context.Context, tenant id.UUID) (*tenantRoutes, er
 }
 
 // load reads a tenant's routes; before are those that were known, or nil.
-func load(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRoutes) (*tenantRoutes, error) {
+func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRoutes) (*tenantRoutes, error) {
 	rows, err := q.RoutingTenants(ctx, []id.UUID{tenant})
 	if err != nil {
 		return nil, err
@@ -106,8 +108,8 @@ func load(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRout
 }
 
 // loadTypes reads what the catalogue asks of emissions. Schemas that were compiled for the routes before stay.
-func (t *tenantRoutes) loadTypes(ctx context.Context, q *db.Queries, tenant id.UUID, before *tenantRoutes) error {
-	rows, err := q.RoutingTypes(ctx, db.RoutingTypesParams{Tenants: []id.UUID{tenant}, Strict: t.strict})
+func (t *tenantRoutes) loadTypes(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRoutes) error {
+	rows, err := q.RoutingTypes(ctx, sql.RoutingTypesParams{Tenants: []id.UUID{tenant}, Strict: t.strict})
 	if err != nil {
 		return err
 	}
@@ -190,7 +192,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 		e := &t.endpoints[i]
 		if it.only != nil {
 			if e.id == *it.only {
-				it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id})
+				it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: db.NewID(), EndpointID: e.id})
 				return nil
 			}
 			continue
@@ -199,7 +201,7 @@ func (t *tenantRoutes) fanOut(it *item) error {
 			input = filter.NewInput(it.Type, it.Data, it.Channels)
 		}
 		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
-			it.Deliveries = append(it.Deliveries, db.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
+			it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
 		}
 	}
 	if it.only != nil {
@@ -219,7 +221,7 @@ func (it *item) payloadVersion() string {
 func (e *endpointRoute) orderKey(it *item) string {
 	switch {
 	case e.ordering == "strict":
-		return db.StrictKey
+		return queue.StrictKey
 	case e.ordering == "key" && it.Key != nil:
 		return *it.Key
 	}

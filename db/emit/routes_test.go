@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 )
@@ -18,7 +21,7 @@ import (
 // an endpoint exists finds its later events there, and whoever was told that it is gone finds none.
 func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	t.Parallel()
-	const endpoints = 60
+	const endpointCount = 60
 	h := newHouse(t)
 	tenant := h.tenant()
 	second, _ := h.committer(open(t, h.url))
@@ -55,7 +58,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 		})
 	}
 	creators.Go(func() {
-		for range endpoints {
+		for range endpointCount {
 			ep := h.endpoint(tenant, nil)
 			mu.Lock()
 			known = append(known, ep)
@@ -70,7 +73,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 		}
 	})
 	creators.Go(func() {
-		for range endpoints / 6 {
+		for range endpointCount / 6 {
 			var victim id.UUID
 			for victim.IsZero() {
 				mu.Lock()
@@ -80,8 +83,8 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(time.Millisecond)
 			}
-			if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
-				_, err := q.RemoveEndpoint(t.Context(), tenant, victim)
+			if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+				_, err := endpoints.Remove(t.Context(), q, tenant, victim)
 				return err
 			}); err != nil {
 				t.Error(err)
@@ -125,14 +128,14 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 				stray++
 			}
 		}
-		if e.known > 0 && e.known < endpoints {
+		if e.known > 0 && e.known < endpointCount {
 			between++
 		}
 	}
 	if missed > 0 || stray > 0 {
 		t.Errorf("%d deliveries are missing and %d go to deleted endpoints, of %d events", missed, stray, len(events))
 	}
-	if between < endpoints {
+	if between < endpointCount {
 		t.Errorf("only %d events came between the changes: the test proves little", between)
 	}
 	h.balanced()
@@ -144,7 +147,7 @@ func TestASuspendedTenantMayNotEmit(t *testing.T) {
 	tenant, other := h.tenant(), h.tenant()
 	set := func(state string) {
 		t.Helper()
-		if _, err := h.db.SetTenantState(t.Context(), tenant, state, "test", db.Author{Kind: "command"}); err != nil {
+		if _, err := accounts.SetTenantState(t.Context(), h.db, tenant, state, "test", db.Author{Kind: "command"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,8 +179,8 @@ func TestAStrictTenantAcceptsTheTypesOfItsCatalogue(t *testing.T) {
 	ep := h.endpoint(tenant, nil)
 	strict := func(on bool) {
 		t.Helper()
-		if err := h.db.Tenant(t.Context(), tenant, func(q *db.Queries) error {
-			_, err := q.ChangeTenant(t.Context(), tenant, db.TenantChange{StrictTypes: &on}, db.Author{Kind: "command"})
+		if err := h.db.Tenant(t.Context(), tenant, func(q *sql.Queries) error {
+			_, err := accounts.ChangeTenant(t.Context(), q, tenant, accounts.TenantChange{StrictTypes: &on}, db.Author{Kind: "command"})
 			return err
 		}); err != nil {
 			t.Fatal(err)

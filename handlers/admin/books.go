@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/books"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -29,21 +30,21 @@ func (a *admin) showBooks(c *handlers.Call) error {
 }
 
 func (a *admin) books(c *handlers.Call) (v console.BooksView, err error) {
-	var rows []db.ConsoleBooksRow
+	var rows []sql.ConsoleBooksRow
 	var names map[string]string
-	var found []db.ListDifferencesRow
-	var checks []db.BookCheck
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	var found []sql.ListDifferencesRow
+	var checks []sql.BookCheckRow
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}
-		if found, err = q.ListDifferences(c.Ctx(), db.ListDifferencesParams{Most: pageRows}); err != nil {
+		if found, err = q.ListDifferences(c.Ctx(), sql.ListDifferencesParams{Most: pageRows}); err != nil {
 			return err
 		}
 		if checks, err = q.ListBookChecks(c.Ctx()); err != nil {
 			return err
 		}
-		rows, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{Since: a.Now().UTC().AddDate(0, 0, -platformBookDays), Most: 4*pageRows + 1})
+		rows, err = q.ConsoleBooks(c.Ctx(), sql.ConsoleBooksParams{Since: a.Now().UTC().AddDate(0, 0, -platformBookDays), Most: 4*pageRows + 1})
 		return err
 	})
 	if err != nil {
@@ -83,9 +84,9 @@ func (a *admin) acceptDifference(c *handlers.Call) error {
 	if w.unsaid != nil {
 		return a.refuseAcceptance(c, w, day)
 	}
-	err = a.DB.AcceptDifference(c.Ctx(), w.of, day, w.Get("gap"), w.why, c.Author())
+	err = maintenance.AcceptDifference(c.Ctx(), a.DB, w.of, day, w.Get("gap"), w.why, c.Author())
 	switch {
-	case errors.Is(err, db.ErrDifferenceChanged):
+	case errors.Is(err, maintenance.ErrDifferenceChanged):
 		return differenceChanged(c)
 	case err != nil:
 		return gone(err)
@@ -95,7 +96,7 @@ func (a *admin) acceptDifference(c *handlers.Call) error {
 }
 
 func differenceChanged(c *handlers.Call) error {
-	c.Flash(db.ErrDifferenceChanged.Error())
+	c.Flash(maintenance.ErrDifferenceChanged.Error())
 	return c.Redirect(booksPath)
 }
 
@@ -116,7 +117,7 @@ func (a *admin) refuseAcceptance(c *handlers.Call, w wish, day time.Time) error 
 }
 
 // findings are the pages that the check found to differ, with what it knows of the rows.
-func findings(rows []db.ListDifferencesRow, names map[string]string) []console.BookFinding {
+func findings(rows []sql.ListDifferencesRow, names map[string]string) []console.BookFinding {
 	out := make([]console.BookFinding, len(rows))
 	for i, r := range rows {
 		var f books.Finding
@@ -132,7 +133,7 @@ func findings(rows []db.ListDifferencesRow, names map[string]string) []console.B
 	return out
 }
 
-func bookLines(rows []db.ConsoleBooksRow) []console.BookLine {
+func bookLines(rows []sql.ConsoleBooksRow) []console.BookLine {
 	lines := make([]console.BookLine, len(rows))
 	for i, r := range rows {
 		lines[i] = console.BookLine{

@@ -14,9 +14,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
@@ -64,7 +66,7 @@ func newConsole(t *testing.T) *console {
 	}
 	sessions := handlers.NewSessions(w.db, consoleBase)
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, slog.New(slog.DiscardHandler), time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 		Sessions: sessions, BaseURL: consoleBase, Keys: ring,
 	})
 	engine := kit.NewEngine()
@@ -84,8 +86,8 @@ func (w *console) signedIn(op id.UUID, email string) *http.Cookie {
 	w.t.Helper()
 	w.exec("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", op, email)
 	var token string
-	if err := w.db.Account(w.t.Context(), func(q *db.Queries) (err error) {
-		token, err = q.StartSession(w.t.Context(), db.NewSession{Operator: &op, Life: time.Hour})
+	if err := w.db.Account(w.t.Context(), func(q *sql.Queries) (err error) {
+		token, err = accounts.StartSession(w.t.Context(), q, accounts.NewSession{Operator: &op, Life: time.Hour})
 		return err
 	}); err != nil {
 		w.t.Fatal(err)
@@ -139,7 +141,7 @@ func (w *console) page(path string) string {
 
 func (w *console) tenant(name string) id.UUID {
 	w.t.Helper()
-	row, _, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -178,8 +180,8 @@ func TestTheConsoleIsForOperatorsAlone(t *testing.T) {
 	person := db.NewID()
 	w.exec("INSERT INTO people (id, email, name, password, created_at) VALUES ($1, 'a@example.com', 'A', '', now())", person)
 	var token string
-	if err := w.db.Account(t.Context(), func(q *db.Queries) (err error) {
-		token, err = q.StartSession(t.Context(), db.NewSession{Person: &person, Life: time.Hour})
+	if err := w.db.Account(t.Context(), func(q *sql.Queries) (err error) {
+		token, err = accounts.StartSession(t.Context(), q, accounts.NewSession{Person: &person, Life: time.Hour})
 		return err
 	}); err != nil {
 		t.Fatal(err)

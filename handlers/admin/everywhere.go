@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
@@ -68,17 +71,17 @@ func (a *admin) search(c *handlers.Call, text string) (to string, err error) {
 	evt, isEvent := id.Event.Parse(text)
 	ep, isEndpoint := id.Endpoint.Parse(text)
 	ten, isTenant := id.Tenant.Parse(text)
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		if err := q.PlanByIndex(c.Ctx()); err != nil {
 			return err
 		}
 		switch {
 		case isDelivery == nil:
-			u, err := q.TenantOfDelivery(c.Ctx(), db.TenantOfDeliveryParams{CreatedAt: dlv.Time(), ID: dlv})
+			u, err := q.TenantOfDelivery(c.Ctx(), sql.TenantOfDeliveryParams{CreatedAt: dlv.Time(), ID: dlv})
 			to = tenantPath(u) + "/deliveries/" + text
 			return err
 		case isEvent == nil:
-			u, err := q.TenantOfEvent(c.Ctx(), db.TenantOfEventParams{CreatedAt: evt.Time(), ID: evt})
+			u, err := q.TenantOfEvent(c.Ctx(), sql.TenantOfEventParams{CreatedAt: evt.Time(), ID: evt})
 			to = tenantPath(u) + "/events/" + text
 			return err
 		case isEndpoint == nil:
@@ -114,11 +117,11 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 		}
 		v.Wrong["q"] = "Nothing has this id. Type a whole one: dlv_, evt_, ep_ or ten_ and 26 characters; what is older than the tenant's retention is gone."
 	}
-	list := db.Everywhere{Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows}
+	list := deliveries.Everywhere{Tenant: e.tenant, Host: e.filter.Host, EventType: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows}
 	if word := word(c, "status", waitingStatuses...); word != "" {
 		s, known := delivery.ParseStatus(word)
 		if !known {
-			s = db.DeadLetters
+			s = deliveries.DeadLetters
 		}
 		list.Status = &s
 	}
@@ -132,9 +135,9 @@ func (a *admin) listDeliveries(c *handlers.Call) error {
 	status := http.StatusBadRequest
 	if len(v.Wrong) == 0 {
 		status = http.StatusOK
-		var page db.EverywherePage
-		err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-			page, err = q.ListEverywhere(c.Ctx(), list)
+		var page deliveries.EverywherePage
+		err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+			page, err = deliveries.ListEverywhere(c.Ctx(), q, list)
 			return err
 		})
 		if err != nil {
@@ -159,7 +162,7 @@ func further(c *handlers.Call, kind id.Kind, next *id.UUID) string {
 	return c.Request.URL.Path + "?" + query.Encode()
 }
 
-func deliveryLine(d db.DeliveryState, of db.LabelEndpointsRow) console.DeliveryLine {
+func deliveryLine(d deliveries.State, of sql.LabelEndpointsRow) console.DeliveryLine {
 	l := console.DeliveryLine{
 		ID: id.Delivery.Format(d.ID), Type: d.EventType, Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus),
 		LastFailure: d.LastFailure, Created: d.CreatedAt, Tenant: of.TenantName, TenantPath: tenantPath(d.TenantID), Endpoint: id.Endpoint.Format(d.EndpointID), URL: egress.Mask(of.URL),
@@ -192,36 +195,36 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var d db.DeliveryState
-	var ep db.Endpoint
-	var attempts []db.Attempt
-	var owner db.Tenant
+	var d deliveries.State
+	var ep sql.Endpoint
+	var attempts []sql.Attempt
+	var owner sql.Tenant
 	var state condition.State
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
 			return err
 		}
-		if d, err = q.ReadDelivery(c.Ctx(), tenant, u); err != nil {
+		if d, err = deliveries.Read(c.Ctx(), q, tenant, u); err != nil {
 			return err
 		}
-		if ep, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: tenant, ID: d.EndpointID}); err != nil {
+		if ep, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: tenant, ID: d.EndpointID}); err != nil {
 			return err
 		}
 		if ep.DeletedAt == nil {
-			is, err := q.Conditions(c.Ctx(), tenant, []db.Endpoint{ep}, a.Now())
+			is, err := endpoints.Conditions(c.Ctx(), q, tenant, []sql.Endpoint{ep}, a.Now())
 			if err != nil {
 				return err
 			}
 			state = is[ep.ID].State
 		}
-		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown)
+		attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, attemptsShown)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	v := console.DeliveryView{
-		Line: deliveryLine(d, db.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), Condition: state,
+		Line: deliveryLine(d, sql.LabelEndpointsRow{TenantName: owner.Name, URL: ep.URL}), Condition: state,
 		Diagnosis: diagnosis.Of(diagnosis.Facts{
 			Status: d.Shown, Reason: d.Reason, Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure,
 			AcceptConflict: ep.AcceptConflict, Timeout: time.Duration(ep.TimeoutSeconds) * time.Second, Wait: d.Wait,
@@ -234,7 +237,7 @@ func (a *admin) showDelivery(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Delivery(v))
 }
 
-func attemptLine(t db.Attempt) console.AttemptLine {
+func attemptLine(t sql.Attempt) console.AttemptLine {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	l := console.AttemptLine{
 		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, URL: t.URL, Total: us(t.TotalUs),
@@ -253,10 +256,10 @@ func (a *admin) listEvents(c *handlers.Call) error {
 	status := http.StatusBadRequest
 	if len(v.Wrong) == 0 {
 		status = http.StatusOK
-		var rows []db.ScanAllEventsRow
+		var rows []sql.ScanAllEventsRow
 		var next *id.UUID
-		err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-			rows, next, err = q.ListEventsEverywhere(c.Ctx(), db.EventsEverywhere{Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows})
+		err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+			rows, next, err = deliveries.ListEventsEverywhere(c.Ctx(), q, deliveries.EventsEverywhere{Tenant: e.tenant, Type: e.filter.Type, Since: e.since, Until: e.until, After: e.after, Most: pageRows})
 			return err
 		})
 		if err != nil {
@@ -286,17 +289,17 @@ func (a *admin) showEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e db.Event
-	var owner db.Tenant
-	var page db.EverywherePage
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	var e sql.Event
+	var owner sql.Tenant
+	var page deliveries.EverywherePage
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		if owner, err = q.GetTenant(c.Ctx(), tenant); err != nil {
 			return err
 		}
-		if e, err = q.ReadEvent(c.Ctx(), tenant, u); err != nil {
+		if e, err = endpoints.ReadEvent(c.Ctx(), q, tenant, u); err != nil {
 			return err
 		}
-		page, err = q.DeliveriesOf(c.Ctx(), tenant, u, pageRows)
+		page, err = deliveries.DeliveriesOf(c.Ctx(), q, tenant, u, pageRows)
 		return err
 	})
 	if err != nil {

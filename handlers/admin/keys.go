@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -30,7 +32,7 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 	for _, s := range access.PlatformScopes() {
 		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
 	}
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		rows, err := q.ListPlatformKeys(c.Ctx(), maxPlatformKeys)
 		for _, k := range rows {
 			v.Keys = append(v.Keys, keyLine(k, a.Now()))
@@ -40,7 +42,7 @@ func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]str
 	return v, err
 }
 
-func keyLine(k db.APIKey, now time.Time) console.KeyLine {
+func keyLine(k sql.APIKey, now time.Time) console.KeyLine {
 	l := console.KeyLine{ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: strings.Join(k.Scopes, ", "), Created: k.CreatedAt, State: "live", Tone: components.Good}
 	if k.LastUsedAt != nil {
 		l.Used = *k.LastUsedAt
@@ -92,13 +94,13 @@ func (a *admin) createKey(c *handlers.Call) error {
 		return c.Render(handlers.Status(wrong), console.Keys(v))
 	}
 	made := newKey{Name: wanted.Name}
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		row, text, err := q.MakeKey(c.Ctx(), wanted)
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		row, text, err := accounts.MakeKey(c.Ctx(), q, wanted)
 		if err != nil {
 			return err
 		}
 		made.Text = text
-		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
 	})
 	if err == nil {
 		err = c.KeepOnce(keysPath, made)
@@ -109,8 +111,8 @@ func (a *admin) createKey(c *handlers.Call) error {
 	return c.Redirect(keysPath)
 }
 
-func (a *admin) readKey(form url.Values) (db.NewKey, error) {
-	var out db.NewKey
+func (a *admin) readKey(form url.Values) (accounts.NewKey, error) {
+	var out accounts.NewKey
 	var wrong []fault.Field
 	var err error
 	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
@@ -135,7 +137,7 @@ func (a *admin) revokeKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.DB.EndPlatformKey(c.Ctx(), u, c.Author())
+	row, err := accounts.EndPlatformKey(c.Ctx(), a.DB, u, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no such platform key.")
 	}

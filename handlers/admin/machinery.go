@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
@@ -23,8 +25,8 @@ const hostsMost = 200
 
 func (a *admin) listHosts(c *handlers.Call) error {
 	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		rows, err := q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
 		v.Most = len(rows) > hostsMost
 		for _, r := range rows[:min(len(rows), hostsMost)] {
 			v.Hosts = append(v.Hosts, hostLine(r))
@@ -38,7 +40,7 @@ func (a *admin) listHosts(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Hosts(v))
 }
 
-func hostLine(r db.ConsoleHostsRow) console.HostLine {
+func hostLine(r sql.ConsoleHostsRow) console.HostLine {
 	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: trouble.Host{
 		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
 	}}
@@ -51,9 +53,9 @@ func hostLine(r db.ConsoleHostsRow) console.HostLine {
 // listSickEndpoints shows the endpoints of all tenants that fail, or all at one host.
 func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
-	var rows []db.ConsoleEndpointsRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
-		rows, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
+	var rows []sql.ConsoleEndpointsRow
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
+		rows, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Host: v.Host, Most: hostsMost + 1})
 		if err != nil {
 			return err
 		}
@@ -68,12 +70,12 @@ func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Sick(v))
 }
 
-func endpointLines(c *handlers.Call, q *db.Queries, rows []db.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
+func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpointsRow) ([]console.EndpointLine, error) {
 	ids := make([]id.UUID, len(rows))
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	states, err := q.ConditionsEverywhere(c.Ctx(), ids)
+	states, err := endpoints.ConditionsEverywhere(c.Ctx(), q, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func endpointLines(c *handlers.Call, q *db.Queries, rows []db.ConsoleEndpointsRo
 
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		workers, err := q.ConsoleWorkers(c.Ctx(), trouble.Silent.Seconds())
 		if err != nil {
 			return err
@@ -105,7 +107,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			}
 			v.Workers = append(v.Workers, line)
 		}
-		ages, err := q.PendingByAge(c.Ctx(), db.PendingByAgeParams{})
+		ages, err := q.PendingByAge(c.Ctx(), sql.PendingByAgeParams{})
 		if err != nil {
 			return err
 		}
@@ -129,7 +131,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		for i, l := range lanes {
 			ids[i] = l.EndpointID
 		}
-		states, err := q.ConditionsEverywhere(c.Ctx(), ids)
+		states, err := endpoints.ConditionsEverywhere(c.Ctx(), q, ids)
 		for _, l := range lanes {
 			is := states[l.EndpointID]
 			line := console.LaneLine{
@@ -154,12 +156,12 @@ func (a *admin) showQueue(c *handlers.Call) error {
 }
 
 func (a *admin) listJobs(c *handlers.Call) error {
-	var jobs []db.ConsoleJobsRow
+	var jobs []sql.ConsoleJobsRow
 	e := readEverywhere(c, id.Job)
 	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong == "" {
-			jobs, err = q.ConsoleJobs(c.Ctx(), db.ConsoleJobsParams{Before: before(c, id.Job), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+			jobs, err = q.ConsoleJobs(c.Ctx(), sql.ConsoleJobsParams{Before: before(c, id.Job), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
 		}
 		if err != nil {
 			return err
@@ -173,7 +175,7 @@ func (a *admin) listJobs(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	jobs, v.Next = older(c, id.Job, jobs, func(r db.ConsoleJobsRow) id.UUID { return r.ID })
+	jobs, v.Next = older(c, id.Job, jobs, func(r sql.ConsoleJobsRow) id.UUID { return r.ID })
 	tones := map[string]components.Tone{"done": components.Good, "failed": components.Bad, "running": components.Info}
 	for _, j := range jobs {
 		v.Jobs = append(v.Jobs, console.JobLine{
@@ -188,17 +190,17 @@ func (a *admin) listJobs(c *handlers.Call) error {
 func (a *admin) listMails(c *handlers.Call) error {
 	e := readEverywhere(c, id.Mail)
 	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
-	var rows []db.ConsoleMailsRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	var rows []sql.ConsoleMailsRow
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong == "" {
-			rows, err = q.ConsoleMails(c.Ctx(), db.ConsoleMailsParams{Before: before(c, id.Mail), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
+			rows, err = q.ConsoleMails(c.Ctx(), sql.ConsoleMailsParams{Before: before(c, id.Mail), State: v.State, Tenant: e.tenant, Most: pageRows + 1})
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, v.Next = older(c, id.Mail, rows, func(r db.ConsoleMailsRow) id.UUID { return r.ID })
+	rows, v.Next = older(c, id.Mail, rows, func(r sql.ConsoleMailsRow) id.UUID { return r.ID })
 	tones := map[string]components.Tone{"sent": components.Good, "failed": components.Bad, "waiting": components.Info}
 	for _, m := range rows {
 		state := m.State
@@ -223,7 +225,7 @@ func (a *admin) sendMailAgain(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		n, err := q.SendMailAgain(c.Ctx(), u)
 		if err != nil {
 			return err
@@ -231,7 +233,7 @@ func (a *admin) sendMailAgain(c *handlers.Call) error {
 		if n == 0 {
 			return fault.New(fault.Conflict, "mail_not_given_up", "This mail is not given up any more: somebody has sent it again, or it is gone.")
 		}
-		return q.Audit(c.Ctx(), c.Author(), db.Audited{Action: "mail.sent_again", Kind: "mail", Object: id.Mail.Format(u)})
+		return db.Audit(c.Ctx(), q, c.Author(), db.Audited{Action: "mail.sent_again", Kind: "mail", Object: id.Mail.Format(u)})
 	})
 	if err != nil {
 		return err
@@ -249,7 +251,7 @@ func statusOf(wrong string) int {
 }
 
 // operatorNames are the operators by their ids, as people know them.
-func operatorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
+func operatorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
 	rows, err := q.ConsoleOperators(c.Ctx())
 	names := make(map[string]string, len(rows))
 	for _, o := range rows {
@@ -269,22 +271,22 @@ func (a *admin) listAudit(c *handlers.Call) error {
 		Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal"),
 		Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"],
 	}
-	var rows []db.ConsoleAuditRow
+	var rows []sql.ConsoleAuditRow
 	var names map[string]string
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong != "" {
 			return nil
 		}
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}
-		rows, err = q.ConsoleAudit(c.Ctx(), db.ConsoleAuditParams{Before: before(c, id.Audit), Action: v.Action, Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1})
+		rows, err = q.ConsoleAudit(c.Ctx(), sql.ConsoleAuditParams{Before: before(c, id.Audit), Action: v.Action, Actor: v.Actor, Tenant: e.tenant, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, v.Next = older(c, id.Audit, rows, func(r db.ConsoleAuditRow) id.UUID { return r.ID })
+	rows, v.Next = older(c, id.Audit, rows, func(r sql.ConsoleAuditRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		line := console.AuditLine{
 			At: r.At.In(time.UTC), Actor: r.ActorKind, ActorID: r.ActorID, ActorName: names[r.ActorID], Action: r.Action, Object: strings.TrimSpace(r.ObjectKind + " " + r.ObjectID),

@@ -3,7 +3,7 @@ package admin
 import (
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/console"
@@ -14,8 +14,8 @@ import (
 func (a *admin) listRejected(c *handlers.Call) error {
 	e := readEverywhere(c, id.Event)
 	v := console.RejectedView{Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")), Wrong: e.wrong["tenant"]}
-	var rows []db.RejectedEverywhereRow
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	var rows []sql.RejectedEverywhereRow
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
 		if err != nil {
 			return err
@@ -26,13 +26,13 @@ func (a *admin) listRejected(c *handlers.Call) error {
 		if v.Wrong != "" {
 			return nil
 		}
-		rows, err = q.RejectedEverywhere(c.Ctx(), db.RejectedEverywhereParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
+		rows, err = q.RejectedEverywhere(c.Ctx(), sql.RejectedEverywhereParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, v.Next = older(c, id.Event, rows, func(r db.RejectedEverywhereRow) id.UUID { return r.ID })
+	rows, v.Next = older(c, id.Event, rows, func(r sql.RejectedEverywhereRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		v.Lines = append(v.Lines, console.RejectedLine{
 			RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, Rejected: r.RejectedAt,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
@@ -25,22 +25,22 @@ const (
 
 // seen is what the overview is made of.
 type seen struct {
-	totals   db.ConsoleTotalsRow
-	oldest   []db.ConsoleOldestDueRow
-	hosts    []db.ConsoleHostsRow
-	backlogs []db.ConsoleBacklogsRow
-	shares   []db.ConsoleSharesRow
+	totals   sql.ConsoleTotalsRow
+	oldest   []sql.ConsoleOldestDueRow
+	hosts    []sql.ConsoleHostsRow
+	backlogs []sql.ConsoleBacklogsRow
+	shares   []sql.ConsoleSharesRow
 }
 
 func (a *admin) see(c *handlers.Call) (s seen, err error) {
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if s.totals, err = q.ConsoleTotals(c.Ctx(), trouble.Silent.Seconds()); err != nil {
 			return err
 		}
 		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), 20); err != nil {
 			return err
 		}
-		if s.hosts, err = q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Failing: true, Most: glance}); err != nil {
+		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Failing: true, Most: glance}); err != nil {
 			return err
 		}
 		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), pageRows); err != nil {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -22,7 +23,7 @@ const pausesPath = Root + "/pauses"
 // withPauses has every page of the console say what is paused. What can't be read is not said: a page must not fail for it.
 func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
-		_ = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		_ = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 			rows, err := q.ListPauses(c.Ctx())
 			if len(rows) > 0 {
 				c.Warn(layout.Warning{Title: pausedTitle(rows), Text: rows[0].Reason, Href: pausesPath, Label: "Pauses"})
@@ -33,7 +34,7 @@ func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	}
 }
 
-func pausedTitle(rows []db.ListPausesRow) string {
+func pausedTitle(rows []sql.ListPausesRow) string {
 	if rows[0].Scope == string(pause.Platform) {
 		return "Dispatch is paused: nothing is sent to anybody."
 	}
@@ -44,7 +45,7 @@ func pausedTitle(rows []db.ListPausesRow) string {
 }
 
 // pauseOf is what a pause concerns, as people know it.
-func pauseOf(r db.ListPausesRow) string {
+func pauseOf(r sql.ListPausesRow) string {
 	switch pause.Scope(r.Scope) {
 	case pause.Tenant:
 		return r.TenantName
@@ -66,9 +67,9 @@ func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.Pauses
 		},
 		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
 	}
-	var rows []db.ListPausesRow
+	var rows []sql.ListPausesRow
 	var names map[string]string
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if names, err = operatorNames(c, q); err != nil {
 			return err
 		}
@@ -104,10 +105,10 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 		return err
 	}
 	what, wrong := readPause(w.Get("scope"), strings.TrimSpace(w.Get("of")))
-	var row db.DispatchPause
+	var row sql.DispatchPause
 	made := false
 	if wrong == nil && w.unsaid == nil {
-		row, made, err = a.DB.PauseDispatch(c.Ctx(), what, w.why, c.Author())
+		row, made, err = accounts.PauseDispatch(c.Ctx(), a.DB, what, w.why, c.Author())
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			err, wrong = nil, fault.InvalidField("of", "out_of_range", "There is no such "+string(what.Scope)+" any more.")
 		}
@@ -136,15 +137,15 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 const pauseAll = "everything"
 
 // pausable are what the form proposes: tenants by their names, and the hosts of endpoints.
-func pausable(c *handlers.Call, q *db.Queries) (known []components.Option, err error) {
-	tenants, err := q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: id.Last, Most: proposed})
+func pausable(c *handlers.Call, q *sql.Queries) (known []components.Option, err error) {
+	tenants, err := q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{Before: id.Last, Most: proposed})
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tenants {
 		known = append(known, components.Option{Value: id.Tenant.Format(t.ID), Label: t.Name})
 	}
-	hosts, err := q.ConsoleHosts(c.Ctx(), db.ConsoleHostsParams{Most: proposed})
+	hosts, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Most: proposed})
 	for _, h := range hosts {
 		known = append(known, components.Option{Value: h.Host, Label: "host"})
 	}
@@ -182,7 +183,7 @@ func readPause(scope, of string) (p pause.Pause, err error) {
 func (a *admin) resumeDispatch(c *handlers.Call) error {
 	u, err := c.ID(id.Pause, "pause_id")
 	if err != nil {
-		return db.ErrPauseEnded
+		return accounts.ErrPauseEnded
 	}
 	w, err := readWish(c, 0)
 	if err != nil {
@@ -191,7 +192,7 @@ func (a *admin) resumeDispatch(c *handlers.Call) error {
 	if w.unsaid != nil {
 		return a.refuseResume(c, u, w)
 	}
-	if _, err = a.DB.ResumeDispatch(c.Ctx(), u, w.why, c.Author()); err != nil {
+	if _, err = accounts.ResumeDispatch(c.Ctx(), a.DB, u, w.why, c.Author()); err != nil {
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			return pauseEnded(c)
 		}

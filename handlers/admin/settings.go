@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/settings"
 	"posthorn/handlers"
@@ -82,11 +83,11 @@ func retype(groups []console.SettingGroup, form url.Values, wrong map[string]str
 }
 
 func (a *admin) settingsView(c *handlers.Call) (v console.SettingsView, err error) {
-	raw, err := a.DB.Platform(c.Ctx())
+	raw, err := accounts.Platform(c.Ctx(), a.DB)
 	if err != nil {
 		return v, err
 	}
-	return console.SettingsView{Groups: settingGroups(settings.Fields(), raw), Seen: db.Version(string(raw))}, nil
+	return console.SettingsView{Groups: settingGroups(settings.Fields(), raw), Seen: accounts.Version(string(raw))}, nil
 }
 
 func (a *admin) showSettings(c *handlers.Call) error {
@@ -104,7 +105,7 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.DB.ChangePlatform(c.Ctx(), db.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form, settings.Fields())}, c.Author())
+	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form, settings.Fields())}, c.Author())
 	if err == nil {
 		c.Flash("Saved. It holds from now on.")
 		return c.Redirect(Root + "/settings")
@@ -117,8 +118,8 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 		return failed
 	}
 	v.Wrong = handlers.WrongFields(err)[""]
-	if fault.Is(err, db.ErrChanged.Code) {
-		v.Wrong = db.ErrChanged.Detail
+	if fault.Is(err, accounts.ErrChanged.Code) {
+		v.Wrong = accounts.ErrChanged.Detail
 	} else {
 		retype(v.Groups, form, handlers.WrongFields(err))
 	}
@@ -127,9 +128,9 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 }
 
 // tenantLimits is the form of what a tenant may use and how long it keeps things.
-func tenantLimits(t db.Tenant, platform []byte) console.LimitsForm {
+func tenantLimits(t sql.Tenant, platform []byte) console.LimitsForm {
 	f := console.LimitsForm{
-		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: t.Version(),
+		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: accounts.TenantVersion(t),
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Required: true, Min: "1", Max: strconv.Itoa(maxRetention),
 			Value: strconv.Itoa(int(t.RetentionDays)), Hint: "What is older is hidden at once, and deleted soon after.",
@@ -138,7 +139,7 @@ func tenantLimits(t db.Tenant, platform []byte) console.LimitsForm {
 	return f
 }
 
-var errBeyond = &fault.Error{Kind: fault.Conflict, Code: db.ErrChanged.Code, Detail: "A shorter retention deletes events. Confirm it."}
+var errBeyond = &fault.Error{Kind: fault.Conflict, Code: accounts.ErrChanged.Code, Detail: "A shorter retention deletes events. Confirm it."}
 
 // maxRetention is the longest that a tenant may keep what it sent, in days, as the schema has it.
 const maxRetention = 3650
@@ -155,13 +156,13 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 	}
 	lost := int64(0)
 	if err == nil {
-		err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+		err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 			if w.Get("delete_beyond") != strconv.Itoa(days) {
-				if lost, err = q.EventsBeyond(c.Ctx(), w.of, days, a.Now()); err != nil || lost > 0 {
+				if lost, err = accounts.EventsBeyond(c.Ctx(), q, w.of, days, a.Now()); err != nil || lost > 0 {
 					return err
 				}
 			}
-			_, err := q.ChangeTenant(c.Ctx(), w.of, db.TenantChange{
+			_, err := accounts.ChangeTenant(c.Ctx(), q, w.of, accounts.TenantChange{
 				RetentionDays: &days, Limits: settingTexts(w.Values, settings.OfTenant()), Seen: w.Get("seen"),
 			}, c.Author())
 			return err
@@ -182,8 +183,8 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 	}
 	return a.refuseTenant(c, err, func(v *console.TenantView, fields map[string]string) {
 		v.Limits.Wrong = fields[""]
-		if fault.Is(err, db.ErrChanged.Code) {
-			v.Limits.Wrong = db.ErrChanged.Detail
+		if fault.Is(err, accounts.ErrChanged.Code) {
+			v.Limits.Wrong = accounts.ErrChanged.Detail
 			return
 		}
 		v.Limits.Retention.Value, v.Limits.Retention.Error = w.Get("retention_days"), fields["retention_days"]

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -63,7 +65,7 @@ func (a *admin) signIn(c *handlers.Call) error {
 	return a.begin(c, operator, next)
 }
 
-func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operator db.Operator, err error) {
+func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operator sql.Operator, err error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return operator, err
 	}
@@ -72,8 +74,8 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		email = ""
 	}
 	wait := 0
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		if wait, err = q.Try(c.Ctx(), account.Passwords, "operator password", email); err != nil {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		if wait, err = accounts.Try(c.Ctx(), q, account.Passwords, "operator password", email); err != nil {
 			return err
 		}
 		operator, err = q.FindOperator(c.Ctx(), email)
@@ -97,9 +99,9 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 		return operator, err
 	}
 	if right && operator.DisabledAt == nil {
-		return operator, a.DB.Account(c.Ctx(), func(q *db.Queries) error { return q.Succeeded(c.Ctx(), "operator password", operator.Email) })
+		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error { return accounts.Succeeded(c.Ctx(), q, "operator password", operator.Email) })
 	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error { return audit(c, q, operator.ID, "operator.sign_in.failed") })
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error { return audit(c, q, operator.ID, "operator.sign_in.failed") })
 	if err == nil {
 		err = errWrong
 	}
@@ -107,25 +109,25 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 }
 
 // audit writes to the platform's log: an operator belongs to no tenant.
-func audit(c *handlers.Call, q *db.Queries, operator id.UUID, action string) error {
+func audit(c *handlers.Call, q *sql.Queries, operator id.UUID, action string) error {
 	what, by := db.Audited{Action: action, Kind: "operator"}, db.Author{Kind: "system", Address: c.Actor.Address}
 	if !operator.IsZero() {
 		what.Object = id.Operator.Format(operator)
 		by.Kind, by.ID = "operator", what.Object
 	}
-	return q.Audit(c.Ctx(), by, what)
+	return db.Audit(c.Ctx(), q, by, what)
 }
 
 // begin starts the session of an operator whose password was right: pending unless no second factor is needed.
-func (a *admin) begin(c *handlers.Call, operator db.Operator, next string) error {
+func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) error {
 	pending := operator.TotpAt != nil || !a.Development
 	life := account.Operator.Life()
 	if pending {
 		life = account.SecondFactor
 	}
 	var token string
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
-		if token, err = q.StartSession(c.Ctx(), db.NewSession{Operator: &operator.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent()}); err != nil || pending {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+		if token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{Operator: &operator.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent()}); err != nil || pending {
 			return err
 		}
 		return audit(c, q, operator.ID, "operator.sign_in.succeeded")
@@ -146,13 +148,13 @@ func (a *admin) begin(c *handlers.Call, operator db.Operator, next string) error
 }
 
 // pending is the operator whose session waits for the second factor; nil where there is none.
-func (a *admin) pending(c *handlers.Call) (*handlers.Session, *db.Operator, error) {
+func (a *admin) pending(c *handlers.Call) (*handlers.Session, *sql.Operator, error) {
 	session, who, err := c.SignedInAs(account.Operator)
 	if err != nil || session == nil || !session.Pending {
 		return nil, nil, err
 	}
-	var operator db.Operator
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	var operator sql.Operator
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		operator, err = q.GetOperator(c.Ctx(), who.ID)
 		return err
 	})
@@ -203,15 +205,15 @@ func (a *admin) signInCode(c *handlers.Call) error {
 }
 
 // finish makes a pending session a whole one, under another token.
-func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID, also func(*db.Queries) error) error {
-	token, hash := db.NewToken()
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID, also func(*sql.Queries) error) error {
+	token, hash := accounts.NewToken()
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		if also != nil {
 			if err := also(q); err != nil {
 				return err
 			}
 		}
-		n, err := q.RotateSession(c.Ctx(), db.RotateSessionParams{ID: session.ID, Hash: hash, Lives: int32(account.Operator.Life().Seconds())})
+		n, err := q.RotateSession(c.Ctx(), sql.RotateSessionParams{ID: session.ID, Hash: hash, Lives: int32(account.Operator.Life().Seconds())})
 		if err == nil && n == 0 {
 			err = fault.ErrNotFound
 		}
@@ -227,20 +229,20 @@ func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.
 }
 
 // takeCode uses up a code of the authenticator or a recovery code.
-func (a *admin) takeCode(c *handlers.Call, operator db.Operator, typed string) error {
+func (a *admin) takeCode(c *handlers.Call, operator sql.Operator, typed string) error {
 	seed, err := a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
 	if err != nil {
 		return err
 	}
 	wait, took := 0, int64(0)
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
-		if wait, err = q.Try(c.Ctx(), account.Codes, "operator code", operator.Email); err != nil || wait > 0 {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "operator code", operator.Email); err != nil || wait > 0 {
 			return err
 		}
 		if code := credential.RecoveryCode(typed); code != "" {
-			took, err = q.UseRecoveryCode(c.Ctx(), db.UseRecoveryCodeParams{OwnerID: operator.ID, Hash: db.HashToken(code)})
+			took, err = q.UseRecoveryCode(c.Ctx(), sql.UseRecoveryCodeParams{OwnerID: operator.ID, Hash: accounts.HashToken(code)})
 		} else if step, ok := credential.CheckCode(seed, typed, a.Now()); ok {
-			took, err = q.UseOperatorCode(c.Ctx(), db.UseOperatorCodeParams{ID: operator.ID, Step: step})
+			took, err = q.UseOperatorCode(c.Ctx(), sql.UseOperatorCodeParams{ID: operator.ID, Step: step})
 		}
 		if err != nil {
 			return err
@@ -248,7 +250,7 @@ func (a *admin) takeCode(c *handlers.Call, operator db.Operator, typed string) e
 		if took == 0 {
 			return audit(c, q, operator.ID, "operator.sign_in.failed")
 		}
-		return q.Succeeded(c.Ctx(), "operator code", operator.Email)
+		return accounts.Succeeded(c.Ctx(), q, "operator code", operator.Email)
 	})
 	switch {
 	case err != nil:
@@ -277,9 +279,9 @@ func (a *admin) showSetup(c *handlers.Call) error {
 	return render(c, setupForm(c, c.Query("token"), link.Email), nil)
 }
 
-func (a *admin) peek(c *handlers.Call, token string) (link db.OneTimeLink, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err = q.PeekLink(c.Ctx(), db.PeekLinkParams{Hash: db.HashToken(token), Purpose: db.LinkOperator})
+func (a *admin) peek(c *handlers.Call, token string) (link sql.OneTimeLink, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: accounts.LinkOperator})
 		return err
 	})
 	if db.IsMissing(err) {
@@ -314,22 +316,22 @@ func (a *admin) setPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var operator db.Operator
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkOperator})
+	var operator sql.Operator
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkOperator})
 		if err != nil {
 			return err
 		}
 		u := *link.OperatorID
 		for _, do := range []func() error{
 			func() error {
-				return q.SetOperatorPassword(c.Ctx(), db.SetOperatorPasswordParams{ID: u, Password: &hash})
+				return q.SetOperatorPassword(c.Ctx(), sql.SetOperatorPasswordParams{ID: u, Password: &hash})
 			},
-			func() error { return q.SetOperatorTOTP(c.Ctx(), db.SetOperatorTOTPParams{ID: u}) },
+			func() error { return q.SetOperatorTOTP(c.Ctx(), sql.SetOperatorTOTPParams{ID: u}) },
 			func() error { return q.DeleteRecoveryCodes(c.Ctx(), u) },
 			func() error { return q.DeleteLinksOfOperator(c.Ctx(), &u) },
 			func() error {
-				_, err := q.EndSessionsOfOperator(c.Ctx(), db.EndSessionsOfOperatorParams{OperatorID: &u})
+				_, err := q.EndSessionsOfOperator(c.Ctx(), sql.EndSessionsOfOperatorParams{OperatorID: &u})
 				return err
 			},
 			func() error { return audit(c, q, u, "operator.password.changed") },
@@ -351,17 +353,17 @@ func (a *admin) setPassword(c *handlers.Call) error {
 }
 
 // seed is that of an operator who is setting up the second factor; it is made when it is first needed.
-func (a *admin) seed(c *handlers.Call, operator *db.Operator) ([]byte, error) {
+func (a *admin) seed(c *handlers.Call, operator *sql.Operator) ([]byte, error) {
 	if operator.Totp != nil {
 		return a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
 	}
 	seed := credential.NewSeed()
-	return seed, a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		return q.SetOperatorTOTP(c.Ctx(), db.SetOperatorTOTPParams{ID: operator.ID, Totp: a.Keys.Seal(seed, id.UUID{}, operator.ID)})
+	return seed, a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		return q.SetOperatorTOTP(c.Ctx(), sql.SetOperatorTOTPParams{ID: operator.ID, Totp: a.Keys.Seal(seed, id.UUID{}, operator.ID)})
 	})
 }
 
-func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *db.Operator, seed []byte, err error) {
+func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *sql.Operator, seed []byte, err error) {
 	session, operator, err = a.pending(c)
 	if err != nil || session == nil || operator.TotpAt != nil {
 		return v, nil, operator, nil, err
@@ -408,10 +410,10 @@ func (a *admin) confirmTOTP(c *handlers.Call) error {
 	shown, plain := credential.NewRecoveryCodes()
 	hashes := make([][]byte, len(plain))
 	for i, code := range plain {
-		hashes[i] = db.HashToken(code)
+		hashes[i] = accounts.HashToken(code)
 	}
-	err = a.finish(c, session, operator.ID, func(q *db.Queries) error {
-		n, err := q.ConfirmOperatorTOTP(c.Ctx(), db.ConfirmOperatorTOTPParams{ID: operator.ID, Step: step})
+	err = a.finish(c, session, operator.ID, func(q *sql.Queries) error {
+		n, err := q.ConfirmOperatorTOTP(c.Ctx(), sql.ConfirmOperatorTOTPParams{ID: operator.ID, Step: step})
 		if err == nil && n == 0 {
 			err = errors.New("the second factor was confirmed meanwhile")
 		}
@@ -421,7 +423,7 @@ func (a *admin) confirmTOTP(c *handlers.Call) error {
 		if err := q.DeleteRecoveryCodes(c.Ctx(), operator.ID); err != nil {
 			return err
 		}
-		if err := q.InsertRecoveryCodes(c.Ctx(), db.InsertRecoveryCodesParams{OwnerID: operator.ID, Hashes: hashes}); err != nil {
+		if err := q.InsertRecoveryCodes(c.Ctx(), sql.InsertRecoveryCodesParams{OwnerID: operator.ID, Hashes: hashes}); err != nil {
 			return err
 		}
 		return audit(c, q, operator.ID, "operator.totp.enabled")

@@ -14,9 +14,11 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/handlers"
 	"posthorn/handlers/admin"
@@ -53,12 +55,12 @@ func newWorld(t *testing.T, base string) *world {
 	engine := kit.NewEngine()
 	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}))
 	w.engine = engine
-	err = w.db.Console(t.Context(), func(q *db.Queries) (err error) {
+	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
 		u := db.NewID()
-		if _, err := q.InsertOperator(t.Context(), db.InsertOperatorParams{ID: u, Email: "op@example.com", CreatedAt: u.Time()}); err != nil {
+		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{ID: u, Email: "op@example.com", CreatedAt: u.Time()}); err != nil {
 			return err
 		}
-		w.link, err = q.MakeLink(t.Context(), db.NewLink{Purpose: db.LinkOperator, Operator: &u, Email: "op@example.com", Life: account.OperatorLife})
+		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &u, Email: "op@example.com", Life: account.OperatorLife})
 		return err
 	})
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/export"
 	"posthorn/domain/fault"
@@ -47,8 +48,8 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.Tenant
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	var row sql.Tenant
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		row, err = q.GetTenant(c.Ctx(), w.of)
 		return err
 	})
@@ -60,7 +61,7 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
 	}
 	if wrong == nil {
-		if err := a.DB.DeleteExported(c.Ctx(), w.of, w.why, c.Author()); errors.Is(err, export.ErrNone) {
+		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.of, w.why, c.Author()); errors.Is(err, export.ErrNone) {
 			wrong = export.ErrNone
 		} else if err != nil {
 			return gone(err)

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -24,15 +27,15 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"), Sort: word(c, "sort", "name", "waiting"),
 		Name: components.FieldProps{Name: "name", Label: "Name", Required: true, MaxLength: account.MaxName},
 	}
-	var rows []db.ConsoleTenantsRow
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		rows, err = q.ConsoleTenants(c.Ctx(), db.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1})
+	var rows []sql.ConsoleTenantsRow
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
-	rows, v.Next = older(c, id.Tenant, rows, func(r db.ConsoleTenantsRow) id.UUID { return r.ID })
+	rows, v.Next = older(c, id.Tenant, rows, func(r sql.ConsoleTenantsRow) id.UUID { return r.ID })
 	if v.Sort == "waiting" {
 		v.Most, v.Next = v.Next != "", ""
 	}
@@ -90,7 +93,7 @@ func (a *admin) createTenant(c *handlers.Call) error {
 		v.Shell = c.Shell("Tenants", "tenants")
 		return c.Render(handlers.Status(wrong), console.Tenants(v))
 	}
-	made, text, err := a.DB.CreateTenant(c.Ctx(), db.NewTenant{Name: name}, c.Author())
+	made, text, err := accounts.CreateTenant(c.Ctx(), a.DB, accounts.NewTenant{Name: name}, c.Author())
 	if err != nil {
 		return err
 	}
@@ -110,37 +113,37 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 	if err != nil {
 		return v, err
 	}
-	var row db.Tenant
-	var endpoints []db.ConsoleEndpointsRow
+	var row sql.Tenant
+	var endpoints []sql.ConsoleEndpointsRow
 	var lines []console.EndpointLine
-	var pages []db.ConsoleBooksRow
+	var pages []sql.ConsoleBooksRow
 	var platform []byte
-	var used db.Usage
+	var used accounts.Usage
 	var exported *time.Time
 	var suspended console.Suspension
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
 			return err
 		}
 		if suspended, err = suspension(c, q, row); err != nil {
 			return err
 		}
-		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), db.ConsoleEndpointsParams{Tenant: &u, Most: tenantEndpoints}); err != nil {
+		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Tenant: &u, Most: tenantEndpoints}); err != nil {
 			return err
 		}
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
 			return err
 		}
-		if exported, err = q.StandingExport(c.Ctx(), u); err != nil {
+		if exported, err = deliveries.StandingExport(c.Ctx(), q, u); err != nil {
 			return err
 		}
-		if used, err = q.ReadUsage(c.Ctx(), u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
 			return err
 		}
 		if lines, err = endpointLines(c, q, endpoints); err != nil {
 			return err
 		}
-		pages, err = q.ConsoleBooks(c.Ctx(), db.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
+		pages, err = q.ConsoleBooks(c.Ctx(), sql.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
 		return err
 	})
 	if err != nil {
@@ -157,11 +160,11 @@ func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
 }
 
 // suspension is who suspended a tenant, why and when, as the audit log has it.
-func suspension(c *handlers.Call, q *db.Queries, t db.Tenant) (s console.Suspension, err error) {
+func suspension(c *handlers.Call, q *sql.Queries, t sql.Tenant) (s console.Suspension, err error) {
 	if t.State != "suspended" {
 		return s, nil
 	}
-	last, err := q.LastOfTenant(c.Ctx(), db.LastOfTenantParams{TenantID: &t.ID, Action: "tenant.suspended"})
+	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &t.ID, Action: "tenant.suspended"})
 	if db.IsMissing(err) {
 		return s, nil
 	}
@@ -215,7 +218,7 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 			v.Reason.Value, v.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	row, err := a.DB.SetTenantState(c.Ctx(), w.of, state, w.why, c.Author())
+	row, err := accounts.SetTenantState(c.Ctx(), a.DB, w.of, state, w.why, c.Author())
 	if err != nil {
 		return gone(err)
 	}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -52,7 +53,7 @@ func (a *admin) beginView(c *handlers.Call) error {
 			v.View.Reason.Value, v.View.Reason.Error, v.View.Wrong = w.Get("reason"), fields["reason"], fields["minutes"]
 		})
 	}
-	_, err = a.DB.BeginView(c.Ctx(), db.NewView{
+	_, err = accounts.BeginView(c.Ctx(), a.DB, accounts.NewView{
 		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.of, Reason: w.why, Life: life,
 	}, c.Author())
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *admin) actInView(c *handlers.Call) error {
 	if w.unsaid != nil {
 		return a.refuseAct(c, u, w)
 	}
-	err = a.DB.ActInView(c.Ctx(), c.Actor.Session.ID, u, w.why, c.Author())
+	err = accounts.ActInView(c.Ctx(), a.DB, c.Actor.Session.ID, u, w.why, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		c.Flash("You do not look at this tenant any more. Begin again, with a reason.")
 		return c.Redirect(tenantPath(u))
@@ -88,8 +89,8 @@ func (a *admin) actInView(c *handlers.Call) error {
 
 // refuseAct asks again why something is to be changed, with what was typed.
 func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w wish) error {
-	var row db.Tenant
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	var row sql.Tenant
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		row, err = q.GetTenant(c.Ctx(), tenant)
 		return err
 	})
@@ -105,7 +106,7 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w wish) error {
 
 // endView ends the look that goes on.
 func (a *admin) endView(c *handlers.Call) error {
-	u, err := a.DB.EndView(c.Ctx(), c.Actor.Session.ID, c.Author())
+	u, err := accounts.EndView(c.Ctx(), a.DB, c.Actor.Session.ID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
 		c.Flash("You look at no tenant.")
 		return c.Redirect(Root + "/tenants")

@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -24,7 +25,7 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	ask := db.StatsAsked{By: analytics.Width(p.Chosen["by"]), EventType: p.Type}
+	ask := ledger.StatsAsked{By: analytics.Width(p.Chosen["by"]), EventType: p.Type}
 	switch p.Chosen["group"] {
 	case "endpoint":
 		ask.ByEndpoint = true
@@ -40,8 +41,8 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		return err
 	}
 	var series analytics.Series
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		series, err = q.AttemptSeries(c.Ctx(), c.Actor.Tenant, ask)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		series, err = ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ask)
 		return err
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
@@ -18,32 +18,32 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	ask := db.ScanAuditDownParams{
+	ask := sql.ScanAuditDownParams{
 		TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: int32(p.Limit + 1), Most: int32(p.Limit + 1),
 	}
 	if p.Action != "" {
 		ask.Scan = lookAt
 	}
-	var rows []db.ScanAuditDownRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var rows []sql.ScanAuditDownRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if !p.Ascending {
 			rows, err = q.ScanAuditDown(c.Ctx(), ask)
 			return err
 		}
-		up, err := q.ScanAuditUp(c.Ctx(), db.ScanAuditUpParams(ask))
+		up, err := q.ScanAuditUp(c.Ctx(), sql.ScanAuditUpParams(ask))
 		for _, r := range up {
-			rows = append(rows, db.ScanAuditDownRow(r))
+			rows = append(rows, sql.ScanAuditDownRow(r))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	found, next := looked(rows, p, ask.Scan, func(r db.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	found, next := looked(rows, p, ask.Scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	return c.Answer(http.StatusOK, AuditPage{Data: views(found, auditView), NextCursor: cursorOrNull(next)})
 }
 
-func auditView(r db.ScanAuditDownRow) AuditEntry {
+func auditView(r sql.ScanAuditDownRow) AuditEntry {
 	return AuditEntry{
 		ID: id.Audit.Format(r.ID), At: r.At, ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, Action: r.Action,
 		ObjectKind: r.ObjectKind, ObjectID: r.ObjectID, Address: r.Address, Reason: r.Reason, Details: r.Details,

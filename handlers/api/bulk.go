@@ -7,7 +7,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
@@ -46,8 +47,8 @@ type bulkOptions struct {
 	dryRun *bool
 }
 
-func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n db.NewBulkJob, dryRun bool) {
-	n = db.NewBulkJob{Kind: kind}
+func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n deliveries.NewBulkJob, dryRun bool) {
+	n = deliveries.NewBulkJob{Kind: kind}
 	set(&n.Reason, o.reason)
 	set(&n.Pace, o.pace)
 	*wrong = append(*wrong, bulk.OptionFaults(n.Reason, o.pace)...)
@@ -107,18 +108,18 @@ func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *stri
 }
 
 // startBulk makes a job, or says what it would do.
-func (a *api) startBulk(c *handlers.Call, n db.NewBulkJob, dryRun bool) error {
-	var job db.BulkJob
-	var estimate db.Estimate
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, n); err != nil {
+func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) error {
+	var job sql.BulkJob
+	var estimate deliveries.Estimate
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, n); err != nil {
 			return err
 		}
 		if dryRun {
-			estimate, err = q.EstimateBulk(c.Ctx(), c.Actor.Tenant, n)
+			estimate, err = deliveries.EstimateBulk(c.Ctx(), q, c.Actor.Tenant, n)
 			return err
 		}
-		job, err = q.StartBulkJob(c.Ctx(), c.Actor.Tenant, c.Author(), n)
+		job, err = deliveries.StartBulkJob(c.Ctx(), q, c.Actor.Tenant, c.Author(), n)
 		return err
 	})
 	if err != nil {
@@ -142,15 +143,15 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		rows, err = q.ListBulkJobs(c.Ctx(), c.Actor.Tenant, db.BulkJobList{Ascending: p.Ascending, After: after, Most: p.Limit + 1})
+	var rows []sql.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{Ascending: p.Ascending, After: after, Most: p.Limit + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(j db.BulkJob) []byte { return j.ID[:] })
+	rows, next := cut(rows, p, func(j sql.BulkJob) []byte { return j.ID[:] })
 	return c.Answer(http.StatusOK, BulkJobPage{Data: views(rows, bulkJobView), NextCursor: cursorOrNull(next)})
 }
 
@@ -159,13 +160,13 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var job db.BulkJob
+	var job sql.BulkJob
 	var outcome *bulk.Outcome
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if job, err = q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if job, err = q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
 			return err
 		}
-		outcome, err = q.BulkOutcome(c.Ctx(), job)
+		outcome, err = deliveries.BulkOutcome(c.Ctx(), q, job)
 		return err
 	})
 	if err != nil {
@@ -189,9 +190,9 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var job db.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		job, err = q.CancelBulkJob(c.Ctx(), c.Actor.Tenant, u, c.Author(), reason)
+	var job sql.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), reason)
 		return err
 	})
 	if err != nil {
@@ -200,7 +201,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, bulkJobView(job))
 }
 
-func bulkJobView(j db.BulkJob) BulkJob {
+func bulkJobView(j sql.BulkJob) BulkJob {
 	v := BulkJob{
 		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected), ExpectedExact: j.Exact,
 		Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)), Pace: nullable.NewNullNullable[int](), Reason: j.Reason,

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/id"
 )
 
@@ -38,12 +39,12 @@ func (w *world) work() {
 func (w *world) step() (more bool) {
 	w.t.Helper()
 	w.sql("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
-	due, err := w.db.DueBulkJobs(w.t.Context(), 100)
+	due, err := deliveries.DueBulkJobs(w.t.Context(), w.db, 100)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, job := range due {
-		step, err := w.db.StepBulkJob(w.t.Context(), job)
+		step, err := deliveries.StepBulkJob(w.t.Context(), w.db, job)
 		if err != nil {
 			w.t.Fatal(err)
 		}

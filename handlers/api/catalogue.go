@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
 )
@@ -11,7 +12,7 @@ var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform s
 
 // getCatalogue is the platform's own catalogue, where it shows one.
 func (a *api) getCatalogue(c *handlers.Call) error {
-	types, on, err := a.DB.PublicCatalogue(c.Ctx())
+	types, on, err := accounts.PublicCatalogue(c.Ctx(), a.DB)
 	switch {
 	case err != nil:
 		return err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/id"
 )
 
@@ -14,7 +15,7 @@ func TestThePlatformShowsItsOwnCatalogueWhereOperatorsSaySo(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	w.do("POST", "/api/v1/event-types", acme.key, `{"name":"acme.secret"}`).want(http.StatusCreated)
-	own, key, err := w.db.EnsurePlatformTenant(t.Context(), db.Author{Kind: "command"})
+	own, key, err := accounts.EnsurePlatformTenant(t.Context(), w.db, db.Author{Kind: "command"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -68,27 +69,27 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, ask := range map[string]func(*db.Queries) (int64, error){
-		"the metric": func(q *db.Queries) (int64, error) { return q.CountDeadLetters(t.Context()) },
-		"the tenant's pages": func(q *db.Queries) (int64, error) {
-			return q.CountDeadLettersOf(t.Context(), db.CountDeadLettersOfParams{TenantID: own, Most: 100})
+	for name, ask := range map[string]func(*sql.Queries) (int64, error){
+		"the metric": func(q *sql.Queries) (int64, error) { return q.CountDeadLetters(t.Context()) },
+		"the tenant's pages": func(q *sql.Queries) (int64, error) {
+			return q.CountDeadLettersOf(t.Context(), sql.CountDeadLettersOfParams{TenantID: own, Most: 100})
 		},
 	} {
-		if err := w.db.Worker(t.Context(), func(q *db.Queries) (err error) {
+		if err := w.db.Worker(t.Context(), func(q *sql.Queries) (err error) {
 			counts[name], err = ask(q)
 			return err
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.db.Console(t.Context(), func(q *db.Queries) error {
+	if err := w.db.Console(t.Context(), func(q *sql.Queries) error {
 		totals, err := q.ConsoleTotals(t.Context(), 30)
 		if err != nil {
 			return err
 		}
 		counts["the console's overview"] = totals.DeadLetters
-		status := db.DeadLetters
-		page, err := q.ListEverywhere(t.Context(), db.Everywhere{Status: &status, Most: 100})
+		status := deliveries.DeadLetters
+		page, err := deliveries.ListEverywhere(t.Context(), q, deliveries.Everywhere{Status: &status, Most: 100})
 		counts["the console's list"] = int64(len(page.Rows))
 		return err
 	}); err != nil {
@@ -158,7 +159,7 @@ func TestABulkJobSaysWhatBecameOfWhatItMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for over := false; !over; {
-		step, err := w.db.StepBulkJob(t.Context(), db.BulkRef{TenantID: own, ID: u})
+		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: own, ID: u})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"posthorn/db/maintenance"
+	"posthorn/db/queue"
 	"posthorn/domain/id"
 )
 
@@ -51,18 +53,18 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.db.EraseTenant(t.Context(), gone, 2, func(time.Duration) error { t.Error("a tenant that lives is erased"); return nil }); err != nil {
+	if _, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2, func(time.Duration) error { t.Error("a tenant that lives is erased"); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.do("DELETE", "/api/v1/tenants/"+s.TenantB, s.Platform, nil).want(204)
 	for _, after := range []time.Duration{time.Hour, 0} {
-		if due, err := w.db.TenantsToErase(t.Context(), after); err != nil || slices.Contains(due, gone) != (after == 0) {
+		if due, err := maintenance.TenantsToErase(t.Context(), w.db, after); err != nil || slices.Contains(due, gone) != (after == 0) {
 			t.Errorf("after %s: %v, %v", after, due, err)
 		}
 	}
 	batches := 0
 	erase := func() bool {
-		done, err := w.db.EraseTenant(t.Context(), gone, 2, func(time.Duration) error { batches++; return nil })
+		done, err := maintenance.EraseTenant(t.Context(), w.db, gone, 2, func(time.Duration) error { batches++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +75,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
 	}
 	for _, lane := range w.lanesOf(gone) {
 		for n := 1; n > 0; {
-			if n, err = w.db.FailDeletedEndpoint(t.Context(), lane, 500); err != nil {
+			if n, err = queue.FailDeletedEndpoint(t.Context(), w.db, lane, 500); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +96,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
 			t.Errorf("another tenant's %s changed", table)
 		}
 	}
-	if due, err := w.db.TenantsToErase(t.Context(), 0); err != nil || len(due) > 0 {
+	if due, err := maintenance.TenantsToErase(t.Context(), w.db, 0); err != nil || len(due) > 0 {
 		t.Errorf("to be erased again: %v, %v", due, err)
 	}
 	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE action IN ('tenant.deleted', 'tenant.erased')"); n != 2 {

@@ -7,7 +7,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
@@ -33,7 +34,7 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	list := db.DeliveryList{
+	list := deliveries.ListOptions{
 		EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived, Wait: p.Wait,
 	}
 	if !p.Endpoint.IsZero() {
@@ -42,10 +43,10 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 	if s, ok := delivery.ParseStatus(p.Status); ok {
 		list.Status = &s
 	} else if p.Status == allFailed {
-		s := db.AllFailed
+		s := deliveries.AllFailed
 		list.Status = &s
 	} else if p.Status == delivery.DeadLetter {
-		s := db.DeadLetters
+		s := deliveries.DeadLetters
 		list.Status = &s
 	}
 	if !p.Job.IsZero() {
@@ -64,12 +65,12 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return a.answerDeliveries(c, p, db.DeliveryList{Event: &u}, func(q *db.Queries) error {
+	return a.answerDeliveries(c, p, deliveries.ListOptions{Event: &u}, func(q *sql.Queries) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil || u.Time().Before(floor) {
 			return orNotFound(err)
 		}
-		exists, err := q.EventExists(c.Ctx(), db.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
 		if err == nil && !exists {
 			err = fault.ErrNotFound
 		}
@@ -85,20 +86,20 @@ func orNotFound(err error) error {
 	return err
 }
 
-func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list db.DeliveryList, first func(*db.Queries) error) error {
+func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliveries.ListOptions, first func(*sql.Queries) error) error {
 	after, err := p.AfterID()
 	if err != nil {
 		return err
 	}
 	list.After, list.Ascending, list.Most = after, p.Ascending, p.Limit
-	var page db.DeliveryPage
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var page deliveries.Page
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if first != nil {
 			if err := first(q); err != nil {
 				return err
 			}
 		}
-		page, err = q.ListDeliveries(c.Ctx(), c.Actor.Tenant, list)
+		page, err = deliveries.List(c.Ctx(), q, c.Actor.Tenant, list)
 		return err
 	})
 	if err != nil {
@@ -119,17 +120,17 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var d db.DeliveryState
-	var attempts []db.Attempt
+	var d deliveries.State
+	var attempts []sql.Attempt
 	var expunged bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if d, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
-		if attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, attemptsShown); err != nil {
+		if attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, attemptsShown); err != nil {
 			return err
 		}
-		expunged, err = q.EventExpunged(c.Ctx(), db.EventExpungedParams{TenantID: c.Actor.Tenant, CreatedAt: d.EventID.Time(), ID: d.EventID})
+		expunged, err = q.EventExpunged(c.Ctx(), sql.EventExpungedParams{TenantID: c.Actor.Tenant, CreatedAt: d.EventID.Time(), ID: d.EventID})
 		return err
 	})
 	if err != nil {
@@ -145,7 +146,7 @@ func (a *api) getDelivery(c *handlers.Call) error {
 	})
 }
 
-func deliveryView(d db.DeliveryState) Delivery {
+func deliveryView(d deliveries.State) Delivery {
 	v := Delivery{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), EventType: d.EventType,
 		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()), Reason: orNullText(d.Reason.String()),
@@ -190,7 +191,7 @@ func waitView(w condition.Wait) DeliveryWait {
 }
 
 // attemptView shows what came back as text: bytes that are no UTF-8 become the replacement character.
-func attemptView(t db.Attempt) Attempt {
+func attemptView(t sql.Attempt) Attempt {
 	v := Attempt{
 		ID: id.Attempt.Format(t.ID), Number: int(t.Number), Late: t.Late, Status: orNullStatus(t.Status),
 		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: t.CreatedAt, URL: t.URL, Format: string(signature.ParseWire(t.Format, "").Format),

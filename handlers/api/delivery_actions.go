@@ -3,29 +3,30 @@ package api
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
 
 func (a *api) retryDelivery(c *handlers.Call) error {
-	return a.act(c, db.ActRetryNow, http.StatusAccepted)
+	return a.act(c, deliveries.ActRetryNow, http.StatusAccepted)
 }
 
 func (a *api) cancelDelivery(c *handlers.Call) error {
-	return a.act(c, db.ActCancel, http.StatusOK)
+	return a.act(c, deliveries.ActCancel, http.StatusOK)
 }
 
 func (a *api) archiveDelivery(c *handlers.Call) error {
-	return a.act(c, db.ActArchive, http.StatusOK)
+	return a.act(c, deliveries.ActArchive, http.StatusOK)
 }
 
 func (a *api) unarchiveDelivery(c *handlers.Call) error {
-	return a.act(c, db.ActUnarchive, http.StatusOK)
+	return a.act(c, deliveries.ActUnarchive, http.StatusOK)
 }
 
 // act does something to one delivery that needs no words.
-func (a *api) act(c *handlers.Call, act db.DeliveryAct, status int) error {
+func (a *api) act(c *handlers.Call, act deliveries.Act, status int) error {
 	u, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return err
@@ -51,17 +52,17 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	act := db.ActReplay
+	act := deliveries.ActReplay
 	if in.Again != nil && *in.Again {
-		act = db.ActReplayAgain
+		act = deliveries.ActReplayAgain
 	}
 	return a.actOn(c, u, act, reason, http.StatusAccepted)
 }
 
-func (a *api) actOn(c *handlers.Call, u id.UUID, act db.DeliveryAct, reason string, status int) error {
-	var d db.DeliveryState
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		d, _, err = q.ActOn(c.Ctx(), c.Actor.Tenant, u, act, c.Author(), reason)
+func (a *api) actOn(c *handlers.Call, u id.UUID, act deliveries.Act, reason string, status int) error {
+	var d deliveries.State
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, u, act, c.Author(), reason)
 		return err
 	})
 	if err != nil {

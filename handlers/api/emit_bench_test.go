@@ -12,6 +12,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
@@ -26,8 +27,8 @@ func (instant) Emit(_ context.Context, _ id.UUID, items []emit.Item) []emit.Resu
 
 type oneKey struct{}
 
-func (oneKey) FindKey(context.Context, [sha256.Size]byte) (db.FindKeyRow, error) {
-	return db.FindKeyRow{ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active", ExpiresAt: time.Now().Add(time.Hour)}, nil
+func (oneKey) FindKey(context.Context, [sha256.Size]byte) (sql.FindKeyRow, error) {
+	return sql.FindKeyRow{ID: id.UUID{1}, TenantID: id.UUID{2}, Scopes: []string{"events:write"}, TenantState: "active", ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 func (oneKey) TenantState(context.Context, id.UUID) (string, error) { return "active", nil }
 func (oneKey) KeysRevision(context.Context) (int64, error)          { return 1, nil }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
 	"posthorn/domain/id"
@@ -17,9 +19,9 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var v db.Verification
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if v, err = q.VerifyEndpoint(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	var v sql.Verification
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if v, err = endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.verify", u, nil)
@@ -62,10 +64,10 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var job db.BulkJob
-	change, e, err := a.setState(c, u, "endpoint.resume", endpoint.Resume, func(q *db.Queries) error {
+	var job sql.BulkJob
+	change, e, err := a.setState(c, u, "endpoint.resume", endpoint.Resume, func(q *sql.Queries) error {
 		if drop {
-			job, err = q.DropHeld(c.Ctx(), c.Actor.Tenant, u, c.Author(), reason)
+			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), reason)
 		}
 		return err
 	})
@@ -84,11 +86,11 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 
 // setState does what a rule says about an endpoint's state, and audits what it changed; also is what else belongs to the
 // change.
-func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Queries) error) (change endpoint.Change, e db.FullEndpoint, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries) error) (change endpoint.Change, e endpoints.Full, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		var from endpoint.Status
 		var changed bool
-		e, changed, err = q.SetEndpointState(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
 			var refused error
 			from = s
 			change, refused = rule(s)
@@ -129,8 +131,8 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
 		if err != nil {
 			return err
 		}
@@ -144,15 +146,15 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return r.Err
 	}
 	var sent id.UUID
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: u, Since: r.ID.Time()}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: u, Since: r.ID.Time()}
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
 		}
 		if err := auditEndpoint(c, q, "endpoint.test", u, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
 			return err
 		}
-		return q.HastenTest(c.Ctx(), c.Actor.Tenant, sent)
+		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, sent)
 	})
 	if err != nil {
 		return err

@@ -6,7 +6,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/condition"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -25,14 +26,14 @@ type endpointCreated struct {
 }
 
 // maskedView is an endpoint in a list: the values of its URL's query are masked.
-func maskedView(e db.FullEndpoint, now time.Time) Endpoint {
+func maskedView(e endpoints.Full, now time.Time) Endpoint {
 	v := endpointView(e, now)
 	v.URL = egress.Mask(v.URL)
 	return v
 }
 
 // endpointView is an endpoint alone. Write-only headers show as null.
-func endpointView(e db.FullEndpoint, now time.Time) Endpoint {
+func endpointView(e endpoints.Full, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
 		ID: id.Endpoint.Format(e.ID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
@@ -120,20 +121,20 @@ func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 }
 
 // recordView is how an endpoint fares, and the countdown where it is going to be disabled.
-func recordView(e db.FullEndpoint, now time.Time) EndpointHealth {
+func recordView(e endpoints.Full, now time.Time) EndpointHealth {
 	r := e.Record
 	v := EndpointHealth{
 		ConsecutiveFailures: int(r.ConsecutiveFailures), AuthStreak: int(r.AuthStreak), Exhausted: int(r.Exhausted),
 		FirstFailureAt: orNull(r.FirstFailureAt), LastFailureAt: orNull(r.LastFailureAt), LastSuccessAt: orNull(r.LastSuccessAt),
 		DisableAt: nullable.NewNullNullable[time.Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
 		Warnings: []EndpointWarning{}, HeldExact: true,
-		Breaker: Breaker{State: BreakerState(r.Breaker().At(now).String()), OpenedAt: orNull(r.OpenedAt), NextProbeAt: orNull(r.NextProbeAt)},
+		Breaker: Breaker{State: BreakerState(endpoints.Breaker(r.EndpointHealth).At(now).String()), OpenedAt: orNull(r.OpenedAt), NextProbeAt: orNull(r.NextProbeAt)},
 	}
 	if health.Holds(endpoint.Status(e.Status)) {
 		v.Held, v.HeldExact = int(r.Held), r.HeldExact
 		return v
 	}
-	verdict := r.Verdict(r.Policy, now)
+	verdict := endpoints.Verdict(r.EndpointHealth, r.Policy, now)
 	if !verdict.DisableAt.IsZero() {
 		v.DisableAt, v.DisableReason = nullable.NewNullableWithValue(verdict.DisableAt), nullable.NewNullableWithValue(DisableReason(verdict.Reason))
 	}
@@ -150,7 +151,7 @@ func recordView(e db.FullEndpoint, now time.Time) EndpointHealth {
 	return v
 }
 
-func verificationView(v db.Verification) Verification {
+func verificationView(v sql.Verification) Verification {
 	out := Verification{
 		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: v.RequestedAt, DoneAt: orNull(v.DoneAt),
 		LastDetail: v.LastDetail, LastStatus: nullable.NewNullNullable[int](),

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"slices"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -19,9 +20,9 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e db.FullEndpoint
+	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		e, secret, err = a.makeEndpoint(c, q, in, random)
 		return err
 	})
@@ -34,8 +35,8 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 }
 
 // makeEndpoint stores a new endpoint, with its line in the audit log.
-func (a *api) makeEndpoint(c *handlers.Call, q *db.Queries, in EndpointInput, random [32]byte) (e db.FullEndpoint, secret endpoint.Secret, err error) {
-	defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, random [32]byte) (e endpoints.Full, secret endpoint.Secret, err error) {
+	defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 	if err != nil {
 		return e, secret, err
 	}
@@ -46,11 +47,11 @@ func (a *api) makeEndpoint(c *handlers.Call, q *db.Queries, in EndpointInput, ra
 	if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
 		return e, secret, err
 	}
-	create := q.CreateEndpoint
+	create := endpoints.Create
 	if in.SendVerification != nil && !*in.SendVerification {
-		create = q.CreateUnverified
+		create = endpoints.CreateUnverified
 	}
-	if e, err = create(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+	if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
 		return e, secret, err
 	}
 	return e, secret, auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
@@ -67,19 +68,19 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.FullEndpoint
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		list := db.EndpointList{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}
-		rows, err = q.ListEndpoints(c.Ctx(), a.Keys, c.Actor.Tenant, list)
+	var rows []endpoints.Full
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		list := endpoints.ListOptions{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}
+		rows, err = endpoints.List(c.Ctx(), q, a.Keys, c.Actor.Tenant, list)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	now := a.Now()
-	rows, next := cut(rows, p, func(e db.FullEndpoint) []byte { return e.ID[:] })
-	rows = slices.DeleteFunc(rows, func(e db.FullEndpoint) bool { return p.Condition != "" && e.Condition(now).State != p.Condition })
-	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e db.FullEndpoint) Endpoint { return maskedView(e, now) }), NextCursor: cursorOrNull(next)})
+	rows, next := cut(rows, p, func(e endpoints.Full) []byte { return e.ID[:] })
+	rows = slices.DeleteFunc(rows, func(e endpoints.Full) bool { return p.Condition != "" && e.Condition(now).State != p.Condition })
+	return c.Answer(http.StatusOK, EndpointPage{Data: views(rows, func(e endpoints.Full) Endpoint { return maskedView(e, now) }), NextCursor: cursorOrNull(next)})
 }
 
 func endpointStatuses() []string {
@@ -95,9 +96,9 @@ func (a *api) getEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e db.FullEndpoint
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
+	var e endpoints.Full
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
@@ -116,9 +117,9 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var after db.FullEndpoint
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		after, err = q.EditEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	var after endpoints.Full
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		after, err = endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
 			return in.apply(s, a.Egress)
 		}, c.Author())
 		return err
@@ -137,8 +138,8 @@ func (a *api) deleteEndpoint(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err := q.RemoveEndpoint(c.Ctx(), c.Actor.Tenant, u)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, u)
 		if err != nil {
 			return err
 		}
@@ -151,6 +152,6 @@ func (a *api) deleteEndpoint(c *handlers.Call) error {
 }
 
 // auditEndpoint writes what was done to an endpoint, in the transaction that does it.
-func auditEndpoint(c *handlers.Call, q *db.Queries, action string, u id.UUID, details any) error {
+func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, u id.UUID, details any) error {
 	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
 }

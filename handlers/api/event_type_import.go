@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -27,7 +28,7 @@ func (a *api) importEventTypes(c *handlers.Call) error {
 	update := in.OnConflict == nil || *in.OnConflict == EventTypeImportOnConflict("update")
 	dry := in.DryRun != nil && *in.DryRun
 	out := EventTypeImported{DryRun: dry, Results: make([]EventTypeImportResult, len(entries))}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
@@ -103,8 +104,8 @@ func (in EventTypeImport) entries() ([]catalogue.Entry, error) {
 }
 
 // importEventType adds one, or changes the one of its name, and says which.
-func (a *api) importEventType(c *handlers.Call, q *db.Queries, e catalogue.Entry, update bool) (EventTypeImportResultAction, error) {
-	made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
+func (a *api) importEventType(c *handlers.Call, q *sql.Queries, e catalogue.Entry, update bool) (EventTypeImportResultAction, error) {
+	made, err := endpoints.AddEventType(c.Ctx(), q, c.Actor.Tenant, e)
 	switch {
 	case err != nil:
 		return "", err
@@ -113,11 +114,11 @@ func (a *api) importEventType(c *handlers.Call, q *db.Queries, e catalogue.Entry
 	case !update:
 		return "skipped", nil
 	}
-	before, err := q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: e.Name})
+	before, err := q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: e.Name})
 	if err != nil {
 		return "", err
 	}
-	after, err := q.ChangeEventType(c.Ctx(), c.Actor.Tenant, e)
+	after, err := endpoints.ChangeEventType(c.Ctx(), q, c.Actor.Tenant, e)
 	if err != nil || !differ(before, after) {
 		return "unchanged", err
 	}

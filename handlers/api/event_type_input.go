@@ -5,7 +5,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 )
 
@@ -54,7 +54,7 @@ func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
 }
 
 // stored is an event type's row as an entry.
-func stored(t db.EventType) (catalogue.Entry, error) {
+func stored(t sql.EventType) (catalogue.Entry, error) {
 	e := catalogue.Entry{Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck), Deprecated: t.Deprecated}
 	if t.Schema != nil {
 		e.Schema = json.RawMessage(*t.Schema)
@@ -67,7 +67,7 @@ func stored(t db.EventType) (catalogue.Entry, error) {
 	return e, err
 }
 
-func eventTypeView(t db.EventType) EventType {
+func eventTypeView(t sql.EventType) EventType {
 	out := EventType{
 		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck), Deprecated: t.Deprecated,
 		Versions: map[string]EventTypeVersion{}, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,

@@ -3,7 +3,8 @@ package api
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
@@ -19,8 +20,8 @@ func (a *api) createEventType(c *handlers.Call) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	var row db.EventType
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	var row sql.EventType
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		row, err = a.addEventType(c, q, e)
 		return err
 	})
@@ -31,12 +32,12 @@ func (a *api) createEventType(c *handlers.Call) error {
 }
 
 // addEventType stores a new entry of the catalogue, which has been checked, with its line in the audit log.
-func (a *api) addEventType(c *handlers.Call, q *db.Queries, e catalogue.Entry) (row db.EventType, err error) {
+func (a *api) addEventType(c *handlers.Call, q *sql.Queries, e catalogue.Entry) (row sql.EventType, err error) {
 	// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
 	if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 		return row, err
 	}
-	made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
+	made, err := endpoints.AddEventType(c.Ctx(), q, c.Actor.Tenant, e)
 	if err != nil {
 		return row, err
 	}
@@ -50,7 +51,7 @@ func (a *api) addEventType(c *handlers.Call, q *db.Queries, e catalogue.Entry) (
 	if n > int64(a.Settings.TypesPerTenant) {
 		return row, tooMany("event_types_limit", "event types", a.Settings.TypesPerTenant)
 	}
-	if row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: e.Name}); err != nil {
+	if row, err = q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: e.Name}); err != nil {
 		return row, err
 	}
 	return row, c.Audit(q, "event_type.created", "event_type", e.Name, "", nil)
@@ -61,20 +62,20 @@ func (a *api) listEventTypes(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.EventType
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		ask := db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: string(p.After), Most: int32(p.Limit + 1)}
+	var rows []sql.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		ask := sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: string(p.After), Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListEventTypesUp(c.Ctx(), ask)
 		} else {
-			rows, err = q.ListEventTypesDown(c.Ctx(), db.ListEventTypesDownParams(ask))
+			rows, err = q.ListEventTypesDown(c.Ctx(), sql.ListEventTypesDownParams(ask))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(t db.EventType) []byte { return []byte(t.Name) })
+	rows, next := cut(rows, p, func(t sql.EventType) []byte { return []byte(t.Name) })
 	return c.Answer(http.StatusOK, EventTypePage{Data: views(rows, eventTypeView), NextCursor: cursorOrNull(next)})
 }
 
@@ -92,9 +93,9 @@ func (a *api) getEventType(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.EventType
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+	var row sql.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 		return err
 	})
 	if err != nil {
@@ -112,8 +113,8 @@ func (a *api) updateEventType(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	var row db.EventType
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var row sql.EventType
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		row, err = a.changeEventType(c, q, name, in)
 		return err
 	})
@@ -124,12 +125,12 @@ func (a *api) updateEventType(c *handlers.Call) error {
 }
 
 // changeEventType gives an event type the fields that are there. What changes nothing is not audited.
-func (a *api) changeEventType(c *handlers.Call, q *db.Queries, name string, in EventTypePatch) (db.EventType, error) {
+func (a *api) changeEventType(c *handlers.Call, q *sql.Queries, name string, in EventTypePatch) (sql.EventType, error) {
 	// First the routes: their version's lock keeps two changes apart, and what is checked of emissions changes with it.
 	if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
-		return db.EventType{}, err
+		return sql.EventType{}, err
 	}
-	row, err := q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+	row, err := q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 	if err != nil {
 		return row, err
 	}
@@ -141,7 +142,7 @@ func (a *api) changeEventType(c *handlers.Call, q *db.Queries, name string, in E
 	if err := e.Validate(); err != nil {
 		return row, err
 	}
-	after, err := q.ChangeEventType(c.Ctx(), c.Actor.Tenant, e)
+	after, err := endpoints.ChangeEventType(c.Ctx(), q, c.Actor.Tenant, e)
 	if err != nil || !differ(row, after) {
 		return after, err
 	}
@@ -149,7 +150,7 @@ func (a *api) changeEventType(c *handlers.Call, q *db.Queries, name string, in E
 }
 
 // differ reports whether two rows of an event type say something else.
-func differ(a, b db.EventType) bool {
+func differ(a, b sql.EventType) bool {
 	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
 	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck || a.Deprecated != b.Deprecated ||
 		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
@@ -163,11 +164,11 @@ func (a *api) deleteEventType(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		gone, err := q.DeleteEventType(c.Ctx(), db.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		gone, err := q.DeleteEventType(c.Ctx(), sql.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 		if err != nil {
 			return err
 		}

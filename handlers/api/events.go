@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/sql"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -203,17 +203,17 @@ func (a *api) listEvents(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	found, next := looked(rows, p, scan, func(r db.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	found, next := looked(rows, p, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
 }
 
 // scanEvents reads one row more than the page holds, or as many as may be looked at: scan is how many.
-func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []db.ScanEventsDownRow, scan int32, err error) {
+func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEventsDownRow, scan int32, err error) {
 	scan = int32(p.Limit + 1)
 	if p.Type != "" || p.Channel != "" {
 		scan = lookAt
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if err := q.PlanByIndex(c.Ctx()); err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []db.ScanEvent
 		if err != nil {
 			return err
 		}
-		ask := db.ScanEventsDownParams{
+		ask := sql.ScanEventsDownParams{
 			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
 			Type: p.Type, Channel: p.Channel, Scan: scan, Most: int32(p.Limit + 1),
 		}
@@ -233,16 +233,16 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []db.ScanEvent
 			rows, err = q.ScanEventsDown(c.Ctx(), ask)
 			return err
 		}
-		up, err := q.ScanEventsUp(c.Ctx(), db.ScanEventsUpParams(ask))
+		up, err := q.ScanEventsUp(c.Ctx(), sql.ScanEventsUpParams(ask))
 		for _, r := range up {
-			rows = append(rows, db.ScanEventsDownRow(r))
+			rows = append(rows, sql.ScanEventsDownRow(r))
 		}
 		return err
 	})
 	return rows, scan, err
 }
 
-func eventView(e db.ScanEventsDownRow) Event {
+func eventView(e sql.ScanEventsDownRow) Event {
 	return Event{
 		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.CreatedAt, Key: orNull(e.Key), Channels: orEmpty(e.Channels),
 		Version: orNull(e.Version), OccurredAt: orNull(e.OccurredAt), DeliverAt: orNull(e.DeliverAt),
@@ -255,8 +255,8 @@ func (a *api) getEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e db.Event
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var e sql.Event
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err
@@ -264,7 +264,7 @@ func (a *api) getEvent(c *handlers.Call) error {
 		if u.Time().Before(floor) {
 			return fault.ErrNotFound
 		}
-		e, err = q.GetEvent(c.Ctx(), db.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
 		return err
 	})
 	if err != nil {
@@ -279,8 +279,8 @@ func (a *api) getEvent(c *handlers.Call) error {
 }
 
 // eventText is an event with its data as it was received, byte for byte: encoding/json would rewrite it, so the data is put in by hand.
-func eventText(e db.Event) ([]byte, error) {
-	head, err := json.Marshal(eventView(db.ScanEventsDownRow{
+func eventText(e sql.Event) ([]byte, error) {
+	head, err := json.Marshal(eventView(sql.ScanEventsDownRow{
 		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
 		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
 	}))

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/handlers/api"
 )
@@ -319,7 +319,7 @@ func TestAPlatformKeyNamesTheTenant(t *testing.T) {
 	for _, unknown := range []string{"ten_01jd0000000000000000000000", "nonsense", strings.Replace(acme.id, "ten_", "evt_", 1)} {
 		w.do("POST", "/api/v1/tenants/"+unknown+"/events", w.platform, `{"type":"a","data":1}`).problem(404, "not_found")
 	}
-	narrow := w.makeKey(db.NewKey{Name: "narrow", Scopes: access.Scopes{access.EventsRead}})
+	narrow := w.makeKey(accounts.NewKey{Name: "narrow", Scopes: access.Scopes{access.EventsRead}})
 	w.do("POST", "/api/v1/tenants/"+acme.id+"/events", narrow, `{"type":"a","data":1}`).problem(403, "scope_missing")
 }
 

@@ -11,7 +11,10 @@ import (
 	"io"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -37,7 +40,7 @@ func NewExporter(d Deps) Exporter {
 		default:
 			return errExports
 		}
-		e, err := d.DB.BeginExport(c.Ctx(), tenant, reason, c.Author())
+		e, err := deliveries.BeginExport(c.Ctx(), d.DB, tenant, reason, c.Author())
 		if err != nil {
 			return err
 		}
@@ -70,7 +73,7 @@ func (a *api) exportTenant(c *handlers.Call) error {
 
 // export is one that is being written: a file for each kind of thing, in it a line of JSON for each, as the API shows it.
 type export struct {
-	*db.Export
+	*deliveries.Export
 	deps  Deps
 	call  *handlers.Call
 	zip   *zip.Writer
@@ -142,10 +145,10 @@ func (x *export) line(v any) error {
 }
 
 // exportPages writes what a list shows, read page by page beyond the place of the last row.
-func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *db.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
+func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *sql.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
 	for {
 		var rows []R
-		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Queries) (err error) {
+		err := x.Read(x.call.Ctx(), func(ctx context.Context, q *sql.Queries) (err error) {
 			rows, err = read(ctx, q, place)
 			return err
 		})
@@ -166,12 +169,12 @@ func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context,
 
 func (x *export) tenant() error {
 	var shown []Tenant
-	var used db.Usage
-	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *db.Queries) (err error) {
+	var used accounts.Usage
+	err := x.Read(x.call.Ctx(), func(ctx context.Context, q *sql.Queries) (err error) {
 		if shown, err = viewTenants(x.call, q, x.Tenant); err != nil {
 			return err
 		}
-		used, err = q.ReadUsage(ctx, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
+		used, err = accounts.ReadUsage(ctx, q, x.Tenant.ID, x.deps.Settings.EndpointsPerTenant, x.deps.Settings.MaxPayload, x.deps.Now())
 		return err
 	})
 	if err != nil {
@@ -184,51 +187,51 @@ func (x *export) tenant() error {
 }
 
 func (x *export) members() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ListMembersRow, error) {
-		return q.ListMembers(ctx, db.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(m db.ListMembersRow) id.UUID { return m.ID }, func(m db.ListMembersRow) Member { return memberView(db.GetMemberRow(m)) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListMembersRow, error) {
+		return q.ListMembers(ctx, sql.ListMembersParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(m sql.ListMembersRow) id.UUID { return m.ID }, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) })
 }
 
 func (x *export) invitations() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ListInvitationsRow, error) {
-		return q.ListInvitations(ctx, db.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(i db.ListInvitationsRow) id.UUID { return i.ID }, func(i db.ListInvitationsRow) Invitation { return invitationView(db.GetInvitationRow(i)) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ListInvitationsRow, error) {
+		return q.ListInvitations(ctx, sql.ListInvitationsParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(i sql.ListInvitationsRow) id.UUID { return i.ID }, func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) })
 }
 
 func (x *export) keys() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.APIKey, error) {
-		return q.ListKeysUp(ctx, db.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
-	}, func(k db.APIKey) id.UUID { return k.ID }, keyView)
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.APIKey, error) {
+		return q.ListKeysUp(ctx, sql.ListKeysUpParams{TenantID: &x.Tenant.ID, After: after, Most: exportPage})
+	}, func(k sql.APIKey) id.UUID { return k.ID }, keyView)
 }
 
 func (x *export) portalLinks() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.PortalLink, error) {
-		return q.ListPortalLinks(ctx, db.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(l db.PortalLink) id.UUID { return l.ID }, portalLinkView)
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.PortalLink, error) {
+		return q.ListPortalLinks(ctx, sql.ListPortalLinksParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(l sql.PortalLink) id.UUID { return l.ID }, portalLinkView)
 }
 
 func (x *export) bulkJobs() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.BulkJob, error) {
-		return q.ListBulkJobs(ctx, x.Tenant.ID, db.BulkJobList{Ascending: true, After: after, Most: exportPage})
-	}, func(j db.BulkJob) id.UUID { return j.ID }, bulkJobView)
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.BulkJob, error) {
+		return deliveries.ListBulkJobs(ctx, q, x.Tenant.ID, deliveries.BulkJobList{Ascending: true, After: after, Most: exportPage})
+	}, func(j sql.BulkJob) id.UUID { return j.ID }, bulkJobView)
 }
 
 func (x *export) eventTypes() error {
-	return exportPages(x, "", func(ctx context.Context, q *db.Queries, after string) ([]db.EventType, error) {
-		return q.ListEventTypesUp(ctx, db.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
-	}, func(t db.EventType) string { return t.Name }, eventTypeView)
+	return exportPages(x, "", func(ctx context.Context, q *sql.Queries, after string) ([]sql.EventType, error) {
+		return q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{TenantID: x.Tenant.ID, After: after, Most: exportPage})
+	}, func(t sql.EventType) string { return t.Name }, eventTypeView)
 }
 
 func (x *export) endpoints() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.FullEndpoint, error) {
-		return q.ListEndpoints(ctx, x.deps.Keys, x.Tenant.ID, db.EndpointList{Ascending: true, After: after, Most: exportPage})
-	}, func(e db.FullEndpoint) id.UUID { return e.ID }, func(e db.FullEndpoint) Endpoint { return endpointView(e, x.deps.Now()) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]endpoints.Full, error) {
+		return endpoints.List(ctx, q, x.deps.Keys, x.Tenant.ID, endpoints.ListOptions{Ascending: true, After: after, Most: exportPage})
+	}, func(e endpoints.Full) id.UUID { return e.ID }, func(e endpoints.Full) Endpoint { return endpointView(e, x.deps.Now()) })
 }
 
 func (x *export) events() error {
-	return x.Events(x.call.Ctx(), func(rows []db.ExportEventsRow) error {
+	return x.Events(x.call.Ctx(), func(rows []sql.ExportEventsRow) error {
 		for _, e := range rows {
-			text, err := eventText(db.Event{
+			text, err := eventText(sql.Event{
 				ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Data: e.Data, Key: e.Key, Channels: e.Channels, Version: e.Version, OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
 			})
 			if err != nil {
@@ -257,9 +260,9 @@ type exportedRejected struct {
 }
 
 func (x *export) rejected() error {
-	return x.Rejected(x.call.Ctx(), func(rows []db.ExportRejectedRow) error {
+	return x.Rejected(x.call.Ctx(), func(rows []sql.ExportRejectedRow) error {
 		for _, r := range rows {
-			if err := x.line(exportedRejected{rejectedView(db.RejectedDownRow{
+			if err := x.line(exportedRejected{rejectedView(sql.RejectedDownRow{
 				ID: r.ID, Type: r.Type, Size: r.Size, Key: r.Key, IdempotencyKey: r.IdempotencyKey, Code: r.Code, Detail: r.Detail, RejectedAt: r.RejectedAt,
 			}), r.Data}); err != nil {
 				return err
@@ -276,9 +279,9 @@ type exportedDelivery struct {
 }
 
 func (x *export) deliveries() error {
-	return x.Deliveries(x.call.Ctx(), func(rows []db.ExportedDelivery) error {
+	return x.Deliveries(x.call.Ctx(), func(rows []deliveries.ExportedDelivery) error {
 		for _, d := range rows {
-			if err := x.line(exportedDelivery{deliveryView(d.DeliveryState), views(d.Tries, attemptView)}); err != nil {
+			if err := x.line(exportedDelivery{deliveryView(d.State), views(d.Tries, attemptView)}); err != nil {
 				return err
 			}
 		}
@@ -287,13 +290,13 @@ func (x *export) deliveries() error {
 }
 
 func (x *export) notices() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.NoticeRow, error) {
-		return q.ListNoticesUp(ctx, db.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
-	}, func(n db.NoticeRow) id.UUID { return n.ID }, noticeView)
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.NoticeRow, error) {
+		return q.ListNoticesUp(ctx, sql.ListNoticesUpParams{TenantID: x.Tenant.ID, Low: after, High: id.Last, Most: exportPage})
+	}, func(n sql.NoticeRow) id.UUID { return n.ID }, noticeView)
 }
 
 func (x *export) auditLog() error {
-	return exportPages(x, id.UUID{}, func(ctx context.Context, q *db.Queries, after id.UUID) ([]db.ScanAuditUpRow, error) {
-		return q.ScanAuditUp(ctx, db.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
-	}, func(r db.ScanAuditUpRow) id.UUID { return r.ID }, func(r db.ScanAuditUpRow) AuditEntry { return auditView(db.ScanAuditDownRow(r)) })
+	return exportPages(x, id.UUID{}, func(ctx context.Context, q *sql.Queries, after id.UUID) ([]sql.ScanAuditUpRow, error) {
+		return q.ScanAuditUp(ctx, sql.ScanAuditUpParams{TenantID: &x.Tenant.ID, Low: after, High: id.Last, Scan: exportPage, Most: exportPage})
+	}, func(r sql.ScanAuditUpRow) id.UUID { return r.ID }, func(r sql.ScanAuditUpRow) AuditEntry { return auditView(sql.ScanAuditDownRow(r)) })
 }

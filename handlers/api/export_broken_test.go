@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/maintenance"
 	"posthorn/db/migrations"
 	"posthorn/domain/access"
 )
@@ -38,7 +40,7 @@ func newExportWorld(t *testing.T) *exportWorld {
 	database := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
 	l := newLine(t, database, func(sql string) string { return sql })
 	w := &exportWorld{world: startWorld(t, t.Cleanup, database, l.url), line: l}
-	w.platform = w.makeKey(db.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+	w.platform = w.makeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 	w.tenant = w.world.tenant("Acme")
 	w.events(exportedEvents, `'"' || n || b.big || '"'`)
 	w.server = httptest.NewUnstartedServer(w.engine)
@@ -122,7 +124,7 @@ func (w *exportWorld) left(begun int) {
 	if n := one[int](w.world, logged, "tenant.export_sent"); n != 0 {
 		w.t.Errorf("%d broken exports count as sent", n)
 	}
-	err := w.db.DeleteExported(w.t.Context(), w.tenant.uuid, "", db.Author{Kind: "command"})
+	err := maintenance.DeleteExported(w.t.Context(), w.db, w.tenant.uuid, "", db.Author{Kind: "command"})
 	if err == nil || !strings.Contains(err.Error(), "Export it first") {
 		w.t.Errorf("after a broken export the tenant can be deleted: %v", err)
 	}
@@ -180,7 +182,7 @@ func TestAnExportOfATenantThatIsDeletedMeanwhileBreaksOff(t *testing.T) {
 	t.Parallel()
 	w := newExportWorld(t)
 	res, first := w.begin()
-	if err := w.db.DeleteTenant(t.Context(), w.tenant.uuid, "", db.Author{Kind: "command"}); err != nil {
+	if err := maintenance.DeleteTenant(t.Context(), w.db, w.tenant.uuid, "", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 	w.unended(res, first)

@@ -3,7 +3,8 @@ package api
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
@@ -26,9 +27,9 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var done db.Expunged
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		done, err = q.ExpungeEvent(c.Ctx(), c.Actor.Tenant, u, reason, c.Author())
+	var done deliveries.Expunged
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, u, reason, c.Author())
 		return err
 	})
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
@@ -32,21 +33,21 @@ func (a *api) dryRunFilter(c *handlers.Call) error {
 		return err
 	}
 	var rule routing.Rule
-	var events []db.SampledEventsRow
+	var events []sql.SampledEventsRow
 	var whole bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		e, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
 		if err != nil {
 			return err
 		}
-		if rule, err = in.rule(e.BareSettings()); err != nil {
+		if rule, err = in.rule(endpoints.BareSettings(e)); err != nil {
 			return err
 		}
 		patterns := rule.EventTypes
 		if in.AllTypes != nil && *in.AllTypes {
 			patterns = []string{"*"}
 		}
-		events, whole, err = q.SampleEvents(c.Ctx(), c.Actor.Tenant, patterns, limit, a.Now())
+		events, whole, err = endpoints.SampleEvents(c.Ctx(), q, c.Actor.Tenant, patterns, limit, a.Now())
 		return err
 	})
 	if err != nil {
@@ -79,7 +80,7 @@ func (in DryRunInput) limit() (int, error) {
 	return *in.Limit, nil
 }
 
-func (a *api) dryRun(rule routing.Rule, events []db.SampledEventsRow, whole bool) DryRun {
+func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole bool) DryRun {
 	route := routing.Compile(rule)
 	end := a.Now().Add(dryRunTime)
 	out := DryRun{Data: make([]DryRunVerdict, 0, len(events)), Complete: whole}

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
@@ -17,17 +18,17 @@ func (a *api) getHealth(c *handlers.Call) error {
 		return err
 	}
 	now := a.Now()
-	var h db.TenantHealth
+	var h endpoints.TenantHealth
 	urls := map[id.UUID]string{}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if h, err = q.HealthInputs(c.Ctx(), c.Actor.Tenant, now); err != nil {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
 			return err
 		}
 		ids := make([]id.UUID, len(h.Top))
 		for i, r := range h.Top {
 			ids[i] = r.Endpoint
 		}
-		rows, err := q.EndpointNames(c.Ctx(), db.EndpointNamesParams{TenantID: c.Actor.Tenant, Ids: ids})
+		rows, err := q.EndpointNames(c.Ctx(), sql.EndpointNamesParams{TenantID: c.Actor.Tenant, Ids: ids})
 		for _, r := range rows {
 			urls[r.ID] = r.URL
 		}
@@ -39,7 +40,7 @@ func (a *api) getHealth(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, healthView(h, urls, now))
 }
 
-func healthView(h db.TenantHealth, urls map[id.UUID]string, now time.Time) Health {
+func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time) Health {
 	s := health.Summarise(h.Inputs)
 	out := Health{
 		At: now.UTC(), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,

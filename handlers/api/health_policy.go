@@ -6,7 +6,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
@@ -54,7 +55,7 @@ func platformView(all []byte) Platform {
 
 func (a *api) getPlatform(c *handlers.Call) error {
 	var all []byte
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) (err error) {
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		all, err = q.PlatformSettings(c.Ctx())
 		return err
 	})
@@ -76,7 +77,7 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	if minutes, err := in.OverdueMinutes.Get(); err == nil {
 		texts[settings.OverdueMinutes] = strconv.Itoa(minutes)
 	}
-	all, err := a.DB.ChangePlatform(c.Ctx(), db.PlatformChange{Health: in.HealthPolicy.parts(), Texts: texts}, c.Author())
+	all, err := accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Health: in.HealthPolicy.parts(), Texts: texts}, c.Author())
 	if e := fault.As(err); e != nil && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
 		return fault.InvalidField("overdue_minutes", e.Code, e.Detail)
 	}
@@ -87,8 +88,8 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 }
 
 // showRows shows tenants to who may see all of them.
-func (a *api) showRows(c *handlers.Call, rows ...db.Tenant) (shown []Tenant, err error) {
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, err error) {
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		shown, err = viewTenants(c, q, rows...)
 		return err
 	})
@@ -96,7 +97,7 @@ func (a *api) showRows(c *handlers.Call, rows ...db.Tenant) (shown []Tenant, err
 }
 
 // viewTenants shows tenants with what holds for each of them. q may be of any role.
-func viewTenants(c *handlers.Call, q *db.Queries, rows ...db.Tenant) ([]Tenant, error) {
+func viewTenants(c *handlers.Call, q *sql.Queries, rows ...sql.Tenant) ([]Tenant, error) {
 	platform, err := q.PlatformSettings(c.Ctx())
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -34,11 +36,11 @@ func (a *api) importAll(c *handlers.Call) error {
 	im := importing{api: a, call: c, dry: in.DryRun != nil && *in.DryRun, seen: map[string]bool{}}
 	out := Imported{DryRun: im.dry, Results: []ImportResult{}}
 	for _, t := range in.EventTypes {
-		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name}, func(q *db.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
+		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name}, func(q *sql.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
 	}
 	for _, text := range in.Endpoints {
 		name, body, err := splitExternal(text)
-		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name}, func(q *db.Queries, r *ImportResult) error {
+		out.Results = append(out.Results, im.one(ImportResult{Kind: "endpoint", Name: name}, func(q *sql.Queries, r *ImportResult) error {
 			if err != nil {
 				return err
 			}
@@ -62,8 +64,8 @@ type importing struct {
 }
 
 // one does an entry in a transaction of its own; a trial is taken back, whatever it was refused is not.
-func (im *importing) one(r ImportResult, do func(*db.Queries, *ImportResult) error) ImportResult {
-	err := im.DB.Tenant(im.call.Ctx(), im.call.Actor.Tenant, func(q *db.Queries) error {
+func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) error) ImportResult {
+	err := im.DB.Tenant(im.call.Ctx(), im.call.Actor.Tenant, func(q *sql.Queries) error {
 		if err := do(q, &r); err != nil {
 			return err
 		}
@@ -91,12 +93,12 @@ func (im *importing) one(r ImportResult, do func(*db.Queries, *ImportResult) err
 }
 
 // eventType adds an event type, or gives the one of its name the fields that are there.
-func (im *importing) eventType(q *db.Queries, t EventTypeInput, r *ImportResult) error {
+func (im *importing) eventType(q *sql.Queries, t EventTypeInput, r *ImportResult) error {
 	e := t.entry()
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	before, err := q.GetEventType(im.call.Ctx(), db.GetEventTypeParams{TenantID: im.call.Actor.Tenant, Name: t.Name})
+	before, err := q.GetEventType(im.call.Ctx(), sql.GetEventTypeParams{TenantID: im.call.Actor.Tenant, Name: t.Name})
 	if db.IsMissing(err) {
 		_, err = im.addEventType(im.call, q, e)
 		r.Action = "created"
@@ -125,7 +127,7 @@ func splitExternal(text json.RawMessage) (name string, body []byte, err error) {
 }
 
 // endpoint makes an endpoint, or changes the one of its external id: that keeps its secrets, which are rotated and not overwritten.
-func (im *importing) endpoint(q *db.Queries, name string, body []byte, r *ImportResult) error {
+func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *ImportResult) error {
 	if im.seen[name] {
 		return fault.InvalidField(externalID, "import_twice", "This external_id is given twice.")
 	}
@@ -140,7 +142,7 @@ func (im *importing) endpoint(q *db.Queries, name string, body []byte, r *Import
 	}
 	metadata[externalID] = name
 	in.Metadata = &metadata
-	there, err := q.EndpointOfExternalID(im.call.Ctx(), db.EndpointOfExternalIDParams{TenantID: im.call.Actor.Tenant, ExternalID: name})
+	there, err := q.EndpointOfExternalID(im.call.Ctx(), sql.EndpointOfExternalIDParams{TenantID: im.call.Actor.Tenant, ExternalID: name})
 	switch {
 	case db.IsMissing(err):
 		var random [32]byte
@@ -160,13 +162,13 @@ func (im *importing) endpoint(q *db.Queries, name string, body []byte, r *Import
 	return im.change(q, there, in, r)
 }
 
-func (im *importing) change(q *db.Queries, u id.UUID, in EndpointInput, r *ImportResult) error {
+func (im *importing) change(q *sql.Queries, u id.UUID, in EndpointInput, r *ImportResult) error {
 	ctx, tenant := im.call.Ctx(), im.call.Actor.Tenant
-	before, err := q.ReadEndpoint(ctx, im.Keys, tenant, u)
+	before, err := endpoints.Read(ctx, q, im.Keys, tenant, u)
 	if err != nil {
 		return err
 	}
-	after, err := q.EditEndpoint(ctx, im.Keys, tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	after, err := endpoints.Edit(ctx, q, im.Keys, tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
 		return in.patch().apply(s, im.Egress)
 	}, im.call.Author())
 	r.ID = new(id.Endpoint.Format(u))

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -20,10 +22,10 @@ func (a *api) createInbox(c *handlers.Call) error {
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e db.FullEndpoint
+	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
@@ -39,7 +41,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 		if secret, err = newSecret(settings.Format, nil, nil, endpoint.HMAC, random); err != nil {
 			return err
 		}
-		e, err = q.CreateInbox(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
+		e, err = listen.CreateInbox(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
 		return err
 	})
 	if err != nil {
@@ -59,9 +61,9 @@ func (a *api) getInbox(c *handlers.Call) error {
 }
 
 func (a *api) showInbox(c *handlers.Call, u id.UUID) error {
-	var box db.Inbox
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		box, err = q.GetInbox(c.Ctx(), db.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: u})
+	var box sql.Inbox
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		box, err = q.GetInbox(c.Ctx(), sql.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: u})
 		return err
 	})
 	if err != nil {
@@ -83,8 +85,8 @@ func (a *api) updateInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.AnswerInbox(c.Ctx(), c.Actor.Tenant, u, answer, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, u, answer, c.Author())
 	})
 	if err != nil {
 		return err
@@ -100,16 +102,16 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "inbox requests", Whole: true}); err != nil {
 		return err
 	}
-	var rows []db.ListInboxRequestsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		_, rows, err = q.InboxRequests(c.Ctx(), c.Actor.Tenant, u)
+	var rows []sql.ListInboxRequestsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		_, rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r db.ListInboxRequestsRow) InboxRequest {
-		return inboxRequestView(db.InboxRequestRow{
+	return c.Answer(http.StatusOK, InboxRequestPage{Data: views(rows, func(r sql.ListInboxRequestsRow) InboxRequest {
+		return inboxRequestView(sql.InboxRequestRow{
 			ID: r.ID, ReceivedAt: r.ReceivedAt, Method: r.Method, BodyBytes: r.BodyBytes, Challenge: r.Challenge, Answer: r.Answer,
 			Good: r.Good, Code: r.Code, SecretHint: r.SecretHint,
 		})
@@ -121,9 +123,9 @@ func (a *api) getInboxRequest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.InboxRequestRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		row, err = q.ReadInboxRequest(c.Ctx(), c.Actor.Tenant, u)
+	var row sql.InboxRequestRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		row, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
@@ -143,8 +145,8 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.EmptyInbox(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 	})
 	if err != nil {
 		return err
@@ -152,7 +154,7 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func inboxRequestView(r db.InboxRequestRow) InboxRequest {
+func inboxRequestView(r sql.InboxRequestRow) InboxRequest {
 	v := InboxRequest{
 		ID: id.Received.Format(r.ID), ReceivedAt: r.ReceivedAt, Method: r.Method, Verification: r.Challenge, Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
 	}

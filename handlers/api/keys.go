@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -23,9 +25,9 @@ func (a *api) createKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.APIKey
+	var row sql.APIKey
 	var text string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		// The tenant's row is locked so that two requests at once can't go over the limit together.
 		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
@@ -37,10 +39,10 @@ func (a *api) createKey(c *handlers.Call) error {
 		if n >= int64(a.Settings.KeysPerTenant) {
 			return tooMany("keys_limit", "API keys that are neither revoked nor expired", a.Settings.KeysPerTenant)
 		}
-		if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
+		if row, text, err = accounts.MakeKey(c.Ctx(), q, wanted); err != nil {
 			return err
 		}
-		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
 	})
 	if err != nil {
 		return err
@@ -52,9 +54,9 @@ func (a *api) createKey(c *handlers.Call) error {
 	})
 }
 
-func (a *api) checkKey(c *handlers.Call, in KeyInput) (db.NewKey, error) {
+func (a *api) checkKey(c *handlers.Call, in KeyInput) (accounts.NewKey, error) {
 	tenant := c.Actor.Tenant
-	out := db.NewKey{Tenant: &tenant}
+	out := accounts.NewKey{Tenant: &tenant}
 	var wrong wrongFields
 	out.Name = wrong.name("name", &in.Name)
 	names := make([]string, len(in.Scopes))
@@ -91,11 +93,11 @@ func (a *api) listKeys(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+	var rows []sql.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
-			rows, err = q.ListKeysUp(c.Ctx(), db.ListKeysUpParams(ask))
+			rows, err = q.ListKeysUp(c.Ctx(), sql.ListKeysUpParams(ask))
 		} else {
 			rows, err = q.ListKeysDown(c.Ctx(), ask)
 		}
@@ -104,7 +106,7 @@ func (a *api) listKeys(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(k db.APIKey) []byte { return k.ID[:] })
+	rows, next := cut(rows, p, func(k sql.APIKey) []byte { return k.ID[:] })
 	return c.Answer(http.StatusOK, KeyPage{Data: views(rows, keyView), NextCursor: cursorOrNull(next)})
 }
 
@@ -113,9 +115,9 @@ func (a *api) getKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+	var row sql.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
 		return err
 	})
 	if err != nil {
@@ -133,8 +135,8 @@ func (a *api) revokeKey(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.EndKey(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 		return err
 	})
 	if err != nil {
@@ -143,7 +145,7 @@ func (a *api) revokeKey(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func keyView(k db.APIKey) Key {
+func keyView(k sql.APIKey) Key {
 	return Key{
 		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes), CreatedAt: k.CreatedAt,
 		ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt), LastUsedAt: orNull(k.LastUsedAt),

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers/api"
@@ -103,7 +105,7 @@ func TestWithoutAGoodKeyThereIsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	expired := w.makeKey(db.NewKey{Tenant: &acme.uuid, Name: "old", Scopes: access.TenantScopes(), ExpiresAt: &time.Time{}})
+	expired := w.makeKey(accounts.NewKey{Tenant: &acme.uuid, Name: "old", Scopes: access.TenantScopes(), ExpiresAt: &time.Time{}})
 	for name, c := range map[string]struct{ header, code string }{
 		"none":          {"", "key_missing"},
 		"another":       {"Basic abc", "key_missing"},
@@ -147,14 +149,14 @@ func TestKeyTextsAreNotStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
-	var found db.FindKeyRow
-	found, err := (db.Keys{DB: w.db}).FindKey(t.Context(), sha256.Sum256([]byte(acme.key)))
+	var found sql.FindKeyRow
+	found, err := (accounts.Keys{DB: w.db}).FindKey(t.Context(), sha256.Sum256([]byte(acme.key)))
 	if err != nil || found.TenantID != acme.uuid {
 		t.Fatal(found, err)
 	}
-	var rows []db.APIKey
-	err = w.db.Console(t.Context(), func(q *db.Queries) (err error) {
-		rows, err = q.ListKeysUp(t.Context(), db.ListKeysUpParams{TenantID: &acme.uuid, Most: 10})
+	var rows []sql.APIKey
+	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
+		rows, err = q.ListKeysUp(t.Context(), sql.ListKeysUpParams{TenantID: &acme.uuid, Most: 10})
 		return err
 	})
 	if err != nil || len(rows) != 1 {

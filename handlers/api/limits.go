@@ -7,7 +7,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
@@ -55,18 +56,18 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var row db.Tenant
-	var used db.Usage
-	err = a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
+	var row sql.Tenant
+	var used accounts.Usage
+	err = a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
 		if len(change) > 0 {
-			row, err = q.ChangeTenant(c.Ctx(), u, db.TenantChange{Limits: change}, c.Author())
+			row, err = accounts.ChangeTenant(c.Ctx(), q, u, accounts.TenantChange{Limits: change}, c.Author())
 		} else {
 			row, err = q.GetTenant(c.Ctx(), u)
 		}
 		if err != nil {
 			return err
 		}
-		used, err = q.ReadUsage(c.Ctx(), u, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+		used, err = accounts.ReadUsage(c.Ctx(), q, u, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/listen"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -41,7 +41,7 @@ func (a *api) streamListener(c *handlers.Call) error {
 	default:
 		return errStreams
 	}
-	number, err := a.DB.BeginListening(c.Ctx(), c.Actor.Tenant, u, seen)
+	number, err := listen.BeginListening(c.Ctx(), a.DB, c.Actor.Tenant, u, seen)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *api) feed(c *handlers.Call, s *handlers.Stream, u id.UUID, number int64
 	defer look.Stop()
 	defer beat.Stop()
 	for {
-		given, err := a.DB.HandOut(c.Ctx(), a.Keys, c.Actor.Tenant, u, number)
+		given, err := listen.HandOut(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, u, number)
 		if err == nil {
 			err = c.Still()
 		}
@@ -87,7 +87,7 @@ func (a *api) feed(c *handlers.Call, s *handlers.Stream, u id.UUID, number int64
 // endStream says why, where the client must not simply connect again.
 func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 	switch {
-	case errors.Is(err, db.ErrListenedElsewhere):
+	case errors.Is(err, listen.ErrListenedElsewhere):
 		_ = s.Event(0, "listened_elsewhere", struct{}{})
 	case fault.Is(err, fault.ErrNotFound.Code):
 		_ = s.Event(0, "gone", struct{}{})
@@ -96,7 +96,7 @@ func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 	}
 }
 
-func sendHandouts(s *handlers.Stream, given []db.Handout) error {
+func sendHandouts(s *handlers.Stream, given []listen.Handout) error {
 	for _, h := range given {
 		out := Handout{
 			DeliveryID: id.Delivery.Format(h.Delivery), AttemptID: id.Attempt.Format(h.Attempt), EventID: id.Event.Format(h.Event),

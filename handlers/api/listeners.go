@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -22,10 +24,10 @@ func (a *api) createListener(c *handlers.Call) error {
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e db.FullEndpoint
+	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant)
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
@@ -36,7 +38,7 @@ func (a *api) createListener(c *handlers.Call) error {
 		if secret, err = newSecret(settings.Format, nil, in.Secret, endpoint.HMAC, random); err != nil {
 			return err
 		}
-		if e, err = q.CreateListener(c.Ctx(), a.Keys, c.Actor.Tenant, settings, secret); err != nil {
+		if e, err = listen.Create(c.Ctx(), q, a.Keys, c.Actor.Tenant, settings, secret); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
@@ -79,7 +81,7 @@ func (a *api) answerDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.DB.TakeAnswer(c.Ctx(), c.Actor.Tenant, u, answer)
+	d, err := listen.TakeAnswer(c.Ctx(), a.DB, c.Actor.Tenant, u, answer)
 	if err != nil {
 		return err
 	}
@@ -87,8 +89,8 @@ func (a *api) answerDelivery(c *handlers.Call) error {
 }
 
 // read is an answer with its fields checked.
-func (in ListenerAnswer) read() (db.Answer, error) {
-	var a db.Answer
+func (in ListenerAnswer) read() (listen.Answer, error) {
+	var a listen.Answer
 	var err error
 	var fields []fault.Field
 	wrong := func(field, detail string) {

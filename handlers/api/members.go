@@ -3,7 +3,8 @@ package api
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -28,25 +29,25 @@ func (a *api) listMembers(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.ListMembersRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+	var rows []sql.ListMembersRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListMembers(c.Ctx(), ask)
 			return err
 		}
-		down, err := q.ListMembersDown(c.Ctx(), db.ListMembersDownParams(ask))
+		down, err := q.ListMembersDown(c.Ctx(), sql.ListMembersDownParams(ask))
 		for _, r := range down {
-			rows = append(rows, db.ListMembersRow(r))
+			rows = append(rows, sql.ListMembersRow(r))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(m db.ListMembersRow) []byte { return m.ID[:] })
+	rows, next := cut(rows, p, func(m sql.ListMembersRow) []byte { return m.ID[:] })
 	return c.Answer(http.StatusOK, MemberPage{
-		Data: views(rows, func(m db.ListMembersRow) Member { return memberView(db.GetMemberRow(m)) }), NextCursor: cursorOrNull(next),
+		Data: views(rows, func(m sql.ListMembersRow) Member { return memberView(sql.GetMemberRow(m)) }), NextCursor: cursorOrNull(next),
 	})
 }
 
@@ -55,9 +56,9 @@ func (a *api) getMember(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.GetMemberRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.GetMember(c.Ctx(), db.GetMemberParams{TenantID: c.Actor.Tenant, ID: u})
+	var row sql.GetMemberRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = q.GetMember(c.Ctx(), sql.GetMemberParams{TenantID: c.Actor.Tenant, ID: u})
 		return err
 	})
 	if err != nil {
@@ -100,15 +101,15 @@ func (a *api) removeMember(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row db.GetMemberRow, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.ChangeRole(c.Ctx(), db.RoleChange{Tenant: c.Actor.Tenant, Member: member, To: to, By: c.Author(), May: maySetRole(c)})
+func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql.GetMemberRow, err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: member, To: to, By: c.Author(), May: maySetRole(c)})
 		return err
 	})
 	return row, err
 }
 
-func memberView(m db.GetMemberRow) Member {
+func memberView(m sql.GetMemberRow) Member {
 	return Member{
 		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp, Disabled: m.Disabled, CreatedAt: m.CreatedAt,
 	}
@@ -131,9 +132,9 @@ func (a *api) createInvitation(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	var row db.GetInvitationRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.Invite(c.Ctx(), db.Invite{
+	var row sql.GetInvitationRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL, Keys: a.Keys,
 		})
 		return err
@@ -153,25 +154,25 @@ func (a *api) listInvitations(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.ListInvitationsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+	var rows []sql.ListInvitationsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListInvitations(c.Ctx(), ask)
 			return err
 		}
-		down, err := q.ListInvitationsDown(c.Ctx(), db.ListInvitationsDownParams(ask))
+		down, err := q.ListInvitationsDown(c.Ctx(), sql.ListInvitationsDownParams(ask))
 		for _, r := range down {
-			rows = append(rows, db.ListInvitationsRow(r))
+			rows = append(rows, sql.ListInvitationsRow(r))
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(i db.ListInvitationsRow) []byte { return i.ID[:] })
+	rows, next := cut(rows, p, func(i sql.ListInvitationsRow) []byte { return i.ID[:] })
 	return c.Answer(http.StatusOK, InvitationPage{
-		Data: views(rows, func(i db.ListInvitationsRow) Invitation { return invitationView(db.GetInvitationRow(i)) }), NextCursor: cursorOrNull(next),
+		Data: views(rows, func(i sql.ListInvitationsRow) Invitation { return invitationView(sql.GetInvitationRow(i)) }), NextCursor: cursorOrNull(next),
 	})
 }
 
@@ -183,14 +184,16 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error { return q.RevokeInvitation(c.Ctx(), c.Actor.Tenant, u, c.Author()) })
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	})
 	if err != nil {
 		return err
 	}
 	return c.AnswerNothing()
 }
 
-func invitationView(i db.GetInvitationRow) Invitation {
+func invitationView(i sql.GetInvitationRow) Invitation {
 	return Invitation{
 		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired, CreatedAt: i.CreatedAt, ExpiresAt: i.ExpiresAt,
 	}

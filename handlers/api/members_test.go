@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -15,12 +16,12 @@ import (
 func (w *world) member(t tenant, email string, role access.Role) string {
 	w.t.Helper()
 	var member id.UUID
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) error {
-		person, err := q.AddPerson(w.t.Context(), email, "Name", "no password opens this")
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) error {
+		person, err := accounts.AddPerson(w.t.Context(), q, email, "Name", "no password opens this")
 		if err != nil {
 			return err
 		}
-		member, err = q.AddMember(w.t.Context(), t.uuid, person, role)
+		member, err = accounts.AddMember(w.t.Context(), q, t.uuid, person, role)
 		return err
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
@@ -29,14 +29,14 @@ func (a *api) listNotices(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	ask := db.ListNoticesDownParams{TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1)}
+	ask := sql.ListNoticesDownParams{TenantID: c.Actor.Tenant, Low: low, High: high, Kind: p.Chosen["kind"], Most: int32(p.Limit + 1)}
 	if ask.Kind == anyKind {
 		ask.Kind = ""
 	}
-	var rows []db.NoticeRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	var rows []sql.NoticeRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		if p.Ascending {
-			rows, err = q.ListNoticesUp(c.Ctx(), db.ListNoticesUpParams(ask))
+			rows, err = q.ListNoticesUp(c.Ctx(), sql.ListNoticesUpParams(ask))
 		} else {
 			rows, err = q.ListNoticesDown(c.Ctx(), ask)
 		}
@@ -45,11 +45,11 @@ func (a *api) listNotices(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(n db.NoticeRow) []byte { return n.ID[:] })
+	rows, next := cut(rows, p, func(n sql.NoticeRow) []byte { return n.ID[:] })
 	return c.Answer(http.StatusOK, NoticePage{Data: views(rows, noticeView), NextCursor: cursorOrNull(next)})
 }
 
-func noticeView(n db.NoticeRow) Notice {
+func noticeView(n sql.NoticeRow) Notice {
 	out := Notice{
 		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()), Details: n.Details, CreatedAt: n.CreatedAt,
 	}

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
 	"posthorn/handlers"
@@ -12,10 +13,10 @@ import (
 
 func (a *api) listPauses(c *handlers.Call) error {
 	out := PauseList{Data: []Pause{}}
-	err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		rows, err := q.ListPauses(c.Ctx())
 		for _, r := range rows {
-			out.Data = append(out.Data, pauseView(db.DispatchPause{
+			out.Data = append(out.Data, pauseView(sql.DispatchPause{
 				ID: r.ID, Scope: r.Scope, TenantID: r.TenantID, Host: r.Host, EndpointID: r.EndpointID, Reason: r.Reason, CreatedAt: r.CreatedAt,
 			}))
 		}
@@ -38,7 +39,7 @@ func (a *api) pauseDispatch(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	row, made, err := a.DB.PauseDispatch(c.Ctx(), what, reason, c.Author())
+	row, made, err := accounts.PauseDispatch(c.Ctx(), a.DB, what, reason, c.Author())
 	if err != nil {
 		return err
 	}
@@ -90,14 +91,14 @@ func (a *api) resumeDispatch(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.DB.ResumeDispatch(c.Ctx(), u, reason, c.Author())
+	row, err := accounts.ResumeDispatch(c.Ctx(), a.DB, u, reason, c.Author())
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, pauseView(row))
 }
 
-func pauseView(p db.DispatchPause) Pause {
+func pauseView(p sql.DispatchPause) Pause {
 	v := Pause{ID: id.Pause.Format(p.ID), Scope: PauseScope(p.Scope), Reason: p.Reason, CreatedAt: p.CreatedAt}
 	var tenant, endpoint, host *string
 	if p.EndpointID != nil {

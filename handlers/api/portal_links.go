@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -22,10 +23,10 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 		return err
 	}
 	link.Tenant, link.By = c.Actor.Tenant, c.Author()
-	var row db.PortalLink
+	var row sql.PortalLink
 	var token string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, token, err = q.MakePortalLink(c.Ctx(), link)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	})
 }
 
-func checkPortalLink(in PortalLinkInput) (db.NewPortalLink, error) {
+func checkPortalLink(in PortalLinkInput) (accounts.NewPortalLink, error) {
 	asked := account.PortalLink{Role: access.Developer, SessionSeconds: int(account.PortalSession.Seconds())}
 	if in.Role != nil {
 		asked.Role = access.Role(*in.Role)
@@ -47,7 +48,7 @@ func checkPortalLink(in PortalLinkInput) (db.NewPortalLink, error) {
 	set(&asked.Accent, in.Accent)
 	set(&asked.ReturnURL, in.ReturnURL)
 	set(&asked.SessionSeconds, in.SessionSeconds)
-	link := db.NewPortalLink{Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds}
+	link := accounts.NewPortalLink{Role: asked.Role, Accent: asked.Accent, ReturnURL: asked.ReturnURL, SessionSeconds: asked.SessionSeconds}
 	set(&link.AllowSecrets, in.AllowSecrets)
 	var wrong wrongFields
 	if in.BrandName != nil && *in.BrandName != "" {
@@ -68,11 +69,11 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.PortalLink
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
+	var rows []sql.PortalLink
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
-			rows, err = q.ListPortalLinks(c.Ctx(), db.ListPortalLinksParams(ask))
+			rows, err = q.ListPortalLinks(c.Ctx(), sql.ListPortalLinksParams(ask))
 		} else {
 			rows, err = q.ListPortalLinksDown(c.Ctx(), ask)
 		}
@@ -81,7 +82,7 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(l db.PortalLink) []byte { return l.ID[:] })
+	rows, next := cut(rows, p, func(l sql.PortalLink) []byte { return l.ID[:] })
 	return c.Answer(http.StatusOK, PortalLinkPage{Data: views(rows, portalLinkView), NextCursor: cursorOrNull(next)})
 }
 
@@ -94,8 +95,8 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.EndPortalLink(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 	})
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-func portalLinkView(l db.PortalLink) PortalLink {
+func portalLinkView(l sql.PortalLink) PortalLink {
 	return PortalLink{
 		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL,
 		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: l.CreatedAt, OpenUntil: l.OpenUntil,

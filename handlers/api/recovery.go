@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -77,9 +78,9 @@ func (a *api) replayEvent(c *handlers.Call) error {
 		}
 		only = &ep
 	}
-	var made db.EventReplay
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		made, err = q.ReplayEventBy(c.Ctx(), c.Actor.Tenant, u, only, c.Author(), reason)
+	var made deliveries.EventReplay
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, u, only, c.Author(), reason)
 		return err
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/id"
 )
 
@@ -97,12 +98,12 @@ func TestMissingEventsAskedForTwiceAtOnceAreSentOnce(t *testing.T) {
 	}
 	for more := true; more; {
 		w.sql("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
-		due, err := w.db.DueBulkJobs(t.Context(), 100)
+		due, err := deliveries.DueBulkJobs(t.Context(), w.db, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
 		parallel(t, len(due), func(i int) {
-			if _, err := w.db.StepBulkJob(t.Context(), due[i]); err != nil {
+			if _, err := deliveries.StepBulkJob(t.Context(), w.db, due[i]); err != nil {
 				t.Error(err)
 			}
 		})

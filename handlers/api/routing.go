@@ -3,7 +3,8 @@ package api
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/filter"
 	"posthorn/domain/id"
@@ -17,9 +18,9 @@ func (a *api) explainEvent(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var read db.RoutedEvent
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		read, err = q.ReadRouting(c.Ctx(), c.Actor.Tenant, u)
+	var read endpoints.RoutedEvent
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		read, err = endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
@@ -36,7 +37,7 @@ func (a *api) explainEvent(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, out)
 }
 
-func verdictView(e db.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
+func verdictView(e endpoints.RoutedEndpoint, v routing.Verdict) RoutingVerdict {
 	out := RoutingVerdict{
 		EndpointID: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Gone: e.Gone,
 		Matched: v.Matched, Held: v.Held, Unsure: v.Unsure, Detail: v.Detail,

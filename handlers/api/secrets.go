@@ -4,7 +4,8 @@ import (
 	"crypto/rand"
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
@@ -16,9 +17,9 @@ func (a *api) listSecrets(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var live []db.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		live, err = q.ListSecrets(c.Ctx(), c.Actor.Tenant, u)
+	var live []endpoints.SecretState
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
@@ -44,15 +45,15 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var added db.SecretState
+	var added endpoints.SecretState
 	var secret endpoint.Secret
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		choose := func(e db.Endpoint, newest *db.EndpointSecret) (endpoint.Secret, error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
 			var err error
 			secret, err = newSecret(signature.Format(e.Format), in.SecretType, in.Secret, typeAfter(e, newest), random)
 			return secret, err
 		}
-		if added, err = q.RotateSecret(c.Ctx(), a.Keys, c.Actor.Tenant, u, overlap, choose); err != nil {
+		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, overlap, choose); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.rotate_secret", u, map[string]any{
@@ -70,7 +71,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 }
 
 // typeAfter is the type of a new secret where none is asked for: that of the newest, as far as the format knows it.
-func typeAfter(e db.Endpoint, newest *db.EndpointSecret) endpoint.SecretType {
+func typeAfter(e sql.Endpoint, newest *sql.EndpointSecret) endpoint.SecretType {
 	if newest != nil && newest.PublicKey != nil && signature.Format(e.Format) == signature.Standard {
 		return endpoint.Ed25519
 	}
@@ -82,10 +83,10 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var newest db.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var newest endpoints.SecretState
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		var changed bool
-		if newest, changed, err = q.SwitchSecret(c.Ctx(), c.Actor.Tenant, u); err != nil || !changed {
+		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, u); err != nil || !changed {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.switch_secret", u, map[string]string{"secret": id.Secret.Format(newest.ID)})
@@ -97,7 +98,7 @@ func (a *api) switchSecret(c *handlers.Call) error {
 }
 
 // secretView is what may be shown of a secret.
-func secretView(s db.SecretState) Secret {
+func secretView(s endpoints.SecretState) Secret {
 	public := ""
 	if s.PublicKey != nil {
 		public = *s.PublicKey

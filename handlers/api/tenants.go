@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -19,7 +21,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 		return err
 	}
 	var wrong wrongFields
-	t := db.NewTenant{Name: wrong.name("name", &in.Name), RetentionDays: a.Settings.RetentionDays}
+	t := accounts.NewTenant{Name: wrong.name("name", &in.Name), RetentionDays: a.Settings.RetentionDays}
 	if in.StrictTypes != nil {
 		t.StrictTypes = *in.StrictTypes
 	}
@@ -30,7 +32,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 	if err := wrong.err(); err != nil {
 		return err
 	}
-	row, text, err := a.DB.CreateTenant(c.Ctx(), t, c.Author())
+	row, text, err := accounts.CreateTenant(c.Ctx(), a.DB, t, c.Author())
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,11 @@ func (a *api) listTenants(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var rows []db.Tenant
-	err = a.DB.Console(c.Ctx(), func(q *db.Queries) error {
-		ask := db.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}
+	var rows []sql.Tenant
+	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		ask := sql.ListTenantsDownParams{After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
-			rows, err = q.ListTenantsUp(c.Ctx(), db.ListTenantsUpParams(ask))
+			rows, err = q.ListTenantsUp(c.Ctx(), sql.ListTenantsUpParams(ask))
 		} else {
 			rows, err = q.ListTenantsDown(c.Ctx(), ask)
 		}
@@ -72,7 +74,7 @@ func (a *api) listTenants(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	rows, next := cut(rows, p, func(t db.Tenant) []byte { return t.ID[:] })
+	rows, next := cut(rows, p, func(t sql.Tenant) []byte { return t.ID[:] })
 	data, err := a.showRows(c, rows...)
 	if err != nil {
 		return err
@@ -93,7 +95,7 @@ func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Ac
 // showTenant reads as the tenant itself, also for platform keys: row-level security then stands behind the query.
 func (a *api) showTenant(c *handlers.Call, u id.UUID) error {
 	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
 		row, err := q.GetTenant(c.Ctx(), u)
 		if err != nil {
 			return err
@@ -129,7 +131,7 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 	if in.RetentionDays != nil {
 		a.checkRetention(&wrong, *in.RetentionDays)
 	}
-	change := db.TenantChange{
+	change := accounts.TenantChange{
 		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads, Health: in.HealthPolicy.parts(), Digest: in.Digest,
 	}
 	if in.Contacts != nil {
@@ -150,8 +152,8 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		return err
 	}
 	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *db.Queries) error {
-		row, err := q.ChangeTenant(c.Ctx(), u, change, c.Author())
+	err := a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
+		row, err := accounts.ChangeTenant(c.Ctx(), q, u, change, c.Author())
 		if err != nil {
 			return err
 		}
@@ -185,7 +187,7 @@ func (a *api) deleteTenant(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	if err := a.DB.DeleteTenant(c.Ctx(), u, "", c.Author()); err != nil {
+	if err := maintenance.DeleteTenant(c.Ctx(), a.DB, u, "", c.Author()); err != nil {
 		return err
 	}
 	return c.AnswerNothing()
@@ -208,7 +210,7 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.DB.SetTenantState(c.Ctx(), u, state, reason, c.Author())
+	row, err := accounts.SetTenantState(c.Ctx(), a.DB, u, state, reason, c.Author())
 	if err != nil {
 		return err
 	}
@@ -219,7 +221,7 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	return c.Answer(http.StatusOK, shown[0])
 }
 
-func tenantView(t db.Tenant) Tenant {
+func tenantView(t sql.Tenant) Tenant {
 	told := notice.ReadSettings(t.Settings)
 	return Tenant{
 		ID: id.Tenant.Format(t.ID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,

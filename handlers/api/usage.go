@@ -5,7 +5,8 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/quota"
 	"posthorn/handlers"
 )
@@ -14,9 +15,9 @@ func (a *api) getUsage(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "usage", Whole: true}); err != nil {
 		return err
 	}
-	var u db.Usage
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		u, err = q.ReadUsage(c.Ctx(), c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+	var u accounts.Usage
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
 	if err != nil {
@@ -25,7 +26,7 @@ func (a *api) getUsage(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, usageView(u))
 }
 
-func usageView(u db.Usage) Usage {
+func usageView(u accounts.Usage) Usage {
 	return Usage{
 		Month: u.Month.Format("2006-01"), ResetsAt: quota.Resets(u.Month), EventsThisMonth: u.Events, Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
 	}

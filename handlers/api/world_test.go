@@ -16,10 +16,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -88,13 +90,13 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 	for _, c := range change {
 		c(&deps)
 	}
-	w.auth = handlers.NewAuthenticator(db.Keys{DB: d}, logger, deps.Now)
+	w.auth = handlers.NewAuthenticator(accounts.Keys{DB: d}, logger, deps.Now)
 	kit := handlers.New(handlers.Config{Authenticator: w.auth, Log: logger, Now: deps.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(deps))
 	w.engine = engine
 	if url == through {
-		w.platform = w.makeKey(db.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
+		w.platform = w.makeKey(accounts.NewKey{Name: "platform", Scopes: access.PlatformScopes()})
 	}
 	return w
 }
@@ -149,10 +151,10 @@ func (w *world) run(part func(context.Context) error) {
 	})
 }
 
-func (w *world) makeKey(k db.NewKey) (text string) {
+func (w *world) makeKey(k accounts.NewKey) (text string) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
-		_, text, err = q.MakeKey(w.t.Context(), k)
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+		_, text, err = accounts.MakeKey(w.t.Context(), q, k)
 		return err
 	})
 	if err != nil {
@@ -170,7 +172,7 @@ type tenant struct {
 
 func (w *world) tenant(name string) tenant {
 	w.t.Helper()
-	row, text, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	row, text, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -179,7 +181,7 @@ func (w *world) tenant(name string) tenant {
 
 // scoped makes a key of a tenant that may do some things.
 func (w *world) scoped(t tenant, scopes ...access.Scope) string {
-	return w.makeKey(db.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
+	return w.makeKey(accounts.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
 }
 
 // answer is what came back.

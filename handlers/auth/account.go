@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -17,7 +19,7 @@ import (
 // listTenants is where people switch between their tenants.
 func (a *auth) listTenants(c *handlers.Call) error {
 	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c)}
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		tenants, err := q.TenantsOf(c.Ctx(), c.Actor.Person.ID)
 		for _, t := range tenants {
 			v.Tenants = append(v.Tenants, pages.TenantLine{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName, Role: t.Role, Suspended: t.TenantState != "active"})
@@ -38,13 +40,13 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
 	}
 	v.Email.Complete = "email"
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
 		if err != nil {
 			return err
 		}
 		v.RecoveryCodes = int(left)
-		rows, err := q.ListSessionsOfPerson(c.Ctx(), db.ListSessionsOfPersonParams{PersonID: &p.ID, Idle: int32(account.Person.Idle().Seconds())})
+		rows, err := q.ListSessionsOfPerson(c.Ctx(), sql.ListSessionsOfPersonParams{PersonID: &p.ID, Idle: int32(account.Person.Idle().Seconds())})
 		for _, s := range rows {
 			v.Sessions = append(v.Sessions, pages.SessionLine{
 				ID: id.Session.Format(s.ID), Browser: Browser(s.Agent), Address: s.Address, Created: s.CreatedAt, Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
@@ -87,8 +89,8 @@ func (a *auth) rename(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseAccount(c, err, form.Get("name"), func(v *pages.AccountView) *components.FieldProps { return &v.Name })
 	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		return q.SetPersonName(c.Ctx(), db.SetPersonNameParams{ID: c.Actor.Person.ID, Name: name})
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		return q.SetPersonName(c.Ctx(), sql.SetPersonNameParams{ID: c.Actor.Person.ID, Name: name})
 	})
 	if err != nil {
 		return err
@@ -109,19 +111,19 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 		return a.refuseAccount(c, err, form.Get("email"), func(v *pages.AccountView) *components.FieldProps { return &v.Email })
 	}
 	p := c.Actor.Person
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		wait, err := q.Try(c.Ctx(), account.Mails, "mail", email)
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
 		}
-		if err := q.DeleteLinksOfPerson(c.Ctx(), db.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: db.LinkEmail}); err != nil {
+		if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkEmail}); err != nil {
 			return err
 		}
 		_, err = q.FindPerson(c.Ctx(), email)
 		if err == nil || !db.IsMissing(err) {
 			return err
 		}
-		token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkEmail, Person: &p.ID, Email: email, Life: account.EmailLife})
+		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkEmail, Person: &p.ID, Email: email, Life: account.EmailLife})
 		if err != nil || wait > 0 {
 			return err
 		}
@@ -141,8 +143,8 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 
 // alertRequested tells the old address that another was asked for, whether that one is free or not.
 func (a *auth) alertRequested(c *handlers.Call, to string) error {
-	return a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		wait, err := q.Try(c.Ctx(), account.Mails, "change", c.Actor.Person.ID.String())
+	return a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "change", c.Actor.Person.ID.String())
 		if err != nil || wait > 0 {
 			return err
 		}
@@ -155,7 +157,7 @@ func (a *auth) alertRequested(c *handlers.Call, to string) error {
 }
 
 func (a *auth) showChangeEmail(c *handlers.Call) error {
-	link, err := a.peek(c, db.LinkEmail, c.Query("token"))
+	link, err := a.peek(c, accounts.LinkEmail, c.Query("token"))
 	if err != nil {
 		return err
 	}
@@ -171,8 +173,8 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 		return err
 	}
 	var changed id.UUID
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkEmail})
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkEmail})
 		if err != nil {
 			return err
 		}
@@ -180,13 +182,13 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		if err := q.SetPersonEmail(c.Ctx(), db.SetPersonEmailParams{ID: p.ID, Email: link.Email}); err != nil {
+		if err := q.SetPersonEmail(c.Ctx(), sql.SetPersonEmailParams{ID: p.ID, Email: link.Email}); err != nil {
 			return err
 		}
-		if err := q.DeleteLinksOfPerson(c.Ctx(), db.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: db.LinkReset}); err != nil {
+		if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkReset}); err != nil {
 			return err
 		}
-		if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "email.changed", nil); err != nil {
+		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "email.changed", nil); err != nil {
 			return err
 		}
 		changed = p.ID
@@ -226,7 +228,7 @@ func (a *auth) setPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Queries) error {
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
 		return a.changePassword(c, q, p.ID, hash, c.Actor.Session.ID)
 	})
 	if err != nil {
@@ -244,20 +246,20 @@ func (a *auth) endSession(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return a.endSessions(c, func(q *db.Queries) (int64, error) {
-		return q.EndSessionOfPerson(c.Ctx(), db.EndSessionOfPersonParams{PersonID: &c.Actor.Person.ID, ID: u})
+	return a.endSessions(c, func(q *sql.Queries) (int64, error) {
+		return q.EndSessionOfPerson(c.Ctx(), sql.EndSessionOfPersonParams{PersonID: &c.Actor.Person.ID, ID: u})
 	})
 }
 
 func (a *auth) endOtherSessions(c *handlers.Call) error {
-	return a.endSessions(c, func(q *db.Queries) (int64, error) {
-		n, err := q.EndSessionsOfPerson(c.Ctx(), db.EndSessionsOfPersonParams{PersonID: &c.Actor.Person.ID, But: c.Actor.Session.ID})
+	return a.endSessions(c, func(q *sql.Queries) (int64, error) {
+		n, err := q.EndSessionsOfPerson(c.Ctx(), sql.EndSessionsOfPersonParams{PersonID: &c.Actor.Person.ID, But: c.Actor.Session.ID})
 		return max(n, 1), err
 	})
 }
 
-func (a *auth) endSessions(c *handlers.Call, end func(*db.Queries) (int64, error)) error {
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+func (a *auth) endSessions(c *handlers.Call, end func(*sql.Queries) (int64, error)) error {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		n, err := end(q)
 		if err == nil && n == 0 {
 			err = fault.ErrNotFound
@@ -265,7 +267,7 @@ func (a *auth) endSessions(c *handlers.Call, end func(*db.Queries) (int64, error
 		if err != nil {
 			return err
 		}
-		return q.AuditPerson(c.Ctx(), c.Actor.Person.ID, c.Actor.Address, "sessions.ended", nil)
+		return accounts.AuditPerson(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address, "sessions.ended", nil)
 	})
 	if err != nil {
 		return err
@@ -275,7 +277,7 @@ func (a *auth) endSessions(c *handlers.Call, end func(*db.Queries) (int64, error
 }
 
 func (a *auth) deleteAccount(c *handlers.Call) error {
-	if err := a.DB.DeleteAccount(c.Ctx(), c.Actor.Person.ID, c.Actor.Address); err != nil {
+	if err := accounts.DeleteAccount(c.Ctx(), a.DB, c.Actor.Person.ID, c.Actor.Address); err != nil {
 		return err
 	}
 	if err := c.EndSession(account.Person); err != nil {
@@ -323,7 +325,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 	if err != nil {
 		return refuse(c, a.confirmForm(c, next), err)
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *db.Queries) error { return q.Succeeded(c.Ctx(), "password", p.Email) })
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error { return accounts.Succeeded(c.Ctx(), q, "password", p.Email) })
 	if err != nil {
 		return err
 	}

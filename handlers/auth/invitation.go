@@ -5,6 +5,8 @@ import (
 	"net/url"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -17,7 +19,7 @@ var errInvitation = fault.New(fault.Gone, "invitation_gone", "This invitation wa
 
 // guest is who has opened an invitation.
 type guest struct {
-	invitation db.FindInvitationRow
+	invitation sql.FindInvitationRow
 	token      string
 	person     handlers.Person // who is signed in; zero: nobody
 	known      bool            // the invited address has an account
@@ -32,8 +34,8 @@ func (a *auth) guest(c *handlers.Call, token string) (g guest, err error) {
 	if session != nil && !session.Pending {
 		g.person = person
 	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		if g.invitation, err = q.FindInvitation(c.Ctx(), db.HashToken(token)); err != nil {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		if g.invitation, err = q.FindInvitation(c.Ctx(), accounts.HashToken(token)); err != nil {
 			return err
 		}
 		_, err := q.FindPerson(c.Ctx(), g.invitation.Email)
@@ -111,8 +113,8 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 	case !g.person.ID.IsZero() && g.person.Email != g.invitation.Email:
 		return g.stranger(c)
 	}
-	accept := db.AcceptInvitation{
-		Tenant: g.invitation.TenantID, Hash: db.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+	accept := accounts.Acceptance{
+		Tenant: g.invitation.TenantID, Hash: accounts.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
 	}
 	if g.person.ID.IsZero() {
 		view := g.form(c)
@@ -128,7 +130,7 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 	} else {
 		accept.Person = &g.person.ID
 	}
-	token, err := a.DB.AcceptInvitation(c.Ctx(), accept)
+	token, err := accounts.AcceptInvitation(c.Ctx(), a.DB, accept)
 	if db.IsMissing(err) || fault.Is(err, "already_exists") {
 		err = errInvitation
 	}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -12,7 +13,7 @@ var errLocalLink = fault.New(fault.Gone, "local_link_gone", "This link was opene
 // openLocally signs in who started the server on their own machine. It is a GET that changes something: the link was printed in
 // their terminal, and is worth nothing the second time.
 func (a *auth) openLocally(c *handlers.Call) error {
-	token, err := a.DB.OpenLocally(c.Ctx(), db.LocalSignIn{Link: db.HashToken(c.Query("token")), Address: c.Actor.Address, Agent: c.Request.UserAgent()})
+	token, err := accounts.OpenLocally(c.Ctx(), a.DB, accounts.LocalSignIn{Link: accounts.HashToken(c.Query("token")), Address: c.Actor.Address, Agent: c.Request.UserAgent()})
 	if db.IsMissing(err) {
 		err = errLocalLink
 	}

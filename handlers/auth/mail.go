@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
@@ -21,27 +23,27 @@ func (a *auth) until(life time.Duration) time.Time {
 }
 
 // mail queues a mail whose link carries a token. Its key is made of the token's hash: a link is mailed once.
-func (a *auth) mail(c *handlers.Call, q *db.Queries, kind mail.Kind, to, token string, data any) error {
-	_, err := q.QueueMail(c.Ctx(), db.Mail{Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data})
+func (a *auth) mail(c *handlers.Call, q *sql.Queries, kind mail.Kind, to, token string, data any) error {
+	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data})
 	return err
 }
 
 func mailKey(kind mail.Kind, token string) string {
-	return string(kind) + ":" + hex.EncodeToString(db.HashToken(token)[:16])
+	return string(kind) + ":" + hex.EncodeToString(accounts.HashToken(token)[:16])
 }
 
 // alert tells a person what happened to their account; an empty sentence is a new sign-in.
-func (a *auth) alert(c *handlers.Call, q *db.Queries, p db.Person, what string) error {
+func (a *auth) alert(c *handlers.Call, q *sql.Queries, p sql.Person, what string) error {
 	return a.alertWith(c, q, p, what, "")
 }
 
 // alertWith is alert with what to do if it was not the person: then their sessions and password are out of their reach.
-func (a *auth) alertWith(c *handlers.Call, q *db.Queries, p db.Person, what, advice string) error {
+func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, advice string) error {
 	link := a.BaseURL + "/account#sessions"
 	if advice != "" {
 		link = ""
 	}
-	_, err := q.QueueMail(c.Ctx(), db.Mail{
+	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
 		Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert, Keys: a.Keys,
 		Data: mail.SignInAlertData{
 			Name: p.Name, What: what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Browser: Browser(c.Request.UserAgent()),

@@ -3,7 +3,8 @@ package auth
 import (
 	"net/url"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -53,8 +54,8 @@ func (a *auth) createTenant(c *handlers.Call) error {
 		return refuse(c, newTenantForm(c, form.Get("name")), err)
 	}
 	wait, p := 0, c.Actor.Person
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		wait, err = q.Try(c.Ctx(), account.NewTenants, "tenant", p.ID.String())
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		wait, err = accounts.Try(c.Ctx(), q, account.NewTenants, "tenant", p.ID.String())
 		return err
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func (a *auth) createTenant(c *handlers.Call) error {
 			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You created many tenants just now. Wait an hour, then try again.", RetryAfter: wait,
 		})
 	}
-	tenant, err := a.DB.CreateOwnTenant(c.Ctx(), p.ID, name, c.Actor.Address)
+	tenant, err := accounts.CreateOwnTenant(c.Ctx(), a.DB, p.ID, name, c.Actor.Address)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -16,7 +17,7 @@ func (a *auth) openPortal(c *handlers.Call) error {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return err
 	}
-	tenant, token, err := a.DB.OpenPortalLink(c.Ctx(), c.Query("token"), c.Actor.Address, c.Request.UserAgent())
+	tenant, token, err := accounts.OpenPortalLink(c.Ctx(), a.DB, c.Query("token"), c.Actor.Address, c.Request.UserAgent())
 	if db.IsMissing(err) {
 		err = errPortal
 	}

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/auth"
 )
 
-func (w *world) portal(l db.NewPortalLink) (link id.UUID, token string) {
+func (w *world) portal(l accounts.NewPortalLink) (link id.UUID, token string) {
 	w.t.Helper()
 	l.SessionSeconds, l.By = 3600, db.Author{Kind: "key", ID: "key"}
-	err := w.db.Tenant(w.t.Context(), l.Tenant, func(q *db.Queries) error {
-		row, text, err := q.MakePortalLink(w.t.Context(), l)
+	err := w.db.Tenant(w.t.Context(), l.Tenant, func(q *sql.Queries) error {
+		row, text, err := accounts.MakePortalLink(w.t.Context(), q, l)
 		link, token = row.ID, text
 		return err
 	})
@@ -31,7 +33,7 @@ func TestAPortalLinkOpensOneTenantOnceWithItsRole(t *testing.T) {
 	w := newWorld(t, func(c *handlers.Config, _ *auth.Deps) { c.FrameAncestors = []string{"https://app.example.com"} })
 	tenant, path := w.tenant("Acme", w.person("owner@example.com"))
 	_, other := w.tenant("Other", w.person("b@example.com"))
-	link, token := w.portal(db.NewPortalLink{Tenant: tenant, Role: access.Admin, Brand: "Shop <b>", Accent: "#1f6feb", ReturnURL: "https://app.example.com/x"})
+	link, token := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Admin, Brand: "Shop <b>", Accent: "#1f6feb", ReturnURL: "https://app.example.com/x"})
 	b := w.browser()
 	b.get("/portal/open?token=" + token).to(path)
 	got := b.get(path).want(200, "Shop &lt;b&gt;", "https://app.example.com/x", "1f6feb")
@@ -49,7 +51,7 @@ func TestAPortalLinkOpensOneTenantOnceWithItsRole(t *testing.T) {
 	w.sql("UPDATE portal_links SET revoked_at = now() WHERE id = $1", link)
 	b.get(path).to("/sign-in")
 
-	_, late := w.portal(db.NewPortalLink{Tenant: tenant, Role: access.Viewer})
+	_, late := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer})
 	w.sql("UPDATE portal_links SET open_until = now() WHERE opened_at IS NULL")
 	w.browser().get("/portal/open?token=" + late).want(410)
 	owner := w.signedIn("owner@example.com")
@@ -62,7 +64,7 @@ func TestAFramedPortalKeepsItsCookie(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *handlers.Config, _ *auth.Deps) { c.BaseURL = "https://hooks.example.com" })
 	tenant, _ := w.tenant("Acme", w.person("owner@example.com"))
-	_, token := w.portal(db.NewPortalLink{Tenant: tenant, Role: access.Viewer})
+	_, token := w.portal(accounts.NewPortalLink{Tenant: tenant, Role: access.Viewer})
 	got := w.browser().get("/portal/open?token=" + token)
 	if len(got.Cookies) != 1 {
 		t.Fatal(got.Cookies)

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -35,15 +37,15 @@ func (a *auth) reset(c *handlers.Call) error {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return refuseAs(c, view, fault.As(err))
 	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		wait, err := q.Try(c.Ctx(), account.Mails, "mail", email)
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
 		}
 		person, err := q.FindPerson(c.Ctx(), email)
 		if db.IsMissing(err) {
 			// As much work as for an account: a link that nobody is told of, for nobody.
-			_, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkReset, Email: email, Life: account.ResetLife})
+			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife})
 			return err
 		}
 		if err != nil {
@@ -58,8 +60,8 @@ func (a *auth) reset(c *handlers.Call) error {
 }
 
 // mailReset sends a person a link to set a new password; silent makes the link and sends nothing.
-func (a *auth) mailReset(c *handlers.Call, q *db.Queries, p db.Person, silent bool) error {
-	token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkReset, Person: &p.ID, Email: p.Email, Life: account.ResetLife})
+func (a *auth) mailReset(c *handlers.Call, q *sql.Queries, p sql.Person, silent bool) error {
+	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Person: &p.ID, Email: p.Email, Life: account.ResetLife})
 	if err != nil || silent || p.DisabledAt != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func newPasswordForm(c *handlers.Call, token, email string) pages.Form {
 }
 
 func (a *auth) showNewPassword(c *handlers.Call) error {
-	link, err := a.peek(c, db.LinkReset, c.Query("token"))
+	link, err := a.peek(c, accounts.LinkReset, c.Query("token"))
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	link, err := a.peek(c, db.LinkReset, form.Get("token"))
+	link, err := a.peek(c, accounts.LinkReset, form.Get("token"))
 	if err != nil {
 		return err
 	}
@@ -104,8 +106,8 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err := q.UseLink(c.Ctx(), db.UseLinkParams{Hash: db.HashToken(form.Get("token")), Purpose: db.LinkReset})
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkReset})
 		if err != nil {
 			return err
 		}
@@ -124,24 +126,24 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 }
 
 // changePassword sets a password, ends all sessions but one, and makes every link that would set another useless.
-func (a *auth) changePassword(c *handlers.Call, q *db.Queries, person id.UUID, hash string, but id.UUID) error {
+func (a *auth) changePassword(c *handlers.Call, q *sql.Queries, person id.UUID, hash string, but id.UUID) error {
 	p, err := q.LockPerson(c.Ctx(), person)
 	if err != nil {
 		return err
 	}
-	if err := q.SetPersonPassword(c.Ctx(), db.SetPersonPasswordParams{ID: p.ID, Password: hash}); err != nil {
+	if err := q.SetPersonPassword(c.Ctx(), sql.SetPersonPasswordParams{ID: p.ID, Password: hash}); err != nil {
 		return err
 	}
-	if _, err := q.EndSessionsOfPerson(c.Ctx(), db.EndSessionsOfPersonParams{PersonID: &p.ID, But: but}); err != nil {
+	if _, err := q.EndSessionsOfPerson(c.Ctx(), sql.EndSessionsOfPersonParams{PersonID: &p.ID, But: but}); err != nil {
 		return err
 	}
-	if err := q.DeleteLinksOfPerson(c.Ctx(), db.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: db.LinkReset}); err != nil {
+	if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkReset}); err != nil {
 		return err
 	}
-	if err := q.Succeeded(c.Ctx(), "password", p.Email); err != nil {
+	if err := accounts.Succeeded(c.Ctx(), q, "password", p.Email); err != nil {
 		return err
 	}
-	if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "password.changed", nil); err != nil {
+	if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "password.changed", nil); err != nil {
 		return err
 	}
 	return a.alert(c, q, p, "The password of your account was changed.")

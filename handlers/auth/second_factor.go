@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -81,7 +82,7 @@ func (a *auth) signInCode(c *handlers.Call) error {
 		}
 		return refuse(c, a.codeForm(c, next), err)
 	}
-	token, err := a.rotate(c, session.ID, func(q *db.Queries) error {
+	token, err := a.rotate(c, session.ID, func(q *sql.Queries) error {
 		p, err := q.GetPerson(c.Ctx(), person.ID)
 		if err != nil {
 			return err
@@ -98,15 +99,15 @@ func (a *auth) signInCode(c *handlers.Call) error {
 }
 
 // rotate gives a session another token, after its person has proven anew who they are.
-func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*db.Queries) error) (string, error) {
-	token, hash := db.NewToken()
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*sql.Queries) error) (string, error) {
+	token, hash := accounts.NewToken()
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		if also != nil {
 			if err := also(q); err != nil {
 				return err
 			}
 		}
-		n, err := q.RotateSession(c.Ctx(), db.RotateSessionParams{ID: session, Hash: hash, Lives: int32(account.Person.Life().Seconds())})
+		n, err := q.RotateSession(c.Ctx(), sql.RotateSessionParams{ID: session, Hash: hash, Lives: int32(account.Person.Life().Seconds())})
 		if err == nil && n == 0 {
 			err = fault.ErrNotFound
 		}
@@ -118,8 +119,8 @@ func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*db.Queries) 
 // takeCode uses up a code of the authenticator or a recovery code. Tries are counted before the code is looked at.
 func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 	wait, wrong := 0, false
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
-		if wait, err = q.Try(c.Ctx(), account.Codes, "code", person.String()); err != nil || wait > 0 {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
+		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "code", person.String()); err != nil || wait > 0 {
 			return err
 		}
 		p, err := q.GetPerson(c.Ctx(), person)
@@ -131,9 +132,9 @@ func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 			return err
 		}
 		if wrong = !took; wrong {
-			return q.AuditPerson(c.Ctx(), person, c.Actor.Address, "sign_in.failed", map[string]string{"step": "second factor"})
+			return accounts.AuditPerson(c.Ctx(), q, person, c.Actor.Address, "sign_in.failed", map[string]string{"step": "second factor"})
 		}
-		return q.Succeeded(c.Ctx(), "code", person.String())
+		return accounts.Succeeded(c.Ctx(), q, "code", person.String())
 	})
 	switch {
 	case err != nil:
@@ -146,13 +147,13 @@ func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 	return nil
 }
 
-func (a *auth) useCode(c *handlers.Call, q *db.Queries, p db.Person, typed string) (bool, error) {
+func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed string) (bool, error) {
 	if code := credential.RecoveryCode(typed); code != "" {
-		n, err := q.UseRecoveryCode(c.Ctx(), db.UseRecoveryCodeParams{OwnerID: p.ID, Hash: db.HashToken(code)})
+		n, err := q.UseRecoveryCode(c.Ctx(), sql.UseRecoveryCodeParams{OwnerID: p.ID, Hash: accounts.HashToken(code)})
 		if err != nil || n == 0 {
 			return false, err
 		}
-		return true, q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "recovery_code.used", nil)
+		return true, accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "recovery_code.used", nil)
 	}
 	seed, err := a.Keys.Open(p.Totp, id.UUID{}, p.ID)
 	if err != nil {
@@ -162,7 +163,7 @@ func (a *auth) useCode(c *handlers.Call, q *db.Queries, p db.Person, typed strin
 	if !ok {
 		return false, nil
 	}
-	n, err := q.UsePersonCode(c.Ctx(), db.UsePersonCodeParams{ID: p.ID, Step: step})
+	n, err := q.UsePersonCode(c.Ctx(), sql.UsePersonCodeParams{ID: p.ID, Step: step})
 	return n == 1, err
 }
 
@@ -172,8 +173,8 @@ func (a *auth) startTOTP(c *handlers.Call) error {
 		return c.Redirect("/account")
 	}
 	seed := a.Keys.Seal(credential.NewSeed(), id.UUID{}, c.Actor.Person.ID)
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		return q.SetPersonTOTP(c.Ctx(), db.SetPersonTOTPParams{ID: c.Actor.Person.ID, Totp: seed})
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		return q.SetPersonTOTP(c.Ctx(), sql.SetPersonTOTPParams{ID: c.Actor.Person.ID, Totp: seed})
 	})
 	if err != nil {
 		return err
@@ -181,8 +182,8 @@ func (a *auth) startTOTP(c *handlers.Call) error {
 	return c.Redirect("/account/totp")
 }
 
-func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p db.Person, seed []byte, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p sql.Person, seed []byte, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, err = q.GetPerson(c.Ctx(), c.Actor.Person.ID)
 		return err
 	})
@@ -229,8 +230,8 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
 	var shown []string
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		n, err := q.ConfirmPersonTOTP(c.Ctx(), db.ConfirmPersonTOTPParams{ID: p.ID, Step: step})
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		n, err := q.ConfirmPersonTOTP(c.Ctx(), sql.ConfirmPersonTOTPParams{ID: p.ID, Step: step})
 		if err == nil && n == 0 {
 			err = errNoSetup
 		}
@@ -240,7 +241,7 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 		if shown, err = newRecoveryCodes(c, q, p.ID); err != nil {
 			return err
 		}
-		if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "totp.enabled", nil); err != nil {
+		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "totp.enabled", nil); err != nil {
 			return err
 		}
 		return a.alert(c, q, p, "The second factor of your account was turned on.")
@@ -251,16 +252,16 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 	return keepCodes(c, shown)
 }
 
-func newRecoveryCodes(c *handlers.Call, q *db.Queries, owner id.UUID) ([]string, error) {
+func newRecoveryCodes(c *handlers.Call, q *sql.Queries, owner id.UUID) ([]string, error) {
 	shown, plain := credential.NewRecoveryCodes()
 	hashes := make([][]byte, len(plain))
 	for i, code := range plain {
-		hashes[i] = db.HashToken(code)
+		hashes[i] = accounts.HashToken(code)
 	}
 	if err := q.DeleteRecoveryCodes(c.Ctx(), owner); err != nil {
 		return nil, err
 	}
-	return shown, q.InsertRecoveryCodes(c.Ctx(), db.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
+	return shown, q.InsertRecoveryCodes(c.Ctx(), sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
 }
 
 // codesPage shows new recovery codes once.
@@ -291,11 +292,11 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 		return c.Redirect("/account")
 	}
 	var shown []string
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) (err error) {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
 		if shown, err = newRecoveryCodes(c, q, c.Actor.Person.ID); err != nil {
 			return err
 		}
-		return q.AuditPerson(c.Ctx(), c.Actor.Person.ID, c.Actor.Address, "recovery_codes.renewed", nil)
+		return accounts.AuditPerson(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address, "recovery_codes.renewed", nil)
 	})
 	if err != nil {
 		return err
@@ -304,18 +305,18 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 }
 
 func (a *auth) stopTOTP(c *handlers.Call) error {
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, err := q.LockPerson(c.Ctx(), c.Actor.Person.ID)
 		if err != nil || p.Totp == nil {
 			return err
 		}
-		if err := q.SetPersonTOTP(c.Ctx(), db.SetPersonTOTPParams{ID: p.ID}); err != nil {
+		if err := q.SetPersonTOTP(c.Ctx(), sql.SetPersonTOTPParams{ID: p.ID}); err != nil {
 			return err
 		}
 		if err := q.DeleteRecoveryCodes(c.Ctx(), p.ID); err != nil {
 			return err
 		}
-		if err := q.AuditPerson(c.Ctx(), p.ID, c.Actor.Address, "totp.disabled", nil); err != nil {
+		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "totp.disabled", nil); err != nil {
 			return err
 		}
 		return a.alert(c, q, p, "The second factor of your account was turned off.")

@@ -2,6 +2,8 @@ package auth
 
 import (
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -28,7 +30,7 @@ func (a *auth) start(c *handlers.Call) error {
 
 // home is the page of the tenant that a person looked at last, or of their first; without any, the list of none.
 func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, err := q.GetPerson(c.Ctx(), person)
 		if err != nil {
 			return err
@@ -102,7 +104,7 @@ func (a *auth) signIn(c *handlers.Call) error {
 	}
 	var token string
 	pending := person.TotpAt != nil
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		token, err = a.startSession(c, q, person, pending)
 		return err
 	})
@@ -119,9 +121,9 @@ func (a *auth) signIn(c *handlers.Call) error {
 }
 
 // checkPassword finds the person whose address and password these are; errWrong where there is none.
-func (a *auth) checkPassword(c *handlers.Call, typed, password string) (db.Person, error) {
+func (a *auth) checkPassword(c *handlers.Call, typed, password string) (sql.Person, error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
-		return db.Person{}, err
+		return sql.Person{}, err
 	}
 	email, err := account.Email(typed)
 	if err != nil {
@@ -142,10 +144,10 @@ func (a *auth) checkPassword(c *handlers.Call, typed, password string) (db.Perso
 }
 
 // findForSignIn counts the try, then finds the person; the zero Person where there is none.
-func (a *auth) findForSignIn(c *handlers.Call, email string) (person db.Person, err error) {
+func (a *auth) findForSignIn(c *handlers.Call, email string) (person sql.Person, err error) {
 	wait := 0
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		if wait, err = q.Try(c.Ctx(), account.Passwords, "password", email); err != nil {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		if wait, err = accounts.Try(c.Ctx(), q, account.Passwords, "password", email); err != nil {
 			return err
 		}
 		person, err = q.FindPerson(c.Ctx(), email)
@@ -168,11 +170,11 @@ func tooManyTries(wait int) error {
 
 // refuseSignIn notes a sign-in that failed.
 func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
-	err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		if person.IsZero() {
-			return q.Audit(c.Ctx(), db.Author{Kind: "system", Address: c.Actor.Address}, db.Audited{Action: "sign_in.failed", Kind: "person"})
+			return db.Audit(c.Ctx(), q, db.Author{Kind: "system", Address: c.Actor.Address}, db.Audited{Action: "sign_in.failed", Kind: "person"})
 		}
-		return q.AuditPerson(c.Ctx(), person, c.Actor.Address, "sign_in.failed", nil)
+		return accounts.AuditPerson(c.Ctx(), q, person, c.Actor.Address, "sign_in.failed", nil)
 	})
 	if err != nil {
 		return err
@@ -181,8 +183,8 @@ func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
 }
 
 // startSession begins a session of a person who gave the right password.
-func (a *auth) startSession(c *handlers.Call, q *db.Queries, person db.Person, pending bool) (string, error) {
-	if err := q.Succeeded(c.Ctx(), "password", person.Email); err != nil {
+func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person, pending bool) (string, error) {
+	if err := accounts.Succeeded(c.Ctx(), q, "password", person.Email); err != nil {
 		return "", err
 	}
 	life := account.Person.Life()
@@ -191,17 +193,17 @@ func (a *auth) startSession(c *handlers.Call, q *db.Queries, person db.Person, p
 	} else if err := a.noteSignIn(c, q, person); err != nil {
 		return "", err
 	}
-	return q.StartSession(c.Ctx(), db.NewSession{
+	return accounts.StartSession(c.Ctx(), q, accounts.NewSession{
 		Person: &person.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent(),
 	})
 }
 
 // noteSignIn writes a sign-in to the audit log, and tells the person of one from a browser that they have no session in.
-func (a *auth) noteSignIn(c *handlers.Call, q *db.Queries, person db.Person) error {
-	if err := q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
+func (a *auth) noteSignIn(c *handlers.Call, q *sql.Queries, person sql.Person) error {
+	if err := accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
 		return err
 	}
-	known, err := q.KnownBrowser(c.Ctx(), db.KnownBrowserParams{PersonID: &person.ID, Agent: db.Agent(c.Request.UserAgent())})
+	known, err := q.KnownBrowser(c.Ctx(), sql.KnownBrowserParams{PersonID: &person.ID, Agent: accounts.Agent(c.Request.UserAgent())})
 	if err != nil || known.Own || known.Others == 0 {
 		return err
 	}
@@ -215,8 +217,8 @@ func (a *auth) signOut(c *handlers.Call) error {
 		return err
 	}
 	if session != nil && !session.Pending {
-		err := a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-			return q.AuditPerson(c.Ctx(), person.ID, c.Actor.Address, "sign_out", nil)
+		err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+			return accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_out", nil)
 		})
 		if err != nil {
 			return err

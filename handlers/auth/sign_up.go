@@ -5,6 +5,8 @@ import (
 	"net/url"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/mail"
@@ -40,7 +42,7 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 // signupIsOpen reports whether anybody may create a tenant: as operators have set, else as the server was started. While nobody can
 // say, it is closed.
 func (a *auth) signupIsOpen(c *handlers.Call) bool {
-	platform, err := a.DB.Platform(c.Ctx())
+	platform, err := accounts.Platform(c.Ctx(), a.DB)
 	if err != nil {
 		a.Log.Warn("settings not read: sign-up counts as closed", "error", err)
 		return false
@@ -94,8 +96,8 @@ func (a *auth) signUp(c *handlers.Call) error {
 }
 
 func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error {
-	return a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		wait, err := q.Try(c.Ctx(), account.Mails, "mail", email)
+	return a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "mail", email)
 		if err != nil {
 			return err
 		}
@@ -106,7 +108,7 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 		case !db.IsMissing(err):
 			return err
 		}
-		token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife})
+		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife})
 		if err != nil || wait > 0 {
 			return err // too many mails already: the answer is the same, and nothing is sent
 		}
@@ -118,8 +120,8 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 
 // mailAccountExists tells a person who signs up again where to create the tenant. It makes a link that nobody is told of, so that
 // it takes as long as signing up a new address.
-func (a *auth) mailAccountExists(c *handlers.Call, q *db.Queries, p db.Person, data signUpData, silent bool) error {
-	token, err := q.MakeLink(c.Ctx(), db.NewLink{Purpose: db.LinkSignUp, Email: p.Email, Data: data, Life: account.SignUpLife})
+func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person, data signUpData, silent bool) error {
+	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: p.Email, Data: data, Life: account.SignUpLife})
 	if err != nil || silent || p.DisabledAt != nil {
 		return err
 	}
@@ -168,14 +170,14 @@ func (a *auth) showVerify(c *handlers.Call) error {
 	return show(c, verifyForm(c, c.Query("token"), link, data))
 }
 
-func verifyForm(c *handlers.Call, token string, link db.OneTimeLink, data signUpData) pages.Form {
+func verifyForm(c *handlers.Call, token string, link sql.OneTimeLink, data signUpData) pages.Form {
 	return passwordForm(c, "/verify-email", token, "Set a password", "It opens "+data.Tenant+" for "+link.Email+".")
 }
 
 // peek finds what a link is for without using it up.
-func (a *auth) peek(c *handlers.Call, purpose, token string) (link db.OneTimeLink, err error) {
-	err = a.DB.Account(c.Ctx(), func(q *db.Queries) error {
-		link, err = q.PeekLink(c.Ctx(), db.PeekLinkParams{Hash: db.HashToken(token), Purpose: purpose})
+func (a *auth) peek(c *handlers.Call, purpose, token string) (link sql.OneTimeLink, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		link, err = q.PeekLink(c.Ctx(), sql.PeekLinkParams{Hash: accounts.HashToken(token), Purpose: purpose})
 		return err
 	})
 	if db.IsMissing(err) {
@@ -184,8 +186,8 @@ func (a *auth) peek(c *handlers.Call, purpose, token string) (link db.OneTimeLin
 	return link, err
 }
 
-func (a *auth) peekSignUp(c *handlers.Call, token string) (link db.OneTimeLink, data signUpData, err error) {
-	if link, err = a.peek(c, db.LinkSignUp, token); err == nil {
+func (a *auth) peekSignUp(c *handlers.Call, token string) (link sql.OneTimeLink, data signUpData, err error) {
+	if link, err = a.peek(c, accounts.LinkSignUp, token); err == nil {
 		err = json.Unmarshal(link.Data, &data)
 	}
 	return link, data, err
@@ -208,8 +210,8 @@ func (a *auth) verify(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	token, err := a.DB.SignUp(c.Ctx(), db.SignUp{
-		Link: db.HashToken(form.Get("token")), Email: link.Email, Name: data.Name, Tenant: data.Tenant, Password: hash,
+	token, err := accounts.SignUp(c.Ctx(), a.DB, accounts.Registration{
+		Link: accounts.HashToken(form.Get("token")), Email: link.Email, Name: data.Name, Tenant: data.Tenant, Password: hash,
 		Address: c.Actor.Address, Agent: c.Request.UserAgent(),
 	})
 	if db.IsMissing(err) || fault.Is(err, "already_exists") {

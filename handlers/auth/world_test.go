@@ -17,9 +17,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -74,7 +76,7 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
 	cfg := handlers.Config{
-		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
 	}
 	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
 	for _, c := range change {
@@ -286,8 +288,8 @@ var hashOnce = sync.OnceValue(func() string {
 // person makes somebody whose password is goodPassword.
 func (w *world) person(email string) (person id.UUID) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
-		person, err = q.AddPerson(w.t.Context(), email, "Name of "+email, hashOnce())
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+		person, err = accounts.AddPerson(w.t.Context(), q, email, "Name of "+email, hashOnce())
 		return err
 	})
 	if err != nil {
@@ -299,7 +301,7 @@ func (w *world) person(email string) (person id.UUID) {
 // tenant makes a tenant with an owner.
 func (w *world) tenant(name string, owner id.UUID) (tenant id.UUID, path string) {
 	w.t.Helper()
-	row, _, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -309,8 +311,8 @@ func (w *world) tenant(name string, owner id.UUID) (tenant id.UUID, path string)
 
 func (w *world) join(tenant, person id.UUID, role access.Role) (member id.UUID) {
 	w.t.Helper()
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
-		member, err = q.AddMember(w.t.Context(), tenant, person, role)
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+		member, err = accounts.AddMember(w.t.Context(), q, tenant, person, role)
 		return err
 	})
 	if err != nil {

@@ -9,7 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/domain/egress"
@@ -28,7 +30,7 @@ const bodyShown = 8 << 10
 func maskedURL(raw string) string { return egress.Mask(raw) }
 
 // attemptDetail rebuilds an attempt's request by the rules that made it, and shows the answer that was kept.
-func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetail {
+func (k known) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDetail {
 	kind, timeout := endpoint.Kind(k.endpoint.Kind), time.Duration(k.endpoint.TimeoutSeconds)*time.Second
 	said := diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
 	d := pages.AttemptDetail{
@@ -54,8 +56,8 @@ func (k known) attemptDetail(t db.Attempt, deliveryID string) pages.AttemptDetai
 		d.Answer.Gone = "The answer had no body."
 	}
 	wire := signature.ParseWire(t.Format, k.endpoint.Prefix)
-	m := k.event.SentMessage(k.Delivery, wire)
-	d.Headers = db.SentHeaders(k.settings, wire, m, k.Delivery, t)
+	m := queue.SentMessage(&k.event, k.Delivery, wire)
+	d.Headers = queue.SentHeaders(k.settings, wire, m, k.Delivery, t)
 	if d.Record && k.event.Key != nil {
 		d.Key = *k.event.Key
 	}
@@ -113,11 +115,11 @@ func (a *dashboard) downloadBody(c *handlers.Call) error {
 	case k.event.Data == nil:
 		return delivery.ErrEventExpired
 	}
-	wire := k.endpoint.Wire()
+	wire := endpoints.Wire(k.endpoint)
 	if n := len(k.attempts); n > 0 {
 		wire = signature.ParseWire(k.attempts[n-1].Format, wire.Prefix)
 	}
-	m := k.event.SentMessage(k.Delivery, wire)
+	m := queue.SentMessage(&k.event, k.Delivery, wire)
 	return download(c, id.Delivery.Format(u)+".json", signature.AppendBody(nil, wire.Format, m))
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -57,10 +57,10 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	if p.Action != "" {
 		scan = lookAt
 	}
-	var found []db.ScanAuditDownRow
+	var found []sql.ScanAuditDownRow
 	var names map[string]string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		found, err = q.ScanAuditDown(c.Ctx(), db.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
 		if err == nil {
 			names, err = actorNames(c, q)
 		}
@@ -69,7 +69,7 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	if err != nil {
 		return err
 	}
-	page, next := looked(found, scan, func(r db.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	page, next := looked(found, scan, func(r sql.ScanAuditDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	for _, r := range page {
 		row := auditRow(r, v.Root)
 		if name := names[r.ActorID]; name != "" {
@@ -90,19 +90,19 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 const namedKeys = 250
 
 // actorNames are the names of members and API keys by the ids that the audit log has. Who came by a sign-in link sees no members.
-func actorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
+func actorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
 	names := map[string]string{}
 	if c.Actor.Portal != nil {
 		return names, nil
 	}
-	members, err := q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+	members, err := q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range members {
 		names[id.Member.Format(m.ID)] = m.Name + " (" + m.Email + ")"
 	}
-	keys, err := q.ListKeysDown(c.Ctx(), db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: namedKeys})
+	keys, err := q.ListKeysDown(c.Ctx(), sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: namedKeys})
 	for _, k := range keys {
 		names[id.Key.Format(k.ID)] = "API key " + k.Name
 	}
@@ -112,7 +112,7 @@ func actorNames(c *handlers.Call, q *db.Queries) (map[string]string, error) {
 // objectPages are where objects of a kind are.
 var objectPages = map[string]string{"delivery": "/deliveries/", "event": "/events/", "endpoint": "/endpoints/", "bulk_job": "/bulk-jobs/"}
 
-func auditRow(r db.ScanAuditDownRow, root string) pages.AuditRow {
+func auditRow(r sql.ScanAuditDownRow, root string) pages.AuditRow {
 	v := pages.AuditRow{
 		ID: id.Audit.Format(r.ID), At: r.At, Action: r.Action, Who: r.ActorKind, WhoID: r.ActorID, ObjectKind: r.ObjectKind, Object: r.ObjectID,
 		Address: r.Address, Reason: r.Reason, Details: details(r.Details),

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -14,8 +15,8 @@ func TestTheAuditLogNamesMembersAndKeys(t *testing.T) {
 	w.add()
 	w.things(w.tn)
 	key := id.UUID(one[[16]byte](w.world, "SELECT id FROM api_keys WHERE tenant_id = $1 AND name = 'k'", w.tn.id.String()))
-	err := w.db.Tenant(t.Context(), w.tn.id, func(q *db.Queries) error {
-		return q.Audit(t.Context(), db.Author{Kind: "key", ID: id.Key.Format(key), Address: "192.0.2.9"}, db.Audited{Tenant: &w.tn.id, Action: "endpoint.pause", Kind: "endpoint"})
+	err := w.db.Tenant(t.Context(), w.tn.id, func(q *sql.Queries) error {
+		return db.Audit(t.Context(), q, db.Author{Kind: "key", ID: id.Key.Format(key), Address: "192.0.2.9"}, db.Audited{Tenant: &w.tn.id, Action: "endpoint.pause", Kind: "endpoint"})
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
@@ -35,7 +36,7 @@ var filterNames = []string{"status", "type", "endpoint", "channel", "since", "un
 
 // bulkForm is what a form asks to be done.
 type bulkForm struct {
-	db.NewBulkJob
+	deliveries.NewBulkJob
 	fields map[string][]string // what the confirmation sends on
 	back   string              // the list that the form stood on
 }
@@ -132,16 +133,16 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
-	var e db.Estimate
+	var e deliveries.Estimate
 	var filter []pages.Fact
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, b.NewBulkJob); err != nil {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
 		if filter, err = a.filterFacts(c, q, b.Filter); err != nil {
 			return err
 		}
-		e, err = q.EstimateBulk(c.Ctx(), c.Actor.Tenant, b.NewBulkJob)
+		e, err = deliveries.EstimateBulk(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob)
 		return err
 	})
 	if err != nil {
@@ -161,7 +162,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 }
 
 // filterFacts says in words what a job selects.
-func (a *dashboard) filterFacts(c *handlers.Call, q *db.Queries, f bulk.Filter) ([]pages.Fact, error) {
+func (a *dashboard) filterFacts(c *handlers.Call, q *sql.Queries, f bulk.Filter) ([]pages.Fact, error) {
 	var out []pages.Fact
 	add := func(label, value string) {
 		if value != "" {
@@ -217,12 +218,12 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 	if faults := b.Filter.Faults(b.Kind); b.Kind != bulk.ReplayMissing && len(faults) > 0 {
 		return fault.InvalidFields(faults)
 	}
-	var job db.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if err := q.KnowEndpoint(c.Ctx(), c.Actor.Tenant, b.NewBulkJob); err != nil {
+	var job sql.BulkJob
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
-		job, err = q.StartBulkJob(c.Ctx(), c.Actor.Tenant, c.Author(), b.NewBulkJob)
+		job, err = deliveries.StartBulkJob(c.Ctx(), q, c.Actor.Tenant, c.Author(), b.NewBulkJob)
 		return err
 	})
 	if err != nil {
@@ -237,12 +238,12 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 		return err
 	}
 	v := pages.BulkJobsView{Root: path(c, "")}
-	l := db.BulkJobList{Most: rows + 1, After: id.Last}
+	l := deliveries.BulkJobList{Most: rows + 1, After: id.Last}
 	if !ask.after.IsZero() {
 		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		found, err := q.ListBulkJobs(c.Ctx(), c.Actor.Tenant, l)
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		found, err := deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, l)
 		if len(found) > rows {
 			found = found[:rows]
 			v.Older = ask.at(v.Root+"/bulk-jobs", "after", id.Job.Format(found[rows-1].ID))
@@ -259,7 +260,7 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.BulkJobs(v))
 }
 
-func bulkJob(j db.BulkJob) pages.BulkJob {
+func bulkJob(j sql.BulkJob) pages.BulkJob {
 	v := pages.BulkJob{
 		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact, Reason: j.Reason,
 		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
@@ -276,8 +277,8 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 	if err != nil {
 		return v, err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		j, err := q.GetBulkJob(c.Ctx(), db.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		j, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
 		if err != nil {
 			return err
 		}
@@ -287,7 +288,7 @@ func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err erro
 		if v.Job.Filter, err = a.filterFacts(c, q, filter); err != nil {
 			return err
 		}
-		v.Outcome, err = q.BulkOutcome(c.Ctx(), j)
+		v.Outcome, err = deliveries.BulkOutcome(c.Ctx(), q, j)
 		return err
 	})
 	return v, err
@@ -320,8 +321,8 @@ func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.CancelBulkJob(c.Ctx(), c.Actor.Tenant, u, c.Author(), "")
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), "")
 		return err
 	})
 	e := fault.As(err)

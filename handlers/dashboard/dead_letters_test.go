@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -56,7 +56,7 @@ func TestAJobsPageShowsWhatBecameOfWhatItMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for over := false; !over; {
-		step, err := w.db.StepBulkJob(t.Context(), db.BulkRef{TenantID: tn.id, ID: u})
+		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: tn.id, ID: u})
 		if err != nil {
 			t.Fatal(err)
 		}

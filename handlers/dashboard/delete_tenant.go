@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/reason"
@@ -24,8 +25,8 @@ func (a *dashboard) confirmDelete(c *handlers.Call) error {
 }
 
 func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err error) {
-	var has db.TenantHoldingsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var has sql.TenantHoldingsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		has, err = q.TenantHoldings(c.Ctx(), c.Actor.Tenant)
 		return err
 	})
@@ -45,7 +46,7 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 	reason, wrong := reasonOf(form, false)
 	matches := strings.TrimSpace(form.Get("name")) == c.Actor.TenantName
 	if wrong == "" && matches {
-		err := a.DB.DeleteTenant(c.Ctx(), c.Actor.Tenant, reason, c.Author())
+		err := maintenance.DeleteTenant(c.Ctx(), a.DB, c.Actor.Tenant, reason, c.Author())
 		if err == nil {
 			c.Flash(c.Actor.TenantName + " is deleted.")
 			return c.Redirect("/tenants")

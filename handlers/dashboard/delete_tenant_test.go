@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/maintenance"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -57,7 +59,7 @@ func TestAnOwnerDeletesTheTenantByTypingItsName(t *testing.T) {
 	if after := w.counts(other); after != before {
 		t.Errorf("the other tenant was %s and is %s", before, after)
 	}
-	if _, err := (db.Keys{DB: w.db}).TenantState(t.Context(), tn.id); err == nil {
+	if _, err := (accounts.Keys{DB: w.db}).TenantState(t.Context(), tn.id); err == nil {
 		t.Error("platform keys find it")
 	}
 }
@@ -68,7 +70,7 @@ func TestNobodyIsAMemberOfADeletedTenant(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	link := w.portalSession(tn, access.Developer)
-	if err := w.db.DeleteTenant(t.Context(), tn.id, "", db.Author{Kind: "command"}); err != nil {
+	if err := maintenance.DeleteTenant(t.Context(), w.db, tn.id, "", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 	w.sql("DELETE FROM people")

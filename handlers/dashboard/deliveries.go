@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
@@ -62,7 +65,7 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	if len(v.Wrong) > 0 {
 		status = http.StatusBadRequest
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		var err error
 		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil || status != http.StatusOK {
 			return err
@@ -84,18 +87,18 @@ func deliveryFilter(q url.Values) pages.DeliveryFilter {
 }
 
 // deliveryList is what a page asks of the database.
-func deliveryList(p handlers.Page) db.DeliveryList {
-	l := db.DeliveryList{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived}
+func deliveryList(p handlers.Page) deliveries.ListOptions {
+	l := deliveries.ListOptions{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived}
 	if !p.Endpoint.IsZero() {
 		l.Endpoint = &p.Endpoint
 	}
 	if s, ok := delivery.ParseStatus(p.Status); ok {
 		l.Status = &s
 	} else if p.Status == bulk.AllFailed {
-		s := db.AllFailed
+		s := deliveries.AllFailed
 		l.Status = &s
 	} else if p.Status == delivery.DeadLetter {
-		s := db.DeadLetters
+		s := deliveries.DeadLetters
 		l.Status = &s
 	}
 	if !p.Job.IsZero() {
@@ -104,14 +107,14 @@ func deliveryList(p handlers.Page) db.DeliveryList {
 	return l
 }
 
-func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.DeliveriesView) error {
+func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.DeliveriesView) error {
 	list := v.Root + "/deliveries"
 	l := deliveryList(p)
 	l.Most, l.After = rows, ask.after
 	if !ask.before.IsZero() {
 		l.Ascending, l.After = true, ask.before
 	}
-	found, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l)
+	found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Queries, p handlers.P
 		slices.Reverse(found.Rows)
 		if !more { // the beginning of the list: shown as such, as full as it is
 			ask.before, l.Ascending, l.After = id.UUID{}, false, id.UUID{}
-			if found, err = q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l); err != nil {
+			if found, err = deliveries.List(c.Ctx(), q, c.Actor.Tenant, l); err != nil {
 				return err
 			}
 			more = found.Next != nil
@@ -147,7 +150,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *db.Queries, p handlers.P
 }
 
 // deliveryRows is the part of the page that is refreshed: its rows stay the same whatever else is added.
-func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Queries, found []db.DeliveryState, ask listQuery) (pages.DeliveryListView, error) {
+func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliveries.State, ask listQuery) (pages.DeliveryListView, error) {
 	v := pages.DeliveryListView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter)}
 	v.Here = ask.at(v.Root+"/deliveries", "", "")
 	ids := make([]id.UUID, len(found))
@@ -173,7 +176,7 @@ func (a *dashboard) deliveryRows(c *handlers.Call, q *db.Queries, found []db.Del
 	return v, nil
 }
 
-func deliveryRow(d db.DeliveryState, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
+func deliveryRow(d deliveries.State, labels map[id.UUID]pages.EndpointLabel) pages.DeliveryRow {
 	r := pages.DeliveryRow{
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), Type: d.EventType, Status: d.Shown, Reason: d.Reason,
 		Attempts: int(d.Attempts), LastStatus: int(d.LastStatus), LastFailure: d.LastFailure, Created: d.CreatedAt, Next: orZero(d.NextAt), Wait: d.WaitReason(),
@@ -217,14 +220,14 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 		return c.Redirect(ask.at(path(c, "/deliveries"), "", ""))
 	}
 	var v pages.DeliveryListView
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		l := deliveryList(p)
 		l.Ascending, l.After, l.Most = true, top, maxNews
-		newer, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, l)
+		newer, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
 		if err != nil {
 			return err
 		}
-		held, err := q.ReadDeliveriesByID(c.Ctx(), c.Actor.Tenant, ids)
+		held, err := deliveries.ReadMany(c.Ctx(), q, c.Actor.Tenant, ids)
 		if err != nil {
 			return err
 		}
@@ -240,20 +243,20 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 
 // searchID is where the thing with an id is. What is no id, or one of nothing here, is said beside the field.
 func (a *dashboard) searchID(c *handlers.Call, text string) (to string, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if u, err := id.Delivery.Parse(text); err == nil {
 			to = path(c, "/deliveries/") + text
-			_, err := q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u)
+			_, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		}
 		if u, err := id.Event.Parse(text); err == nil {
 			to = path(c, "/events/") + text
-			_, err := q.ReadEvent(c.Ctx(), c.Actor.Tenant, u)
+			_, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u)
 			return err
 		}
 		if u, err := id.Endpoint.Parse(text); err == nil {
 			to = path(c, "/endpoints/") + text
-			_, err := q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+			_, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
 			return err
 		}
 		return fault.InvalidField("q", "id_malformed", "This is no id of a delivery, an event or an endpoint. Paste it whole, with its prefix: dlv_, evt_ or ep_.")

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
@@ -28,38 +30,38 @@ const othersShown = 50
 
 // known is what a delivery's page is made of.
 type known struct {
-	db.DeliveryState
-	attempts []db.Attempt // oldest first
-	endpoint db.Endpoint
-	event    db.Event // without data where there is none left
-	others   []db.DeliveryState
+	deliveries.State
+	attempts []sql.Attempt // oldest first
+	endpoint sql.Endpoint
+	event    sql.Event // without data where there is none left
+	others   []deliveries.State
 	settings endpoint.Settings
 	payloads bool // the actor may read them
 }
 
 func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if k.DeliveryState, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if k.State, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
-		if k.attempts, err = q.ListAttemptsOf(c.Ctx(), k.Delivery, attemptsShown+1); err != nil {
+		if k.attempts, err = deliveries.Attempts(c.Ctx(), q, k.Delivery, attemptsShown+1); err != nil {
 			return err
 		}
-		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), db.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
+		if k.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: k.EndpointID}); err != nil {
 			return err
 		}
-		if k.event, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
+		if k.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, k.EventID); err != nil && !fault.Is(err, fault.ErrNotFound.Code) {
 			return err
 		}
 		if k.payloads, err = a.readsPayloads(c, q); err != nil {
 			return err
 		}
 		if k.payloads {
-			if k.settings, err = k.endpoint.OpenSettings(a.Keys); err != nil {
+			if k.settings, err = endpoints.OpenSettings(k.endpoint, a.Keys); err != nil {
 				return err
 			}
 		}
-		same, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Event: &k.EventID, Endpoint: &k.EndpointID, Most: othersShown})
+		same, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &k.EventID, Endpoint: &k.EndpointID, Most: othersShown})
 		for _, d := range same.Rows {
 			if d.ID != u {
 				k.others = append(k.others, d)
@@ -71,7 +73,7 @@ func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) 
 }
 
 // readsPayloads reports whether the actor sees what is sent and answered.
-func (a *dashboard) readsPayloads(c *handlers.Call, q *db.Queries) (bool, error) {
+func (a *dashboard) readsPayloads(c *handlers.Call, q *sql.Queries) (bool, error) {
 	if c.Actor.Role.May(access.ReadPayloads) {
 		return true, nil
 	}
@@ -122,7 +124,7 @@ func (a *dashboard) deliveryView(c *handlers.Call) (pages.DeliveryView, error) {
 func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	labels := map[id.UUID]pages.EndpointLabel{k.endpoint.ID: endpointLabel(k.endpoint)}
 	v := pages.DeliveryView{
-		Row: deliveryRow(k.DeliveryState, labels), Settled: orZero(k.SettledAt), Acts: acts,
+		Row: deliveryRow(k.State, labels), Settled: orZero(k.SettledAt), Acts: acts,
 		Sendable: k.event.Data != nil && k.endpoint.DeletedAt == nil,
 	}
 	if k.ReplayOf != nil {
@@ -154,7 +156,7 @@ func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	return v
 }
 
-func endpointLabel(e db.Endpoint) pages.EndpointLabel {
+func endpointLabel(e sql.Endpoint) pages.EndpointLabel {
 	return pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.DeletedAt != nil}
 }
 
@@ -181,7 +183,7 @@ func (k known) fillAttempts(v *pages.DeliveryView, chosen int) {
 	v.Chosen = &detail
 }
 
-func attemptRow(kind endpoint.Kind, t db.Attempt, scale time.Duration) pages.AttemptRow {
+func attemptRow(kind endpoint.Kind, t sql.Attempt, scale time.Duration) pages.AttemptRow {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	return pages.AttemptRow{
 		Number: int(t.Number), At: t.CreatedAt, Late: t.Late, Status: int(t.Status), Failure: t.Failure, Total: us(t.TotalUs),
@@ -192,7 +194,7 @@ func attemptRow(kind endpoint.Kind, t db.Attempt, scale time.Duration) pages.Att
 
 // act does something to a delivery, audits it where it changed anything, and goes to where the result is seen. A delivery
 // whose state does not allow it any more is shown as it is now.
-func (a *dashboard) act(name string, act db.DeliveryAct, done string) handlers.Handler {
+func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.Handler {
 	return func(c *handlers.Call) error {
 		u, err := c.ID(id.Delivery, "delivery_id")
 		if err != nil {
@@ -207,13 +209,13 @@ func (a *dashboard) act(name string, act db.DeliveryAct, done string) handlers.H
 			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, Said: components.Said{Reason: reason, Wrong: wrong}})
 		}
 		act := act
-		if act == db.ActReplay && form.Get("again") == "true" {
-			act = db.ActReplayAgain
+		if act == deliveries.ActReplay && form.Get("again") == "true" {
+			act = deliveries.ActReplayAgain
 		}
-		var d db.DeliveryState
+		var d deliveries.State
 		changed := false
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-			d, changed, err = q.ActOn(c.Ctx(), c.Actor.Tenant, u, act, c.Author(), reason)
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, u, act, c.Author(), reason)
 			return err
 		})
 		if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
@@ -266,14 +268,14 @@ func (a *dashboard) showStale(c *handlers.Call, why *fault.Error) error {
 }
 
 func (a *dashboard) deliveryActions() []handlers.Route {
-	one := func(name string, act db.DeliveryAct, done string) handlers.Route {
+	one := func(name string, act deliveries.Act, done string) handlers.Route {
 		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(name, act, done))
 	}
 	return []handlers.Route{
-		one("retry-now", db.ActRetryNow, "It is tried now."),
-		one("cancel", db.ActCancel, "Canceled."),
-		one("replay", db.ActReplay, "This is the new delivery."),
-		one("archive", db.ActArchive, "Archived: lists leave it out."),
-		one("unarchive", db.ActUnarchive, "Lists show it again."),
+		one("retry-now", deliveries.ActRetryNow, "It is tried now."),
+		one("cancel", deliveries.ActCancel, "Canceled."),
+		one("replay", deliveries.ActReplay, "This is the new delivery."),
+		one("archive", deliveries.ActArchive, "Archived: lists leave it out."),
+		one("unarchive", deliveries.ActUnarchive, "Lists show it again."),
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/emit"
+	"posthorn/db/sql"
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -29,7 +30,7 @@ func (a *dashboard) newEvent(c *handlers.Call) error {
 
 func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.EmitView{Root: path(c, ""), Wrong: wrong, Token: form.Get("token")}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		_, v.Types, err = a.filterChoices(c, q)
 		return err
 	})
@@ -66,7 +67,7 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	}
 	text := id.Event.Format(made.ID)
 	if !made.Duplicate {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 			return c.Audit(q, "event.emitted", "event", text, "", map[string]string{"type": e.Type})
 		})
 		if err != nil {

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
@@ -28,12 +30,12 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 		return err
 	}
 	now := a.Now()
-	var e db.FullEndpoint
+	var e endpoints.Full
 	var hours []analytics.Row
 	var window analytics.Window
-	var feed []db.DeliveryState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
+	var feed []deliveries.State
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		if hours, window, err = lastDay(c, q, &u, now); err != nil {
@@ -62,11 +64,11 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 }
 
 // describe says what is behind the endpoint's condition.
-func describe(v *pages.EndpointView, e db.FullEndpoint, now time.Time) {
-	counters := e.Record.Counters()
+func describe(v *pages.EndpointView, e endpoints.Full, now time.Time) {
+	counters := endpoints.Counters(e.Record.EndpointHealth)
 	v.Failures = counters.ConsecutiveFailures + counters.AuthStreak
 	v.LastSuccess, v.LastFailure = counters.LastSuccessAt, counters.LastFailureAt
-	verdict := e.Record.Verdict(e.Record.Policy, now)
+	verdict := endpoints.Verdict(e.Record.EndpointHealth, e.Record.Policy, now)
 	switch {
 	case v.Condition.State == condition.Disabled:
 		v.DisableWhy = e.Record.Policy.Sentence(health.Reason(e.StatusReason))
@@ -81,7 +83,7 @@ func describe(v *pages.EndpointView, e db.FullEndpoint, now time.Time) {
 }
 
 // lastError is what went wrong last: what answered says so itself.
-func lastError(h db.EndpointHealth) string {
+func lastError(h sql.EndpointHealth) string {
 	text := h.LastError
 	if text == "" || h.LastFailure != delivery.FailNone {
 		text = strings.TrimSuffix(components.AnswerText(int(h.LastStatus), h.LastFailure)+": "+text, ": ")
@@ -95,10 +97,10 @@ func (a *dashboard) liveEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e db.Endpoint
-	var feed []db.DeliveryState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if e, err = q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+	var e sql.Endpoint
+	var feed []deliveries.State
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
 			return err
 		}
 		feed, err = newest(c, q, &u)
@@ -127,19 +129,19 @@ func (a *dashboard) showVerification(c *handlers.Call) error {
 }
 
 // read is the endpoint that the path names.
-func (a *dashboard) read(c *handlers.Call) (e db.FullEndpoint, err error) {
+func (a *dashboard) read(c *handlers.Call) (e endpoints.Full, err error) {
 	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return e, err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u)
 		return err
 	})
 	return e, err
 }
 
-func (a *dashboard) head(c *handlers.Call, e db.FullEndpoint, tab string) pages.EndpointHead {
+func (a *dashboard) head(c *handlers.Call, e endpoints.Full, tab string) pages.EndpointHead {
 	url := egress.Mask(e.URL)
 	return pages.EndpointHead{
 		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
@@ -148,7 +150,7 @@ func (a *dashboard) head(c *handlers.Call, e db.FullEndpoint, tab string) pages.
 	}
 }
 
-func facts(e db.FullEndpoint) pages.EndpointFacts {
+func facts(e endpoints.Full) pages.EndpointFacts {
 	s := e.Settings
 	limits := "No rate limit"
 	if s.RateLimit != nil {
@@ -164,7 +166,7 @@ func facts(e db.FullEndpoint) pages.EndpointFacts {
 // verifiable are the states that a verification ends.
 var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
 
-func verificationView(c *handlers.Call, e db.Endpoint, v *db.Verification) pages.VerificationView {
+func verificationView(c *handlers.Call, e sql.Endpoint, v *sql.Verification) pages.VerificationView {
 	out := pages.VerificationView{Poll: endpointPath(c, e.ID) + "/verification", Mode: e.Verification, Kind: e.Kind, URL: egress.Mask(e.URL)}
 	if c.Actor.May(access.ChangeEndpoints) && slices.Contains(verifiable, endpoint.Status(e.Status)) {
 		out.Verify = endpointPath(c, e.ID) + "/verify"

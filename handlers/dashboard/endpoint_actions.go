@@ -3,7 +3,9 @@ package dashboard
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -27,23 +29,23 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 	if in.Get("held") != "drop" {
 		return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume, nil)
 	}
-	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and what was held is being canceled.", endpoint.Resume, func(q *db.Queries, u id.UUID) error {
-		_, err := q.DropHeld(c.Ctx(), c.Actor.Tenant, u, c.Author(), "")
+	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and what was held is being canceled.", endpoint.Resume, func(q *sql.Queries, u id.UUID) error {
+		_, err := deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), "")
 		return err
 	})
 }
 
 // setState does what a rule says about an endpoint's state, audits what it changed, and returns to the endpoint; also is what
 // else belongs to the change.
-func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error), also func(*db.Queries, id.UUID) error) error {
+func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries, id.UUID) error) error {
 	u, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		var from endpoint.Status
 		var change endpoint.Change
-		_, changed, err := q.SetEndpointState(c.Ctx(), a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
 			var refused error
 			from = s
 			change, refused = rule(s)
@@ -69,8 +71,8 @@ func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if _, err := q.VerifyEndpoint(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if _, err := endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.verify", u, nil)
@@ -90,8 +92,8 @@ func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		e, err := q.RemoveEndpoint(c.Ctx(), c.Actor.Tenant, u)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, u)
 		if err != nil {
 			return err
 		}
@@ -161,8 +163,8 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 
 // changeEndpoint gives an endpoint other settings, and audits which.
 func (a *dashboard) changeEndpoint(c *handlers.Call, u id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
-	return a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.EditEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u, to, c.Author())
+	return a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, to, c.Author())
 		return err
 	})
 }

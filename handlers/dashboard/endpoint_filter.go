@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
@@ -33,9 +34,9 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 }
 
 // filterView is the editor with a filter in it. What a filter takes tells what events hold: trying is for who may read them.
-func (a *dashboard) filterView(c *handlers.Call, e db.FullEndpoint, s endpoint.Settings) (v pages.FilterView, err error) {
+func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Settings) (v pages.FilterView, err error) {
 	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		v.Tries, err = a.readsPayloads(c, q)
 		return err
 	})
@@ -94,9 +95,9 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if tried, err = tried.CheckSubscription(); err != nil {
 		return a.refuseFilter(c, in, err)
 	}
-	var events []db.SampledEventsRow
+	var events []sql.SampledEventsRow
 	var whole bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		payloads, err := a.readsPayloads(c, q)
 		if err == nil && !payloads {
 			err = errPayloads
@@ -104,7 +105,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		events, whole, err = q.SampleEvents(c.Ctx(), c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
+		events, whole, err = endpoints.SampleEvents(c.Ctx(), q, c.Actor.Tenant, tried.EventTypes, tryEvents, a.Now())
 		return err
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
-func (a *dashboard) judge(c *handlers.Call, s endpoint.Settings, events []db.SampledEventsRow, whole bool) *pages.DryRunView {
+func (a *dashboard) judge(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow, whole bool) *pages.DryRunView {
 	route := routing.Compile(routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active})
 	end := a.Now().Add(tryTime)
 	out := &pages.DryRunView{Complete: whole}

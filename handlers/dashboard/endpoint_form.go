@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/retry"
@@ -19,8 +19,8 @@ import (
 // mostTypes bounds the event types that a form offers to tick; the others can be written.
 const mostTypes = 200
 
-func catalogue(c *handlers.Call, q *db.Queries) ([]string, error) {
-	rows, err := q.ListEventTypesUp(c.Ctx(), db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: mostTypes})
+func catalogue(c *handlers.Call, q *sql.Queries) ([]string, error) {
+	rows, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: mostTypes})
 	names := make([]string, len(rows))
 	for i, r := range rows {
 		names[i] = r.Name

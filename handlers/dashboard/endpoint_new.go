@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"net/url"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -19,8 +20,8 @@ import (
 func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	var names []string
 	var defaults endpoint.Defaults
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if defaults, err = q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if defaults, err = endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
 			return err
 		}
 		names, err = catalogue(c, q)
@@ -45,10 +46,10 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	}
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e db.FullEndpoint
+	var e endpoints.Full
 	var secret endpoint.Secret
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
@@ -66,11 +67,11 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 			return err
 		}
 		// A topic's brokers need no secret to acknowledge a record; an HTTP receiver is verified when it knows its secret.
-		create := q.CreateUnverified
+		create := endpoints.CreateUnverified
 		if settings.Kind == endpoint.Kafka {
-			create = q.CreateEndpoint
+			create = endpoints.Create
 		}
-		if e, err = create(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+		if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
@@ -145,7 +146,7 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 }
 
 func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		names, err = catalogue(c, q)
 		return err
 	})
@@ -153,6 +154,6 @@ func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) 
 }
 
 // auditEndpoint writes what was done to an endpoint, in the transaction that does it.
-func auditEndpoint(c *handlers.Call, q *db.Queries, action string, u id.UUID, details any) error {
+func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, u id.UUID, details any) error {
 	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
 }

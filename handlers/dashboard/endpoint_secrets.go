@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -30,13 +32,13 @@ func (a *dashboard) showSecrets(c *handlers.Call) error {
 
 // rotates reports whether the caller may rotate an endpoint's secrets: by role, or because a sign-in link that shows no secrets
 // created the endpoint. What it sees then is a secret of its own receiver.
-func (a *dashboard) rotates(c *handlers.Call, e db.Endpoint) (created bool, err error) {
+func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err error) {
 	portal := c.Actor.Portal
 	if c.Actor.May(access.RotateSecrets) || portal == nil || !c.Actor.May(access.ChangeEndpoints) {
 		return c.Actor.May(access.RotateSecrets), nil
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		created, err = q.CreatedBy(c.Ctx(), e, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		created, err = db.CreatedBy(c.Ctx(), q, e, c.Author())
 		return err
 	})
 	return created, err
@@ -54,9 +56,9 @@ func (a *dashboard) mayRotate(c *handlers.Call, u id.UUID) error {
 	if c.Actor.Portal == nil {
 		return handlers.ErrRole
 	}
-	var e db.Endpoint
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		e, err = q.GetEndpoint(c.Ctx(), db.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	var e sql.Endpoint
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
 		return err
 	})
 	if err != nil {
@@ -75,20 +77,20 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 	if err != nil {
 		return v, err
 	}
-	var e db.FullEndpoint
-	var live []db.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
+	var e endpoints.Full
+	var live []endpoints.SecretState
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
 			return err
 		}
-		live, err = q.ListSecrets(c.Ctx(), c.Actor.Tenant, u)
+		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, u)
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	v = pages.SecretsView{
-		EndpointHead: a.head(c, e, "secrets"), OneSlot: e.SignsOne(), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
+		EndpointHead: a.head(c, e, "secrets"), OneSlot: endpoints.SignsOne(e.Endpoint), KeyPairs: signature.Format(e.Format) == signature.Standard, Overlap: strconv.Itoa(endpoint.DefaultOverlap),
 		Switch: len(live) > 0 && !live[0].Signing,
 	}
 	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
@@ -126,12 +128,12 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	var secret endpoint.Secret
 	err = endpoint.CheckOverlap(overlap)
 	if err == nil {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-			choose := func(e db.Endpoint, newest *db.EndpointSecret) (endpoint.Secret, error) {
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+			choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
 				secret, err = nextSecret(signature.Format(e.Format), newest, kind, given, random)
 				return secret, err
 			}
-			added, err := q.RotateSecret(c.Ctx(), a.Keys, c.Actor.Tenant, u, overlap, choose)
+			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, overlap, choose)
 			if err != nil {
 				return err
 			}
@@ -164,7 +166,7 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 
 // nextSecret is what was given, or a new one of the type that was chosen: where none was, of the newest one's as far as the
 // format knows it.
-func nextSecret(f signature.Format, newest *db.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
+func nextSecret(f signature.Format, newest *sql.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
 	switch {
 	case given != "":
 		return importSecret(f, kind, given)
@@ -184,8 +186,8 @@ func (a *dashboard) switchSecret(c *handlers.Call) error {
 	if err := a.mayRotate(c, u); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		newest, changed, err := q.SwitchSecret(c.Ctx(), c.Actor.Tenant, u)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		newest, changed, err := endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, u)
 		if err != nil || !changed {
 			return err
 		}

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/event"
@@ -46,7 +48,7 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 }
 
 // whyNoTest is the rule's sentence where the endpoint's state allows no test.
-func whyNoTest(e db.FullEndpoint) string {
+func whyNoTest(e endpoints.Full) string {
 	if f := fault.As(endpoint.Test(endpoint.Status(e.Status))); f != nil {
 		return f.Detail
 	}
@@ -79,7 +81,7 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	return c.Render(status, pages.TestSend(v))
 }
 
-func (a *dashboard) emitTest(c *handlers.Call, e db.FullEndpoint, kind, data string) (sent id.UUID, err error) {
+func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data string) (sent id.UUID, err error) {
 	if err := endpoint.Test(endpoint.Status(e.Status)); err != nil {
 		return sent, err
 	}
@@ -99,32 +101,32 @@ func (a *dashboard) emitTest(c *handlers.Call, e db.FullEndpoint, kind, data str
 	if r.Err != nil {
 		return sent, r.Err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		ask := db.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: e.ID, Since: r.ID.Time()}
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: e.ID, Since: r.ID.Time()}
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
 		}
 		if err := auditEndpoint(c, q, "endpoint.test", e.ID, map[string]string{"event": id.Event.Format(r.ID), "type": kind}); err != nil {
 			return err
 		}
-		return q.HastenTest(c.Ctx(), c.Actor.Tenant, sent)
+		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, sent)
 	})
 	return sent, err
 }
 
 // sent is what became of a delivery of an endpoint.
-func (a *dashboard) sent(c *handlers.Call, e db.FullEndpoint, text string) (*pages.TrialView, error) {
+func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*pages.TrialView, error) {
 	u, err := id.Delivery.Parse(text)
 	if err != nil {
 		return nil, fault.ErrNotFound
 	}
-	var d db.DeliveryState
-	var attempts []db.Attempt
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if d, err = q.ReadDelivery(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	var d deliveries.State
+	var attempts []sql.Attempt
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
-		attempts, err = q.ListAttemptsOf(c.Ctx(), d.Delivery, 1)
+		attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, 1)
 		return err
 	})
 	if err != nil {
@@ -146,7 +148,7 @@ func (a *dashboard) sent(c *handlers.Call, e db.FullEndpoint, text string) (*pag
 	return v, nil
 }
 
-func answerOf(v *pages.TrialView, at db.Attempt) {
+func answerOf(v *pages.TrialView, at sql.Attempt) {
 	us := func(n int32) time.Duration { return time.Duration(n) * time.Microsecond }
 	v.Phases = components.PhaseProps{DNS: us(at.DNSUs), Connect: us(at.ConnectUs), TLS: us(at.TLSUs), Wait: us(at.WaitUs), Read: us(at.ReadUs)}
 	if at.Error != nil {

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
@@ -22,22 +24,22 @@ import (
 // listEndpoints answers the tenant's endpoints. There are so few of them that the filters look at all.
 func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	now := a.Now()
-	var rows []db.Endpoint
-	var states []db.EndpointsHealthRow
+	var rows []sql.Endpoint
+	var states []sql.EndpointsHealthRow
 	var conditions map[id.UUID]condition.Condition
 	var series analytics.Series
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if rows, err = q.NewestEndpoints(c.Ctx(), c.Actor.Tenant, mostEndpoints); err != nil {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
 		if states, err = q.EndpointsHealth(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		if conditions, err = q.Conditions(c.Ctx(), c.Actor.Tenant, rows, now); err != nil {
+		if conditions, err = endpoints.Conditions(c.Ctx(), q, c.Actor.Tenant, rows, now); err != nil {
 			return err
 		}
 		day := analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now)
-		series, err = q.AttemptSeries(c.Ctx(), c.Actor.Tenant, db.StatsAsked{Window: day, ByEndpoint: true})
+		series, err = ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: day, ByEndpoint: true})
 		return err
 	})
 	if err != nil {
@@ -52,7 +54,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		rates[r.Endpoint] = r.Attempts.Rate()
 	}
 	for _, s := range states {
-		succeeded[s.ID] = s.EndpointHealth.Counters().LastSuccessAt
+		succeeded[s.ID] = endpoints.Counters(s.EndpointHealth).LastSuccessAt
 	}
 	for _, e := range rows {
 		is := conditions[e.ID]
@@ -71,7 +73,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 }
 
 // mentions reports whether an endpoint's URL as it is shown, description or id holds a text.
-func mentions(e db.Endpoint, text string) bool {
+func mentions(e sql.Endpoint, text string) bool {
 	text = strings.ToLower(text)
 	return text == "" || strings.Contains(strings.ToLower(egress.Mask(e.URL)), text) ||
 		strings.Contains(strings.ToLower(e.Description), text) || strings.Contains(id.Endpoint.Format(e.ID), text)

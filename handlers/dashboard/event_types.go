@@ -7,7 +7,9 @@ import (
 	"net/url"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
 	entries "posthorn/domain/catalogue"
@@ -45,8 +47,8 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	if after != "" {
 		v.First = v.Root + "/event-types"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		found, err := q.ListEventTypesUp(c.Ctx(), db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: after, Most: rows + 1})
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: after, Most: rows + 1})
 		if len(found) > rows {
 			found = found[:rows]
 			v.Older = v.Root + "/event-types?after=" + url.QueryEscape(found[rows-1].Name)
@@ -63,7 +65,7 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.EventTypes(v))
 }
 
-func eventTypeRow(t db.EventType) pages.EventTypeRow {
+func eventTypeRow(t sql.EventType) pages.EventTypeRow {
 	r := pages.EventTypeRow{Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: t.SchemaCheck, Deprecated: t.Deprecated, Created: t.CreatedAt}
 	if t.Schema != nil {
 		r.Schema = *t.Schema
@@ -75,17 +77,17 @@ func eventTypeRow(t db.EventType) pages.EventTypeRow {
 }
 
 // readEventType reads the type that the path names; what can't be one is as unknown as any other.
-func (a *dashboard) readEventType(c *handlers.Call, q *db.Queries) (db.EventType, error) {
+func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventType, error) {
 	name := c.Param("name")
 	if !event.ValidType(name) {
-		return db.EventType{}, fault.ErrNotFound
+		return sql.EventType{}, fault.ErrNotFound
 	}
-	return q.GetEventType(c.Ctx(), db.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+	return q.GetEventType(c.Ctx(), sql.GetEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 }
 
 func (a *dashboard) showEventType(c *handlers.Call) error {
 	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		t, err := a.readEventType(c, q)
 		if err != nil {
 			return err
@@ -97,7 +99,7 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 		if err := a.typeVolume(c, q, t.Name, &v); err != nil {
 			return err
 		}
-		found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
+		found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
 		v.More = len(found) == choices
 		for _, e := range found {
 			if filter.MatchType(e.EventTypes, t.Name) {
@@ -118,19 +120,19 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 const typeDays = 14
 
 // typeVolume draws how much of a type was sent of late.
-func (a *dashboard) typeVolume(c *handlers.Call, q *db.Queries, of string, v *pages.EventTypeView) error {
+func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *pages.EventTypeView) error {
 	now := a.Now()
 	window, err := analytics.Asked(analytics.Day, now.AddDate(0, 0, 1-typeDays), now, now)
 	if err != nil {
 		return err
 	}
-	series, err := q.AttemptSeries(c.Ctx(), c.Actor.Tenant, db.StatsAsked{Window: window, By: analytics.Day, EventType: of})
+	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: window, By: analytics.Day, EventType: of})
 	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day)
 	return err
 }
 
 // versionRows are a type's payload versions, the oldest first.
-func versionRows(t db.EventType) ([]pages.VersionRow, error) {
+func versionRows(t sql.EventType) ([]pages.VersionRow, error) {
 	versions, err := entries.DecodeVersions(t.Versions)
 	var out []pages.VersionRow
 	for _, name := range entries.VersionNames(versions) {
@@ -145,8 +147,8 @@ func (a *dashboard) newEventType(c *handlers.Call) error {
 }
 
 func (a *dashboard) editEventType(c *handlers.Call) error {
-	var row db.EventType
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	var row sql.EventType
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		row, err = a.readEventType(c, q)
 		return err
 	})
@@ -194,7 +196,7 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 		Check: entries.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
 		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
 		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
@@ -225,11 +227,11 @@ func given(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-func (a *dashboard) addType(c *handlers.Call, q *db.Queries, e entries.Entry) error {
+func (a *dashboard) addType(c *handlers.Call, q *sql.Queries, e entries.Entry) error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	made, err := q.AddEventType(c.Ctx(), c.Actor.Tenant, e)
+	made, err := endpoints.AddEventType(c.Ctx(), q, c.Actor.Tenant, e)
 	if err != nil {
 		return err
 	}
@@ -246,7 +248,7 @@ func (a *dashboard) addType(c *handlers.Call, q *db.Queries, e entries.Entry) er
 	return c.Audit(q, "event_type.created", "event_type", e.Name, "", nil)
 }
 
-func (a *dashboard) changeType(c *handlers.Call, q *db.Queries, e entries.Entry) error {
+func (a *dashboard) changeType(c *handlers.Call, q *sql.Queries, e entries.Entry) error {
 	row, err := a.readEventType(c, q)
 	if err != nil {
 		return err
@@ -258,7 +260,7 @@ func (a *dashboard) changeType(c *handlers.Call, q *db.Queries, e entries.Entry)
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	if _, err := q.ChangeEventType(c.Ctx(), c.Actor.Tenant, e); err != nil {
+	if _, err := endpoints.ChangeEventType(c.Ctx(), q, c.Actor.Tenant, e); err != nil {
 		return err
 	}
 	return c.Audit(q, "event_type.updated", "event_type", row.Name, "", nil)
@@ -269,11 +271,11 @@ func (a *dashboard) deleteEventType(c *handlers.Call) error {
 	if !event.ValidType(name) {
 		return fault.ErrNotFound
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		gone, err := q.DeleteEventType(c.Ctx(), db.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
+		gone, err := q.DeleteEventType(c.Ctx(), sql.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
 		if err == nil && gone == 0 {
 			err = fault.ErrNotFound
 		}

@@ -5,7 +5,8 @@ import (
 	"net/url"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/notice"
@@ -58,11 +59,11 @@ func TestNoticesAreSeenByRoleAndMailedByChoice(t *testing.T) {
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
 	viewer.get(tn.path+"/notices").want(200, "Nothing to tell")
-	err := w.db.Tenant(t.Context(), tn.id, func(q *db.Queries) error {
+	err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
 		for kind, details := range map[notice.Kind]any{
 			notice.EndpointDisabled: notice.EndpointDetails{URL: "https://hooks.example.com/in", Reason: "gone"}, notice.KeyCreated: notice.KeyDetails{Name: "<i>Shop</i>"},
 		} {
-			if _, err := q.PostNotice(t.Context(), db.Notice{Tenant: tn.id, Kind: kind, Key: string(kind), Endpoint: &ep, Details: details}); err != nil {
+			if _, err := accounts.PostNotice(t.Context(), q, accounts.Notice{Tenant: tn.id, Kind: kind, Key: string(kind), Endpoint: &ep, Details: details}); err != nil {
 				return err
 			}
 		}

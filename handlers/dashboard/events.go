@@ -6,6 +6,9 @@ import (
 	"net/http"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
@@ -46,7 +49,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		var err error
 		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
 			return err
@@ -64,7 +67,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 	return c.Render(status, pages.Events(v))
 }
 
-func (a *dashboard) fillEvents(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.EventsView) error {
+func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.EventsView) error {
 	if err := q.PlanByIndex(c.Ctx()); err != nil {
 		return err
 	}
@@ -84,15 +87,15 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *db.Queries, p handlers.Page,
 	if p.Type != "" || p.Channel != "" {
 		scan = lookAt
 	}
-	found, err := q.ScanEventsDown(c.Ctx(), db.ScanEventsDownParams{
+	found, err := q.ScanEventsDown(c.Ctx(), sql.ScanEventsDownParams{
 		TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(), Type: p.Type, Channel: p.Channel, Scan: scan, Most: rows + 1,
 	})
 	if err != nil {
 		return err
 	}
-	page, next := looked(found, scan, func(r db.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
+	page, next := looked(found, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	for _, e := range page {
-		v.Rows = append(v.Rows, eventRow(db.Event{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key, Channels: e.Channels, DeliverAt: e.DeliverAt}))
+		v.Rows = append(v.Rows, eventRow(sql.Event{ID: e.ID, Type: e.Type, CreatedAt: e.CreatedAt, Key: e.Key, Channels: e.Channels, DeliverAt: e.DeliverAt}))
 	}
 	if !next.IsZero() {
 		v.Older, v.Short = ask.at(v.Root+"/events", "after", id.Event.Format(next)), len(page) < rows
@@ -119,7 +122,7 @@ func looked[T any](found []T, scan int32, of func(T) (u id.UUID, place int64, ma
 	return page, id.UUID{}
 }
 
-func eventRow(e db.Event) pages.EventRow {
+func eventRow(e sql.Event) pages.EventRow {
 	r := pages.EventRow{ID: id.Event.Format(e.ID), Type: e.Type, Channels: e.Channels, Created: e.CreatedAt, Due: orZero(e.DeliverAt)}
 	if e.Key != nil {
 		r.Key = *e.Key
@@ -144,8 +147,8 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		return v, err
 	}
 	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge)}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		routed, err := q.ReadRouting(c.Ctx(), c.Actor.Tenant, u)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, u)
 		if err != nil {
 			return err
 		}
@@ -159,7 +162,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 				return err
 			}
 		}
-		page, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Event: &u, Most: rows})
+		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &u, Most: rows})
 		if err != nil {
 			return err
 		}
@@ -178,7 +181,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 	return v, err
 }
 
-func fillEvent(v *pages.EventView, r db.RoutedEvent, payloads bool) {
+func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 	v.Row, v.Occurred, v.Hidden = eventRow(r.Event), orZero(r.OccurredAt), !payloads
 	if r.Version != nil {
 		v.Version = *r.Version
@@ -230,10 +233,10 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var e db.Event
+	var e sql.Event
 	payloads := false
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if e, err = q.ReadEvent(c.Ctx(), c.Actor.Tenant, u); err != nil {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if e, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		payloads, err = a.readsPayloads(c, q)
@@ -251,8 +254,8 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 }
 
 // expunged tells when and why an event's data was destroyed, where that was asked for this event alone.
-func (a *dashboard) expunged(c *handlers.Call, q *db.Queries, u id.UUID) (string, error) {
-	said, err := q.ExpungeSaid(c.Ctx(), db.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(u)})
+func (a *dashboard) expunged(c *handlers.Call, q *sql.Queries, u id.UUID) (string, error) {
+	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(u)})
 	if db.IsMissing(err) {
 		return "", nil
 	}
@@ -280,9 +283,9 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	if wrong != "" {
 		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", Said: components.Said{Reason: reason, Wrong: wrong}})
 	}
-	var done db.Expunged
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		done, err = q.ExpungeEvent(c.Ctx(), c.Actor.Tenant, u, reason, c.Author())
+	var done deliveries.Expunged
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, u, reason, c.Author())
 		return err
 	})
 	if err != nil {
@@ -326,9 +329,9 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 		}
 		only = &ep
 	}
-	var made db.EventReplay
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		made, err = q.ReplayEventBy(c.Ctx(), c.Actor.Tenant, u, only, c.Author(), reason)
+	var made deliveries.EventReplay
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, u, only, c.Author(), reason)
 		return err
 	})
 	e := fault.As(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"posthorn/db"
+	"posthorn/db/listen"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -52,7 +52,7 @@ func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
 	box, boxEndpoint := w.inboxOf(tn)
 	w.setStatus(boxEndpoint, "active")
 	ev := w.emit(tn, "order.paid", `{"card":"canary-card"}`)
-	w.receive(tn, boxEndpoint, db.InboxRequest{Header: http.Header{}, Body: []byte(`{"card":"canary-card"}`)})
+	w.receive(tn, boxEndpoint, listen.InboxRequest{Header: http.Header{}, Body: []byte(`{"card":"canary-card"}`)})
 	path := tn.path + "/events/" + id.Event.Format(ev)
 	admin := tn.of[access.Admin]
 	tn.of[access.Developer].get(path).want(200).lacks("Destroy the data")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/pause"
 	"posthorn/handlers/pagetest"
@@ -20,7 +21,7 @@ func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	w := newDesk(t)
 	path := w.add()
 	by := db.Author{Kind: "operator", ID: "opr_x"}
-	if _, err := w.db.SetTenantState(t.Context(), w.tn.id, "suspended", "invoice <42> is overdue", by); err != nil {
+	if _, err := accounts.SetTenantState(t.Context(), w.db, w.tn.id, "suspended", "invoice <42> is overdue", by); err != nil {
 		t.Fatal(err)
 	}
 	owner := w.as(access.Owner)
@@ -42,7 +43,7 @@ func TestASuspendedTenantIsToldOnEveryPage(t *testing.T) {
 	w.portalSession(w.tn, access.Developer).get(w.root+"/").want(200, "This tenant is suspended").lacks("overdue")
 	owner.get(w.root+"/notices").want(200, "The tenant was suspended by the operator", "overdue")
 
-	if _, err := w.db.SetTenantState(t.Context(), w.tn.id, "active", "paid", by); err != nil {
+	if _, err := accounts.SetTenantState(t.Context(), w.db, w.tn.id, "active", "paid", by); err != nil {
 		t.Fatal(err)
 	}
 	owner.get(w.root+"/endpoints").want(200, "Add endpoint").lacks("This tenant is suspended")
@@ -57,7 +58,7 @@ func TestATenantIsToldThatAnOperatorPausedItsDeliveries(t *testing.T) {
 	w := newDesk(t)
 	other := w.tenant("Other")
 	by := db.Author{Kind: "operator", ID: "opr_x"}
-	row, made, err := w.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Tenant, Tenant: w.tn.id}, "your receiver is down", by)
+	row, made, err := accounts.PauseDispatch(t.Context(), w.db, pause.Pause{Scope: pause.Tenant, Tenant: w.tn.id}, "your receiver is down", by)
 	if err != nil || !made {
 		t.Fatal(made, err)
 	}
@@ -67,12 +68,12 @@ func TestATenantIsToldThatAnOperatorPausedItsDeliveries(t *testing.T) {
 	}
 	w.as(access.Owner).get(w.root+"/endpoints").want(200, "Add endpoint").keep("paused-endpoints")
 	other.of[access.Viewer].get(other.path+"/").want(200).lacks("paused by the operator", "receiver is down")
-	if _, err := w.db.ResumeDispatch(t.Context(), row.ID, "it works again", by); err != nil {
+	if _, err := accounts.ResumeDispatch(t.Context(), w.db, row.ID, "it works again", by); err != nil {
 		t.Fatal(err)
 	}
 	viewer.get(w.root + "/").want(200).lacks("are paused by the operator")
 	viewer.get(w.root+"/notices").want(200, "Deliveries were paused by the operator", "Deliveries were resumed by the operator")
-	if _, _, err := w.db.PauseDispatch(t.Context(), pause.Pause{Scope: pause.Platform}, "moving the database", by); err != nil {
+	if _, _, err := accounts.PauseDispatch(t.Context(), w.db, pause.Pause{Scope: pause.Platform}, "moving the database", by); err != nil {
 		t.Fatal(err)
 	}
 	other.of[access.Viewer].get(other.path+"/").want(200, "Deliveries are paused for all tenants").lacks("moving the database")

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
@@ -29,9 +32,9 @@ func (a *dashboard) inboxRoutes() []handlers.Route {
 func (a *dashboard) createInbox(c *handlers.Call) error {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
-	var e db.FullEndpoint
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		defaults, err := q.EndpointDefaults(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant)
+	var e endpoints.Full
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
 		}
@@ -40,7 +43,7 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		e, err = q.CreateInbox(c.Ctx(), a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
+		e, err = listen.CreateInbox(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
 		return err
 	})
 	if err != nil {
@@ -67,16 +70,16 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 		return v, err
 	}
 	asked, _ := id.Received.Parse(c.Query("request")) // what is none is as no choice
-	var e db.FullEndpoint
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if e, err = q.ReadEndpoint(c.Ctx(), a.Keys, c.Actor.Tenant, u); err != nil {
+	var e endpoints.Full
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
 			return err
 		}
 		payloads, err := a.readsPayloads(c, q)
 		if err != nil {
 			return err
 		}
-		box, rows, err := q.InboxRequests(c.Ctx(), c.Actor.Tenant, u)
+		box, rows, err := listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, u)
 		if err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 }
 
 // fillInbox lists the requests and shows the one that was asked for, or the newest.
-func (a *dashboard) fillInbox(c *handlers.Call, q *db.Queries, u, asked id.UUID, rows []db.ListInboxRequestsRow, v *pages.InboxView) error {
+func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, u, asked id.UUID, rows []sql.ListInboxRequestsRow, v *pages.InboxView) error {
 	at := 0
 	for i, r := range rows {
 		if r.ID == asked {
@@ -113,7 +116,7 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *db.Queries, u, asked id.UUID,
 	if len(rows) == 0 {
 		return nil
 	}
-	r, err := q.ReadInboxRequest(c.Ctx(), c.Actor.Tenant, rows[at].ID)
+	r, err := listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, rows[at].ID)
 	if db.IsMissing(err) {
 		return nil // it went a moment ago
 	}
@@ -149,8 +152,8 @@ func (a *dashboard) answerInbox(c *handlers.Call) error {
 		v.Wrong = fault.As(wrong).Detail
 		return c.Render(handlers.Status(wrong), pages.Inbox(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.AnswerInbox(c.Ctx(), c.Actor.Tenant, u, answer, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, u, answer, c.Author())
 	})
 	if err != nil {
 		return err
@@ -164,8 +167,8 @@ func (a *dashboard) clearInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.EmptyInbox(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 	})
 	if err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 )
@@ -24,11 +25,11 @@ func (w *world) inboxOf(tn tenant) (path string, ep id.UUID) {
 }
 
 // receive is what the receiver does with a request.
-func (w *world) receive(tn tenant, ep id.UUID, r db.InboxRequest) {
+func (w *world) receive(tn tenant, ep id.UUID, r listen.InboxRequest) {
 	w.t.Helper()
 	r.Method, r.At = "POST", time.Now()
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
-		_, _, err := q.ReceiveInInbox(w.t.Context(), w.ring, tn.id, ep, r)
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+		_, _, err := listen.ReceiveInInbox(w.t.Context(), q, w.ring, tn.id, ep, r)
 		return err
 	})
 	if err != nil {
@@ -48,7 +49,7 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	path, ep := w.inboxOf(tn)
 	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", base+"/inbox/", "Send the challenge")
 	w.setStatus(ep, "active")
-	w.receive(tn, ep, db.InboxRequest{
+	w.receive(tn, ep, listen.InboxRequest{
 		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}}, Body: []byte(`{"card":"<i>unmistakable</i>"}`),
 	})
 	got := dev.get(path).want(200, "&lt;b&gt;bold", "&lt;i&gt;unmistakable", "The signature is refused", "webhook-signature", "Send a test event").lacks("canary", "<i>unmistakable")
@@ -63,10 +64,10 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	dev.post(path+"/answer", url.Values{"answer": {"teapot"}}).want(http.StatusBadRequest, "There is no such answer")
 	dev.post(path+"/answer", url.Values{"answer": {"500"}}).to(path)
 	dev.post(path+"/answer", url.Values{"answer": {"500"}}).to(path)
-	w.receive(tn, ep, db.InboxRequest{Header: http.Header{}, Body: nil})
+	w.receive(tn, ep, listen.InboxRequest{Header: http.Header{}, Body: nil})
 	dev.get(path).want(200, "500", "There was no body")
 	for range 101 {
-		w.receive(tn, ep, db.InboxRequest{Header: http.Header{}, Body: []byte("many")})
+		w.receive(tn, ep, listen.InboxRequest{Header: http.Header{}, Body: []byte("many")})
 	}
 	if n := one[int](w, "SELECT count(*)::int FROM inbox_requests"); n != 100 {
 		t.Errorf("%d requests are kept", n)
@@ -102,7 +103,7 @@ func TestAnInboxIsNoOrdinaryEndpointAndTheOtherWayRound(t *testing.T) {
 	dev.post(settings, form).want(http.StatusBadRequest, "stays as it is")
 	form.Set("url", one[string](w, "SELECT url FROM endpoints WHERE id = $1", ep.String()))
 	dev.post(settings, form).to(settings)
-	w.receive(tn, ep, db.InboxRequest{Header: http.Header{}, Body: []byte("x")})
+	w.receive(tn, ep, listen.InboxRequest{Header: http.Header{}, Body: []byte("x")})
 	foreign := other.of[access.Owner]
 	foreign.get(other.path + "/endpoints/" + id.Endpoint.Format(ep) + "/inbox").want(http.StatusNotFound)
 	dev.post(strings.TrimSuffix(path, "/inbox")+"/delete", nil).to(tn.path + "/endpoints")

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/deliveries"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/bulk"
 	"posthorn/domain/id"
@@ -23,8 +26,8 @@ func (w *world) things(tn tenant) map[string]string {
 	dlv := w.delivery(ev)
 	w.attempt(dlv, tried{status: 500, answer: "no", terminal: 3, reason: 1})
 	var job id.UUID
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
-		j, err := q.StartBulkJob(w.t.Context(), tn.id, db.Author{Kind: "command"}, db.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+		j, err := deliveries.StartBulkJob(w.t.Context(), q, tn.id, db.Author{Kind: "command"}, deliveries.NewBulkJob{Kind: bulk.Replay, Filter: bulk.Filter{Status: "failed"}})
 		job = j.ID
 		return err
 	})
@@ -32,8 +35,8 @@ func (w *world) things(tn tenant) map[string]string {
 		w.t.Fatal(err)
 	}
 	var key id.UUID
-	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
-		row, _, err := q.MakeKey(w.t.Context(), db.NewKey{Tenant: &tn.id, Name: "k", Scopes: access.TenantScopes()})
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+		row, _, err := accounts.MakeKey(w.t.Context(), q, accounts.NewKey{Tenant: &tn.id, Name: "k", Scopes: access.TenantScopes()})
 		key = row.ID
 		return err
 	})

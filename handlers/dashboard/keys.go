@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -36,11 +38,11 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 		return err
 	}
 	v := pages.KeysView{Root: path(c, ""), Manages: c.Actor.May(access.ManageKeys)}
-	list := db.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: rows + 1}
+	list := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: id.Last, Most: rows + 1}
 	if !ask.after.IsZero() {
 		list.After, v.Newer = ask.after, v.Root+"/keys"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		found, err := q.ListKeysDown(c.Ctx(), list)
 		if len(found) > rows {
 			found = found[:rows]
@@ -58,7 +60,7 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Keys(v))
 }
 
-func keyRow(k db.APIKey, now time.Time) pages.KeyRow {
+func keyRow(k sql.APIKey, now time.Time) pages.KeyRow {
 	return pages.KeyRow{
 		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: k.Scopes, Created: k.CreatedAt, Used: orZero(k.LastUsedAt), Ends: orZero(k.ExpiresAt),
 		Revoked: k.RevokedAt != nil, Expired: k.ExpiresAt != nil && !k.ExpiresAt.After(now),
@@ -92,9 +94,9 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	if err != nil {
 		return a.showKeyForm(c, http.StatusBadRequest, form, handlers.WrongFields(err))
 	}
-	var row db.APIKey
+	var row sql.APIKey
 	var text string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		// The tenant's row is locked so that two requests at once can't go over the limit together.
 		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
@@ -106,10 +108,10 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 		if n >= maxKeys {
 			return fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("There may be %d API keys that are neither revoked nor expired in a tenant. Revoke one that is not needed.", maxKeys))
 		}
-		if row, text, err = q.MakeKey(c.Ctx(), wanted); err != nil {
+		if row, text, err = accounts.MakeKey(c.Ctx(), q, wanted); err != nil {
 			return err
 		}
-		return q.Audit(c.Ctx(), c.Author(), db.KeyCreated(row))
+		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
 	})
 	if fault.Is(err, "keys_limit") {
 		return a.showKeyForm(c, http.StatusConflict, form, handlers.WrongFields(err))
@@ -133,8 +135,8 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.GetKey(c.Ctx(), db.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
 		return err
 	})
 	if err != nil {
@@ -153,9 +155,9 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.KeyMade(v))
 }
 
-func (a *dashboard) readKey(c *handlers.Call, form url.Values) (db.NewKey, error) {
+func (a *dashboard) readKey(c *handlers.Call, form url.Values) (accounts.NewKey, error) {
 	tenant := c.Actor.Tenant
-	out := db.NewKey{Tenant: &tenant}
+	out := accounts.NewKey{Tenant: &tenant}
 	var wrong []fault.Field
 	var err error
 	if out.Name, err = account.Name("name", form.Get("name")); err != nil {
@@ -180,9 +182,9 @@ func (a *dashboard) revokeKey(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	var row db.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		row, err = q.EndKey(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	var row sql.APIKey
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		row, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 		return err
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -35,12 +36,12 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "Without this, a link shows the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
 	}
 	ask := readListQuery(c, id.PortalLink)
-	list := db.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
+	list := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
 	if !ask.after.IsZero() {
 		list.After, v.First = ask.after, v.Root
 	}
-	var found []db.PortalLink
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var found []sql.PortalLink
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		found, err = q.ListPortalLinksDown(c.Ctx(), list)
 		return err
 	})
@@ -55,7 +56,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 	return v, err
 }
 
-func linkRow(l db.PortalLink, now time.Time) pages.LinkRow {
+func linkRow(l sql.PortalLink, now time.Time) pages.LinkRow {
 	r := pages.LinkRow{
 		ID: id.PortalLink.Format(l.ID), Role: l.Role, Brand: l.Brand, Secrets: l.AllowSecrets, Created: l.CreatedAt, Opened: orZero(l.OpenedAt),
 		Session: time.Duration(l.SessionSeconds) * time.Second,
@@ -94,7 +95,7 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 	}
 	asked := account.PortalLink{Role: access.Role(form.Get("role"))}
 	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // what is no number is out of the range
-	link := db.NewPortalLink{
+	link := accounts.NewPortalLink{
 		Tenant: c.Actor.Tenant, By: c.Author(), Role: asked.Role, Brand: strings.TrimSpace(form.Get("brand_name")), AllowSecrets: form.Get("allow_secrets") == "true",
 		SessionSeconds: asked.SessionSeconds,
 	}
@@ -108,11 +109,11 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 		return a.refuseLink(c, form, fault.InvalidFields(faults))
 	}
 	token := ""
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, token, err = q.MakePortalLink(c.Ctx(), link)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
-	if fault.Is(err, db.ErrPortalOff.Code) {
+	if fault.Is(err, accounts.ErrPortalOff.Code) {
 		return a.refuseLink(c, form, err)
 	}
 	if err != nil {
@@ -139,8 +140,8 @@ func (a *dashboard) revokeLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		return q.EndPortalLink(c.Ctx(), c.Actor.Tenant, u, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 )
 
@@ -41,7 +42,7 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 	if n := w.audited(tn, "portal_link.revoked"); n != 1 {
 		t.Errorf("its end is audited %d times", n)
 	}
-	if _, _, err := w.db.OpenPortalLink(t.Context(), token, "192.0.2.1", "test"); err == nil {
+	if _, _, err := accounts.OpenPortalLink(t.Context(), w.db, token, "192.0.2.1", "test"); err == nil {
 		t.Error("a revoked link opens")
 	}
 	w.sql(`UPDATE platform SET settings = '{"features":{"portal":false}}'`)

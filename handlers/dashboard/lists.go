@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/handlers"
@@ -76,9 +76,9 @@ func wrongQuery(err error) (map[string]string, error) {
 }
 
 // labels are how lists name endpoints.
-func (a *dashboard) labels(c *handlers.Call, q *db.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
+func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
 	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
-	found, err := q.EndpointLabels(c.Ctx(), db.EndpointLabelsParams{TenantID: c.Actor.Tenant, Ids: slices.Compact(ids)})
+	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{TenantID: c.Actor.Tenant, Ids: slices.Compact(ids)})
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func (a *dashboard) labels(c *handlers.Call, q *db.Queries, ids []id.UUID) (map[
 const choices = 200
 
 // filterChoices are the endpoints and event types that a filter proposes.
-func (a *dashboard) filterChoices(c *handlers.Call, q *db.Queries) (endpoints []components.Option, types []string, err error) {
-	found, err := q.ListEndpointsNewest(c.Ctx(), db.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
+func (a *dashboard) filterChoices(c *handlers.Call, q *sql.Queries) (endpoints []components.Option, types []string, err error) {
+	found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -102,7 +102,7 @@ func (a *dashboard) filterChoices(c *handlers.Call, q *db.Queries) (endpoints []
 		label := pages.EndpointLabel{URL: egress.Mask(e.URL), Description: e.Description}
 		endpoints = append(endpoints, components.Option{Value: id.Endpoint.Format(e.ID), Label: label.Name()})
 	}
-	catalogue, err := q.ListEventTypesUp(c.Ctx(), db.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: choices})
+	catalogue, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, Most: choices})
 	for _, t := range catalogue {
 		types = append(types, t.Name)
 	}

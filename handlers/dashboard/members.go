@@ -3,7 +3,8 @@ package dashboard
 import (
 	"net/http"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -18,13 +19,13 @@ const maxMembers = 500
 
 // members is the members' page as it stands.
 func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
-	var members []db.ListMembersRow
-	var invitations []db.ListInvitationsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		if members, err = q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers}); err != nil {
+	var members []sql.ListMembersRow
+	var invitations []sql.ListInvitationsRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers}); err != nil {
 			return err
 		}
-		invitations, err = q.ListInvitations(c.Ctx(), db.ListInvitationsParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		invitations, err = q.ListInvitations(c.Ctx(), sql.ListInvitationsParams{TenantID: c.Actor.Tenant, Most: maxMembers})
 		return err
 	})
 	if err != nil {
@@ -118,8 +119,8 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), "")
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.Invite(c.Ctx(), db.Invite{
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name, May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
 		})
 		return err
@@ -150,8 +151,8 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeRole(c.Ctx(), db.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
 		return err
 	})
 	if err != nil {
@@ -166,8 +167,8 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	if c.Actor.Member.IsZero() {
 		return fault.ErrNotFound // nobody came in by a membership
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeRole(c.Ctx(), db.RoleChange{
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left", May: func(access.Role, access.Role) bool { return true },
 		})
 		return err
@@ -184,7 +185,9 @@ func (a *dashboard) revokeInvitation(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error { return q.RevokeInvitation(c.Ctx(), c.Actor.Tenant, u, c.Author()) })
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	})
 	if err != nil {
 		return err
 	}

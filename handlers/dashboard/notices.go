@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -50,7 +50,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
 		if v.Endpoints, _, err = a.filterChoices(c, q); err != nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 	return c.Render(status, pages.Notices(v))
 }
 
-func (a *dashboard) fillNotices(c *handlers.Call, q *db.Queries, p handlers.Page, ask listQuery, v *pages.NoticesView) error {
-	list := db.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
+func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.NoticesView) error {
+	list := sql.PageOfNoticesParams{TenantID: c.Actor.Tenant, High: id.Last, Kinds: notice.NamesFor(c.Actor.Role), Most: rows + 1}
 	if kind := p.Chosen["kind"]; kind != anyKind {
 		list.Kinds = []string{kind}
 	}
@@ -87,7 +87,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *db.Queries, p handlers.Page
 	seen := id.Last // who is no member has nothing to read
 	if v.Reads {
 		var err error
-		if seen, err = q.NoticesSeen(c.Ctx(), db.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
+		if seen, err = q.NoticesSeen(c.Ctx(), sql.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
 			return err
 		}
 	}
@@ -121,8 +121,8 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 	}
 	newest, err := id.Notice.Parse(form.Get("newest"))
 	if err == nil && !c.Actor.Member.IsZero() && !newest.Time().After(a.Now()) {
-		if err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-			return q.SeeNotices(c.Ctx(), db.SeeNoticesParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Newest: newest})
+		if err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+			return q.SeeNotices(c.Ctx(), sql.SeeNoticesParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Newest: newest})
 		}); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 	return c.Redirect(path(c, "/notices"))
 }
 
-func noticeRow(n db.NoticeRow, root string) pages.NoticeRow {
+func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 	r := pages.NoticeRow{ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(), At: n.CreatedAt}
 	var d struct{ URL, Description, Reason, Delivery, Name, Action, Day string }
 	_ = json.Unmarshal(n.Details, &d) // what a kind does not hold stays empty
@@ -152,11 +152,11 @@ func noticeRow(n db.NoticeRow, root string) pages.NoticeRow {
 }
 
 // preferences are the kinds that the person may have by mail; none for who came by a link and has no address here.
-func (a *dashboard) preferences(c *handlers.Call, q *db.Queries) ([]components.Option, error) {
+func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.Option, error) {
 	if c.Actor.Person.ID.IsZero() {
 		return nil, nil
 	}
-	chosen, err := q.PreferencesOf(c.Ctx(), db.PreferencesOfParams{TenantID: c.Actor.Tenant, Recipient: notice.PersonRecipient(c.Actor.Person.ID)})
+	chosen, err := q.PreferencesOf(c.Ctx(), sql.PreferencesOfParams{TenantID: c.Actor.Tenant, Recipient: notice.PersonRecipient(c.Actor.Person.ID)})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 		return err
 	}
 	if !c.Actor.Person.ID.IsZero() {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 			before, err := a.preferences(c, q)
 			if err != nil {
 				return err
@@ -190,7 +190,7 @@ func (a *dashboard) savePreferences(c *handlers.Call) error {
 			for _, o := range before {
 				if on := slices.Contains(form["kind"], o.Value); on != o.Selected {
 					changed[o.Value] = on
-					if _, err := q.SetPreference(c.Ctx(), db.SetPreferenceParams{
+					if _, err := q.SetPreference(c.Ctx(), sql.SetPreferenceParams{
 						TenantID: c.Actor.Tenant, Recipient: notice.PersonRecipient(c.Actor.Person.ID), Kind: notice.Kind(o.Value), Wanted: on,
 					}); err != nil {
 						return err

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -19,8 +21,8 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
 	dev.get(tn.path + "/events").want(200).lacks("nav-count")
 	for i, kind := range []notice.Kind{notice.EndpointDisabled, notice.KeyCreated} {
-		err := w.db.Tenant(t.Context(), tn.id, func(q *db.Queries) error {
-			_, err := q.PostNotice(t.Context(), db.Notice{Tenant: tn.id, Kind: kind, Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]}})
+		err := w.db.Tenant(t.Context(), tn.id, func(q *sql.Queries) error {
+			_, err := accounts.PostNotice(t.Context(), q, accounts.Notice{Tenant: tn.id, Kind: kind, Key: string(rune('a' + i)), Details: notice.KeyDetails{Name: []string{"Erp", "Shop"}[i]}})
 			return err
 		})
 		if err != nil {

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/analytics"
 	"posthorn/domain/delivery"
@@ -26,16 +29,16 @@ const feedRows = 10
 // home answers the overview.
 func (a *dashboard) home(c *handlers.Call) error {
 	now := a.Now()
-	var h db.TenantHealth
+	var h endpoints.TenantHealth
 	var hours []analytics.Row
 	var window analytics.Window
-	var rows []db.Endpoint
-	var feed []db.DeliveryState
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if rows, err = q.NewestEndpoints(c.Ctx(), c.Actor.Tenant, mostEndpoints); err != nil {
+	var rows []sql.Endpoint
+	var feed []deliveries.State
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
-		if h, err = q.HealthInputs(c.Ctx(), c.Actor.Tenant, now); err != nil {
+		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
 			return err
 		}
 		if hours, window, err = lastDay(c, q, nil, now); err != nil {
@@ -69,10 +72,10 @@ func (a *dashboard) home(c *handlers.Call) error {
 
 // live answers the newest deliveries alone, for the overview to renew.
 func (a *dashboard) live(c *handlers.Call) error {
-	var rows []db.Endpoint
-	var feed []db.DeliveryState
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) (err error) {
-		if rows, err = q.NewestEndpoints(c.Ctx(), c.Actor.Tenant, mostEndpoints); err != nil {
+	var rows []sql.Endpoint
+	var feed []deliveries.State
+	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
 		feed, err = newest(c, q, nil)
@@ -85,18 +88,18 @@ func (a *dashboard) live(c *handlers.Call) error {
 }
 
 // newest reads the newest deliveries of the tenant, or of one endpoint.
-func newest(c *handlers.Call, q *db.Queries, of *id.UUID) ([]db.DeliveryState, error) {
-	page, err := q.ListDeliveries(c.Ctx(), c.Actor.Tenant, db.DeliveryList{Endpoint: of, Most: feedRows})
+func newest(c *handlers.Call, q *sql.Queries, of *id.UUID) ([]deliveries.State, error) {
+	page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: of, Most: feedRows})
 	return page.Rows, err
 }
 
 // lastDay reads the attempts of the last 24 hours by the hour, of all endpoints or of one.
-func lastDay(c *handlers.Call, q *db.Queries, of *id.UUID, now time.Time) ([]analytics.Row, analytics.Window, error) {
+func lastDay(c *handlers.Call, q *sql.Queries, of *id.UUID, now time.Time) ([]analytics.Row, analytics.Window, error) {
 	window, err := analytics.Asked(analytics.Hour, time.Time{}, time.Time{}, now)
 	if err != nil {
 		return nil, window, err
 	}
-	series, err := q.AttemptSeries(c.Ctx(), c.Actor.Tenant, db.StatsAsked{Window: window, By: analytics.Hour, Endpoint: of})
+	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: window, By: analytics.Hour, Endpoint: of})
 	return series.Rows(), window, err
 }
 
@@ -139,7 +142,7 @@ func attemptCharts(rows []analytics.Row, w analytics.Window, by analytics.Width)
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func urlsOf(rows []db.Endpoint) map[id.UUID]string {
+func urlsOf(rows []sql.Endpoint) map[id.UUID]string {
 	urls := make(map[id.UUID]string, len(rows))
 	for _, e := range rows {
 		urls[e.ID] = e.URL
@@ -147,7 +150,7 @@ func urlsOf(rows []db.Endpoint) map[id.UUID]string {
 	return urls
 }
 
-func feedView(c *handlers.Call, rows []db.DeliveryState, urls map[id.UUID]string) pages.FeedView {
+func feedView(c *handlers.Call, rows []deliveries.State, urls map[id.UUID]string) pages.FeedView {
 	v := pages.FeedView{Poll: root(c) + "/live"}
 	for _, d := range rows {
 		v.Rows = append(v.Rows, pages.FeedRow{
@@ -159,7 +162,7 @@ func feedView(c *handlers.Call, rows []db.DeliveryState, urls map[id.UUID]string
 }
 
 // firstSteps says how far the tenant is. Whoever has delivered something in the last day, or just now, needs no steps.
-func firstSteps(c *handlers.Call, rows []db.Endpoint, feed []db.DeliveryState, h db.TenantHealth) pages.FirstSteps {
+func firstSteps(c *handlers.Call, rows []sql.Endpoint, feed []deliveries.State, h endpoints.TenantHealth) pages.FirstSteps {
 	s := pages.FirstSteps{HasEndpoint: len(rows) > 0, HasEvent: len(feed) > 0, HasDelivered: h.Day[health.ClassOK] > 0 || len(feed) == feedRows}
 	for _, e := range rows {
 		s.HasActive = s.HasActive || e.Status == string(endpoint.Active)

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -23,7 +26,7 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 	dlv := w.delivery(ev)
 	w.attempt(dlv, tried{status: 500, answer: "canary-answer", headers: "X-Canary: canary-header", terminal: 3, reason: 1})
 	box, boxEndpoint := w.inboxOf(tn)
-	w.receive(tn, boxEndpoint, db.InboxRequest{Header: http.Header{"X-A": {"canary-copy"}}, Body: []byte("canary-body")})
+	w.receive(tn, boxEndpoint, listen.InboxRequest{Header: http.Header{"X-A": {"canary-copy"}}, Body: []byte("canary-body")})
 	link := w.portalSession(tn, access.Viewer)
 	w.setting(tn, "viewers_read_payloads", false)
 	pages := []string{
@@ -67,15 +70,15 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 func (w *world) portalSession(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var link id.UUID
-	err := w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
-		row, _, err := q.MakePortalLink(w.t.Context(), db.NewPortalLink{Tenant: tn.id, Role: role, SessionSeconds: 3600, By: db.Author{Kind: "command"}})
+	err := w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+		row, _, err := accounts.MakePortalLink(w.t.Context(), q, accounts.NewPortalLink{Tenant: tn.id, Role: role, SessionSeconds: 3600, By: db.Author{Kind: "command"}})
 		link = row.ID
 		return err
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	b := w.signedIn(db.NewSession{Link: &link, Life: time.Hour})
+	b := w.signedIn(accounts.NewSession{Link: &link, Life: time.Hour})
 	b.cookie.Name = handlers.NewSessions(w.db, base).Cookie(account.Portal)
 	return b
 }

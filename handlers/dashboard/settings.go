@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
@@ -24,17 +26,17 @@ const maxRetention = 90
 
 // settings is the settings' page as it stands.
 func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error) {
-	var row db.Tenant
-	var used db.Usage
-	var members []db.ListMembersRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	var row sql.Tenant
+	var used accounts.Usage
+	var members []sql.ListMembersRow
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
-		if used, err = q.ReadUsage(c.Ctx(), c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload, a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant, a.MaxPayload, a.Now()); err != nil {
 			return err
 		}
-		members, err = q.ListMembers(c.Ctx(), db.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
+		members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers})
 		return err
 	})
 	if err != nil {
@@ -42,7 +44,7 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 	}
 	told := notice.ReadSettings(row.Settings)
 	v = pages.SettingsView{
-		Root: path(c, "/settings"), Seen: row.Version(),
+		Root: path(c, "/settings"), Seen: accounts.TenantVersion(row),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
@@ -104,18 +106,18 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	lost := int64(0)
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
 		if form.Get("delete_beyond") != strconv.Itoa(days) {
-			if lost, err = q.EventsBeyond(c.Ctx(), c.Actor.Tenant, days, a.Now()); err != nil || lost > 0 {
+			if lost, err = accounts.EventsBeyond(c.Ctx(), q, c.Actor.Tenant, days, a.Now()); err != nil || lost > 0 {
 				return err
 			}
 		}
-		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{
+		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
 			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Seen: form.Get("seen"),
 		}, c.Author())
 		return err
 	})
-	if fault.Is(err, db.ErrChanged.Code) {
+	if fault.Is(err, accounts.ErrChanged.Code) {
 		return a.showChanged(c)
 	}
 	if err != nil {
@@ -136,7 +138,7 @@ func (a *dashboard) showChanged(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v.Wrong = db.ErrChanged.Detail
+	v.Wrong = accounts.ErrChanged.Detail
 	return c.Render(http.StatusConflict, pages.Settings(v))
 }
 
@@ -156,11 +158,11 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 		v.Contacts.Value, v.Contacts.Error, v.Digest = form.Get("contacts"), e.Detail, digest
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		_, err := q.ChangeTenant(c.Ctx(), c.Actor.Tenant, db.TenantChange{Contacts: &contacts, Digest: &digest, Seen: form.Get("seen")}, c.Author())
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{Contacts: &contacts, Digest: &digest, Seen: form.Get("seen")}, c.Author())
 		return err
 	})
-	if fault.Is(err, db.ErrChanged.Code) {
+	if fault.Is(err, accounts.ErrChanged.Code) {
 		return a.showChanged(c)
 	}
 	if err != nil {
@@ -191,15 +193,15 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 		v.NewOwner.Value, v.Confirm.Value, v.Confirm.Error = form.Get("member"), form.Get("confirm"), "This is not the tenant's name."
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *db.Queries) error {
-		up := db.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
-		owner, err := q.ChangeRole(c.Ctx(), up)
+	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		up := accounts.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
+		owner, err := accounts.ChangeRole(c.Ctx(), q, up)
 		if err != nil {
 			return err
 		}
 		down := up
 		down.Member, down.To = c.Actor.Member, access.Admin
-		before, err := q.ChangeRole(c.Ctx(), down)
+		before, err := accounts.ChangeRole(c.Ctx(), q, down)
 		if err != nil {
 			return err
 		}
@@ -216,16 +218,16 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 }
 
 // mailTransfer tells both sides who owns the tenant now.
-func (a *dashboard) mailTransfer(c *handlers.Call, q *db.Queries, to, from db.GetMemberRow) error {
+func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.GetMemberRow) error {
 	tenant := "\u201c" + c.Actor.TenantName + "\u201d"
 	for _, m := range []struct {
-		db.GetMemberRow
+		sql.GetMemberRow
 		what, advice string
 	}{
 		{to, from.Email + " made you the owner of " + tenant, "tell the people who run this Posthorn."},
 		{from, "You transferred the ownership of " + tenant + " to " + to.Email, "choose a new password, and ask " + to.Email + " to make you the owner again."},
 	} {
-		_, err := q.QueueMail(c.Ctx(), db.Mail{
+		_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
 			Tenant: &c.Actor.Tenant, Key: string(mail.SignInAlert) + ":" + id.Member.Format(db.NewID()), To: m.Email, Kind: mail.SignInAlert,
 			Data: mail.SignInAlertData{Name: m.Name, What: m.what, At: a.Now().UTC().Truncate(time.Second), Address: c.Actor.Address, Advice: m.advice},
 		})

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
@@ -29,7 +30,7 @@ func (w *world) operator() operator {
 	w.t.Helper()
 	o := operator{id: db.NewID()}
 	w.sql("INSERT INTO operators (id, email, name, created_at) VALUES ($1, $2, 'Olga', now())", o.id.String(), o.id.String()+"@example.com")
-	o.browser = w.signedIn(db.NewSession{Operator: &o.id, Life: time.Hour})
+	o.browser = w.signedIn(accounts.NewSession{Operator: &o.id, Life: time.Hour})
 	o.cookie.Name = handlers.NewSessions(w.db, base).Cookie(account.Operator)
 	o.session = id.UUID(one[[16]byte](w, "SELECT id FROM sessions WHERE operator_id = $1", o.id.String()))
 	return o
@@ -42,7 +43,7 @@ func (o operator) author() db.Author {
 // looksAt lets the operator look at a tenant's dashboard.
 func (o operator) looksAt(tn tenant) {
 	o.w.t.Helper()
-	_, err := o.w.db.BeginView(o.w.t.Context(), db.NewView{Session: o.session, Operator: o.id, Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost}, o.author())
+	_, err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{Session: o.session, Operator: o.id, Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost}, o.author())
 	if err != nil {
 		o.w.t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestALookEndsAndIsAtOneTenantAlone(t *testing.T) {
 	w.sql("UPDATE operator_views SET began_at = began_at - interval '61 minutes', expires_at = expires_at - interval '61 minutes'")
 	closed(other)
 	o.looksAt(other)
-	if _, err := w.db.EndView(t.Context(), o.session, o.author()); err != nil {
+	if _, err := accounts.EndView(t.Context(), w.db, o.session, o.author()); err != nil {
 		t.Fatal(err)
 	}
 	closed(other)
@@ -161,7 +162,7 @@ func TestAnOperatorActsOnlyAfterAskingAndNeverWithSecrets(t *testing.T) {
 	o := w.operator()
 	o.looksAt(tn)
 	o.post(tn.path+"/endpoints/"+ep+"/pause", nil).want(http.StatusForbidden, "view_as_read_only")
-	if err := w.db.ActInView(t.Context(), o.session, tn.id, "they asked us to", o.author()); err != nil {
+	if err := accounts.ActInView(t.Context(), w.db, o.session, tn.id, "they asked us to", o.author()); err != nil {
 		t.Fatal(err)
 	}
 	o.get(tn.path+"/").want(200, "view-as-acting")

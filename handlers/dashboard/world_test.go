@@ -18,10 +18,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
 	"posthorn/domain/endpoint"
@@ -80,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(db.Keys{DB: w.db}, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
 		Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
 	})
 	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit})
@@ -100,7 +103,7 @@ type tenant struct {
 
 func (w *world) tenant(name string) tenant {
 	w.t.Helper()
-	row, _, err := w.db.CreateTenant(w.t.Context(), db.NewTenant{Name: name}, db.Author{Kind: "command"})
+	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -115,25 +118,25 @@ func (w *world) tenant(name string) tenant {
 func (w *world) member(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var person id.UUID
-	err := w.db.Console(w.t.Context(), func(q *db.Queries) (err error) {
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
 		email := fmt.Sprintf("%s-%x@example.com", role, tn.id[:])
-		if person, err = q.AddPerson(w.t.Context(), email, "A "+string(role), "none"); err != nil {
+		if person, err = accounts.AddPerson(w.t.Context(), q, email, "A "+string(role), "none"); err != nil {
 			return err
 		}
-		_, err = q.AddMember(w.t.Context(), tn.id, person, role)
+		_, err = accounts.AddMember(w.t.Context(), q, tn.id, person, role)
 		return err
 	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.signedIn(db.NewSession{Person: &person, Life: time.Hour})
+	return w.signedIn(accounts.NewSession{Person: &person, Life: time.Hour})
 }
 
-func (w *world) signedIn(s db.NewSession) *browser {
+func (w *world) signedIn(s accounts.NewSession) *browser {
 	w.t.Helper()
 	var token string
-	err := w.db.Account(w.t.Context(), func(q *db.Queries) (err error) {
-		token, err = q.StartSession(w.t.Context(), s)
+	err := w.db.Account(w.t.Context(), func(q *sql.Queries) (err error) {
+		token, err = accounts.StartSession(w.t.Context(), q, s)
 		return err
 	})
 	if err != nil {
@@ -294,8 +297,8 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = w.db.Tenant(w.t.Context(), tn.id, func(q *db.Queries) error {
-		e, err := q.CreateEndpoint(w.t.Context(), w.ring, tn.id, 50, s, secret)
+	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
+		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, 50, s, secret)
 		ep = e.ID
 		return err
 	})

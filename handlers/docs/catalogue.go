@@ -7,7 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
@@ -15,7 +15,7 @@ import (
 )
 
 // Catalogue reads the platform's own event types; on is false where they are not public. *db.DB's PublicCatalogue is one.
-type Catalogue func(context.Context) (types []db.EventType, on bool, err error)
+type Catalogue func(context.Context) (types []sql.EventType, on bool, err error)
 
 // showCatalogue shows the platform's own event types to everybody, where operators have made them public.
 func (s *site) showCatalogue(call *handlers.Call) error {
@@ -33,14 +33,14 @@ func (s *site) showCatalogue(call *handlers.Call) error {
 	return s.show(call, "Events", func(*content) (templ.Component, bool) { return views.CataloguePage(page), true })
 }
 
-func (s *site) types(ctx context.Context) ([]db.EventType, bool, error) {
+func (s *site) types(ctx context.Context) ([]sql.EventType, bool, error) {
 	if s.Catalogue == nil {
 		return nil, false, nil
 	}
 	return s.Catalogue(ctx)
 }
 
-func typeView(t db.EventType) views.EventType {
+func typeView(t sql.EventType) views.EventType {
 	v := views.EventType{Name: t.Name, Group: t.TypeGroup, Deprecated: t.Deprecated, Schema: pretty(t.Schema), Example: pretty(t.Example)}
 	if t.Description != "" {
 		v.About = prose(t.Description)

@@ -18,7 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"posthorn/client"
-	"posthorn/db"
+	"posthorn/db/sql"
 	pages "posthorn/docs"
 	"posthorn/handlers"
 	"posthorn/handlers/api"
@@ -229,8 +229,8 @@ func TestTheCatalogueIsShownWhereItIsPublic(t *testing.T) {
 	schema, on := `{"type":"object"}`, false
 	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	engine := kit.NewEngine()
-	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]db.EventType, bool, error) {
-		return []db.EventType{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: &schema, Deprecated: true}}, on, nil
+	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com", Catalogue: func(context.Context) ([]sql.EventType, bool, error) {
+		return []sql.EventType{{Name: "order.completed", Description: "Paid <b>now</b>", Schema: &schema, Deprecated: true}}, on, nil
 	}}))
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/listen"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
@@ -45,14 +47,14 @@ func Routes(d Deps) []handlers.Route {
 var errBusy = &fault.Error{Kind: fault.Limited, Code: "inbox_busy", Detail: "A test inbox takes 20 requests a second. Wait a second.", RetryAfter: 1}
 
 func (a *receiver) receive(c *handlers.Call) error {
-	box, err := a.DB.FindInbox(c.Ctx(), c.Param("token"))
+	box, err := listen.FindInbox(c.Ctx(), a.DB, c.Param("token"))
 	if err != nil {
 		return err
 	}
 	if !a.buckets.Take(box.EndpointID) {
 		return errBusy
 	}
-	r := db.InboxRequest{Method: c.Request.Method, Header: c.Request.Header, Challenge: c.Query("challenge"), At: a.Now()}
+	r := listen.InboxRequest{Method: c.Request.Method, Header: c.Request.Header, Challenge: c.Query("challenge"), At: a.Now()}
 	if r.Method == http.MethodGet && inbox.Plain(r.Challenge) == "" {
 		return text(c, http.StatusOK, "This is a test inbox. It takes POST; what it got is shown in the dashboard.\n")
 	}
@@ -61,8 +63,8 @@ func (a *receiver) receive(c *handlers.Call) error {
 	}
 	var answer inbox.Answer
 	var challenge string
-	err = a.DB.Tenant(c.Ctx(), box.TenantID, func(q *db.Queries) error {
-		answer, challenge, err = q.ReceiveInInbox(c.Ctx(), a.Keys, box.TenantID, box.EndpointID, r)
+	err = a.DB.Tenant(c.Ctx(), box.TenantID, func(q *sql.Queries) error {
+		answer, challenge, err = listen.ReceiveInInbox(c.Ctx(), q, a.Keys, box.TenantID, box.EndpointID, r)
 		return err
 	})
 	switch {

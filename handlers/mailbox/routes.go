@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -71,7 +72,7 @@ func (a *mailbox) list(c *handlers.Call) error {
 	if err := onlyHere(c); err != nil {
 		return err
 	}
-	mails, err := a.DB.KeptMails(c.Ctx(), a.Keys)
+	mails, err := accounts.KeptMails(c.Ctx(), a.DB, a.Keys)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a *mailbox) show(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.DB.KeptMail(c.Ctx(), a.Keys, u)
+	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, u)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func (a *mailbox) html(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	m, err := a.DB.KeptMail(c.Ctx(), a.Keys, u)
+	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, u)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
 )
@@ -25,8 +26,8 @@ func (a *mailbox) sweep(c *handlers.Call) error {
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	sweeps := []string{db.SweepDigests, db.SweepOverdue}
-	if err := a.DB.Console(c.Ctx(), func(q *db.Queries) error {
+	sweeps := []string{endpoints.SweepDigests, endpoints.SweepOverdue}
+	if err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		_, err := q.RecallChores(c.Ctx(), sweeps)
 		return err
 	}); err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
@@ -18,7 +20,7 @@ var errLink = fault.New(fault.NotFound, "link_unknown", "This link is not one of
 
 // subscription is what the link says. The link is all the proof that is asked for: whoever has the mail may stop it.
 func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
-	payload, ok := a.Keys.OpenToken(db.UnsubscribePurpose, c.Param("token"))
+	payload, ok := a.Keys.OpenToken(accounts.UnsubscribePurpose, c.Param("token"))
 	if !ok {
 		return notice.Subscription{}, errLink
 	}
@@ -30,16 +32,16 @@ func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 }
 
 // choices are the kinds that a recipient may choose among, and what holds for each.
-func choices(ctx context.Context, q *db.Queries, s notice.Subscription) ([]pages.NoticeChoice, error) {
+func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]pages.NoticeChoice, error) {
 	role := access.Owner // contacts see what an owner sees
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
-		text, err := q.RecipientRole(ctx, db.RecipientRoleParams{TenantID: s.Tenant, PersonID: person})
+		text, err := q.RecipientRole(ctx, sql.RecipientRoleParams{TenantID: s.Tenant, PersonID: person})
 		if err != nil {
 			return nil, err
 		}
 		role = access.Role(text)
 	}
-	rows, err := q.PreferencesOf(ctx, db.PreferencesOfParams{TenantID: s.Tenant, Recipient: s.Recipient})
+	rows, err := q.PreferencesOf(ctx, sql.PreferencesOfParams{TenantID: s.Tenant, Recipient: s.Recipient})
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 
 func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done string) error {
 	v := pages.UnsubscribeView{Shell: c.Shell("Your mails", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind), Label: s.Kind.Label(), Done: done}
-	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Queries) error {
+	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
 		t, err := q.GetTenant(c.Ctx(), s.Tenant)
 		if err != nil {
 			return err
@@ -101,7 +103,7 @@ func (a *mailbox) unsubscribe(c *handlers.Call) error {
 		return err
 	}
 	done := "You get no more of these mails."
-	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *db.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
 		if form["save"] == nil {
 			return save(c, q, s, map[notice.Kind]bool{s.Kind: false})
 		}
@@ -135,10 +137,10 @@ func (a *mailbox) form(c *handlers.Call) (map[string][]string, error) {
 }
 
 // save writes what was chosen and the audit log.
-func save(c *handlers.Call, q *db.Queries, s notice.Subscription, wanted map[notice.Kind]bool) error {
+func save(c *handlers.Call, q *sql.Queries, s notice.Subscription, wanted map[notice.Kind]bool) error {
 	changed := map[string]bool{}
 	for k, on := range wanted {
-		n, err := q.SetPreference(c.Ctx(), db.SetPreferenceParams{TenantID: s.Tenant, Recipient: s.Recipient, Kind: k, Wanted: on})
+		n, err := q.SetPreference(c.Ctx(), sql.SetPreferenceParams{TenantID: s.Tenant, Recipient: s.Recipient, Kind: k, Wanted: on})
 		if err != nil {
 			return err
 		}
@@ -153,5 +155,5 @@ func save(c *handlers.Call, q *db.Queries, s notice.Subscription, wanted map[not
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
 		by.ID = id.Person.Format(person)
 	}
-	return q.Audit(c.Ctx(), by, db.Audited{Tenant: &s.Tenant, Action: "notice_preferences.changed", Kind: "notice_preferences", Object: by.ID, Details: changed})
+	return db.Audit(c.Ctx(), q, by, db.Audited{Tenant: &s.Tenant, Action: "notice_preferences.changed", Kind: "notice_preferences", Object: by.ID, Details: changed})
 }

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/endpoints"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 	"posthorn/handlers"
@@ -26,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 type world struct {
 	t      *testing.T
 	db     *db.DB
-	links  db.Links
+	links  accounts.Links
 	engine http.Handler
 	tenant id.UUID
 }
@@ -47,15 +50,15 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(db.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
-	tenant, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
+	tenant, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, db: d, links: db.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
+	return &world{t: t, db: d, links: accounts.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
 }
 
 // ask sends a form, or nothing where there is none.
@@ -82,8 +85,8 @@ func (w *world) ask(method, target string, form url.Values, header ...string) (i
 func (w *world) wanted(kind notice.Kind, contact string) bool {
 	w.t.Helper()
 	found := false
-	if err := w.db.Worker(w.t.Context(), func(q *db.Queries) error {
-		to, err := q.NoticeRecipients(w.t.Context(), w.tenant, kind, []string{contact})
+	if err := w.db.Worker(w.t.Context(), func(q *sql.Queries) error {
+		to, err := accounts.NoticeRecipients(w.t.Context(), q, w.tenant, kind, []string{contact})
 		found = len(to) == 1
 		return err
 	}); err != nil {
@@ -118,9 +121,9 @@ func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK || strings.Contains(body, "No more mails of this kind") {
 		t.Errorf("again: %d %s", status, body)
 	}
-	var entries []db.ScanAuditDownRow
-	if err := w.db.Tenant(t.Context(), w.tenant, func(q *db.Queries) (err error) {
-		entries, err = q.ScanAuditDown(t.Context(), db.ScanAuditDownParams{
+	var entries []sql.ScanAuditDownRow
+	if err := w.db.Tenant(t.Context(), w.tenant, func(q *sql.Queries) (err error) {
+		entries, err = q.ScanAuditDown(t.Context(), sql.ScanAuditDownParams{
 			TenantID: &w.tenant, High: db.FirstID(time.Now().Add(time.Hour)), Action: "notice_preferences.changed", Scan: 100, Most: 100,
 		})
 		return err
@@ -174,7 +177,7 @@ func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
 	other := w.links.Keys.Token("another purpose", notice.Subscription{Tenant: w.tenant, Recipient: "a@acme.example", Kind: notice.Digest}.Encode())
 	for name, forged := range map[string]string{
 		"cut short": link[:len(link)-3], "junk": "/unsubscribe/junk", "for another purpose": "/unsubscribe/" + other,
-		"signed junk": "/unsubscribe/" + w.links.Keys.Token(db.UnsubscribePurpose, []byte("junk")),
+		"signed junk": "/unsubscribe/" + w.links.Keys.Token(accounts.UnsubscribePurpose, []byte("junk")),
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			if status, body := w.ask(method, forged, url.Values{}); status != http.StatusNotFound || !strings.Contains(body, "link_unknown") {
@@ -203,7 +206,7 @@ func TestAnOutsideSchedulerAsksForSweepsWithTheSecretAlone(t *testing.T) {
 		}
 	}
 	sweep := func() bool {
-		did, err := w.db.Sweep(t.Context(), db.SweepDigests, time.Hour, func(id.UUID, string) error { return nil })
+		did, err := w.db.Sweep(t.Context(), endpoints.SweepDigests, time.Hour, func(id.UUID, string) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/ledger"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/settings"
@@ -27,7 +29,7 @@ type Deps struct {
 type status struct {
 	Deps
 	mu     sync.Mutex
-	hours  []db.StatusHour
+	hours  []ledger.StatusHour
 	read   time.Time // when hours was read; zero: never
 	failed time.Time // when the last try to read it failed
 	reason error     // why
@@ -57,7 +59,7 @@ var errOff = fault.New(fault.NotFound, "status_page_off", "There is no status pa
 
 // show answers who may see it: everybody, who is signed in, or nobody, as operators have set.
 func (s *status) show(c *handlers.Call) error {
-	platform, err := s.DB.Platform(c.Ctx())
+	platform, err := accounts.Platform(c.Ctx(), s.DB)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func (s *status) show(c *handlers.Call) error {
 
 // recent are the last hours, read once a minute for everybody, by one request at a time. Where they can't be read it is tried again
 // after some seconds; the numbers that were read before are shown for a while.
-func (s *status) recent(ctx context.Context) ([]db.StatusHour, error) {
+func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
@@ -103,7 +105,7 @@ func (s *status) recent(ctx context.Context) ([]db.StatusHour, error) {
 		// The result is everybody's: it is read to its end although who asked for it may have left.
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
 		defer cancel()
-		hours, err := s.DB.Status(within, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
+		hours, err := ledger.Status(within, s.DB, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
 		if err == nil {
 			s.hours, s.read = hours, now
 			return hours, nil

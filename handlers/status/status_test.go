@@ -16,8 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
+	"posthorn/db/ledger"
 	"posthorn/db/migrations"
+	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
@@ -62,7 +65,7 @@ func open(t *testing.T) *db.DB {
 
 func set(t *testing.T, d *db.DB, word string) {
 	t.Helper()
-	if _, err := d.ChangePlatform(t.Context(), db.PlatformChange{Texts: map[string]string{settings.StatusPage: word}}, db.Author{Kind: "command"}); err != nil {
+	if _, err := accounts.ChangePlatform(t.Context(), d, accounts.PlatformChange{Texts: map[string]string{settings.StatusPage: word}}, db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -75,12 +78,12 @@ func TestTheStatusPageIsForWhomItIsSet(t *testing.T) {
 		t.Errorf("a stranger: %d", res.Code)
 	}
 	var token string
-	err := d.Console(t.Context(), func(q *db.Queries) error {
-		person, err := q.AddPerson(t.Context(), "a@example.com", "A", "none")
+	err := d.Console(t.Context(), func(q *sql.Queries) error {
+		person, err := accounts.AddPerson(t.Context(), q, "a@example.com", "A", "none")
 		if err != nil {
 			return err
 		}
-		token, err = q.StartSession(t.Context(), db.NewSession{Person: &person, Life: time.Hour})
+		token, err = accounts.StartSession(t.Context(), q, accounts.NewSession{Person: &person, Life: time.Hour})
 		return err
 	})
 	if err != nil {
@@ -122,7 +125,7 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Close)
-	tenant, _, err := d.CreateTenant(t.Context(), db.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
+	tenant, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "Acme"}, db.Author{Kind: "command"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +158,11 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	}
 	deliver(healthy, time.Hour, 500)
 	deliver(ordered, time.Hour, 200)
-	hours, err := d.Status(t.Context(), time.Now().Add(-2*time.Hour))
+	hours, err := ledger.Status(t.Context(), d, time.Now().Add(-2*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all db.StatusHour
+	var all ledger.StatusHour
 	for _, h := range hours {
 		all.Measured, all.Attempts, all.OK = all.Measured+h.Measured, all.Attempts+h.Attempts, all.OK+h.OK
 		all.P50, all.P99 = max(all.P50, h.P50), max(all.P99, h.P99)

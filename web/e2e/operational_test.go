@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -21,7 +21,7 @@ import (
 func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	heard := map[string][]db.Operational{} // by type
+	heard := map[string][]accounts.Operational{} // by type
 	var well atomic.Bool
 	w := newWorld(t, func(a *arrival) int {
 		switch a.path {
@@ -34,7 +34,7 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 				return http.StatusUnauthorized
 			}
 		case "/platform":
-			var o db.Operational
+			var o accounts.Operational
 			if err := json.Unmarshal(a.text, &o); err != nil {
 				a.r.t.Errorf("%s holds %s", a.typ, a.text)
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/id"
 )
 
@@ -48,12 +48,12 @@ func (o outage) store(w *world) {
 	random := func() (b [10]byte) { _, _ = rand.Read(b[:]); return b }
 	for n := range o.days * o.perDay {
 		at := first.AddDate(0, 0, n/o.perDay).Add(time.Duration(n%o.perDay) * 24 * time.Hour / time.Duration(o.perDay) / 2)
-		key, number, state := "", n, db.QueueReady
+		key, number, state := "", n, queue.Ready
 		if o.keys > 0 {
-			key, number, state = fmt.Sprintf("key-%d", n%o.keys), n/o.keys, db.QueueBlocked
+			key, number, state = fmt.Sprintf("key-%d", n%o.keys), n/o.keys, queue.Blocked
 		}
 		if o.retrying && n < o.perDay {
-			state = db.QueueScheduled
+			state = queue.Scheduled
 		}
 		events, deliveries = append(events, id.New(at, random())), append(deliveries, id.New(at, random()))
 		keys, states = append(keys, key), append(states, state)

@@ -1,5 +1,5 @@
 // Package jobs does what somebody asked to be done to many deliveries or events: it takes the jobs that are due, does a
-// chunk of each in turn, and writes the progress with it (db/bulk_step.go). Any number of workers may run it; a job's lock
+// chunk of each in turn, and writes the progress with it (db/deliveries/bulk_step.go). Any number of workers may run it; a job's lock
 // sees to it that one of them is at it at a time.
 package jobs
 
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/deliveries"
 	"posthorn/domain/id"
 )
 
@@ -61,13 +62,13 @@ func (r *Runner) Run(ctx context.Context) {
 // round does a chunk of each job that is due, and returns how long there is nothing more to do.
 func (r *Runner) round(ctx context.Context) (rest time.Duration) {
 	rest = every
-	due, err := r.db.DueBulkJobs(ctx, most)
+	due, err := deliveries.DueBulkJobs(ctx, r.db, most)
 	if err != nil {
 		r.complain(ctx, "bulk jobs could not be read", err)
 		return rest
 	}
 	for _, job := range due {
-		step, err := r.db.StepBulkJob(ctx, job)
+		step, err := deliveries.StepBulkJob(ctx, r.db, job)
 		if err != nil {
 			r.complain(ctx, "a chunk of a bulk job failed; it is tried again", err, "job", id.Job.Format(job.ID))
 			continue

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/id"
 	"posthorn/worker/send"
@@ -115,7 +116,7 @@ func (m *queueModel) look() {
 func (m *queueModel) take(settled int64) {
 	events := map[id.UUID]*send.Payload{}
 	for _, r := range m.found {
-		events[r.EventID] = &send.Payload{Event: &db.Event{ID: r.EventID, Data: []byte("{}")}}
+		events[r.EventID] = &send.Payload{Event: &sql.Event{ID: r.EventID, Data: []byte("{}")}}
 	}
 	m.d.Take(*m.reading, Found{Rows: m.found, Events: events, Settled: settled})
 	m.reading = nil

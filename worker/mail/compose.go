@@ -7,18 +7,19 @@ import (
 	"fmt"
 	netmail "net/mail"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/mail"
 	"posthorn/views/emails"
 )
 
 // compose makes the mail of a row. The same row makes the same mail, byte for byte: a second try is known by that.
-func compose(row db.ClaimMailsRow, ring *seal.Ring, from string) (Message, error) {
+func compose(row sql.ClaimMailsRow, ring *seal.Ring, from string) (Message, error) {
 	if _, err := netmail.ParseAddress(row.Recipient); err != nil {
 		return Message{}, fmt.Errorf("the recipient's address is none: %w", err)
 	}
-	data, err := row.MailText(ring)
+	data, err := accounts.MailText(row, ring)
 	if err != nil {
 		return Message{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/seal"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -23,7 +24,7 @@ type consoleDriver struct {
 }
 
 func (c *consoleDriver) Send(ctx context.Context, m Message) (string, error) {
-	err := c.db.KeepMail(ctx, c.keys, mail.Kept{
+	err := accounts.KeepMail(ctx, c.db, c.keys, mail.Kept{
 		ID: m.ID, At: m.At, Kind: m.Kind, From: m.From, To: m.To, Subject: m.Subject, HTML: m.HTML, Text: m.Text, Headers: m.Headers,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 )
@@ -95,9 +96,9 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 	if time.Now().Before(o.pause()) {
 		return 0, nil
 	}
-	var due []db.ClaimMailsRow
-	err := o.DB.Worker(ctx, func(q *db.Queries) (err error) {
-		due, err = q.ClaimMails(ctx, db.ClaimMailsParams{Seconds: claimTime.Seconds(), Most: claimMost})
+	var due []sql.ClaimMailsRow
+	err := o.DB.Worker(ctx, func(q *sql.Queries) (err error) {
+		due, err = q.ClaimMails(ctx, sql.ClaimMailsParams{Seconds: claimTime.Seconds(), Most: claimMost})
 		return err
 	})
 	if err != nil {
@@ -117,10 +118,10 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 }
 
 // send makes one try at a mail and writes down what came of it. A stop lets the try go on for a while.
-func (o *Outbox) send(ctx context.Context, row db.ClaimMailsRow) {
+func (o *Outbox) send(ctx context.Context, row sql.ClaimMailsRow) {
 	if ctx.Err() != nil || time.Now().Before(o.pause()) {
-		o.write(ctx, row, "returned", func(ctx context.Context, q *db.Queries) error {
-			_, err := q.ReturnMail(ctx, db.ReturnMailParams{ID: row.ID, Seconds: max(time.Until(o.pause()), 0).Seconds()})
+		o.write(ctx, row, "returned", func(ctx context.Context, q *sql.Queries) error {
+			_, err := q.ReturnMail(ctx, sql.ReturnMailParams{ID: row.ID, Seconds: max(time.Until(o.pause()), 0).Seconds()})
 			return err
 		})
 		return
@@ -159,22 +160,22 @@ func (o *Outbox) send(ctx context.Context, row db.ClaimMailsRow) {
 	}
 }
 
-func (o *Outbox) done(ctx context.Context, row db.ClaimMailsRow, providerID, note string) {
-	o.write(ctx, row, "sent", func(ctx context.Context, q *db.Queries) error {
-		_, err := q.MarkMailSent(ctx, db.MarkMailSentParams{ID: row.ID, ProviderID: providerID, Note: note})
+func (o *Outbox) done(ctx context.Context, row sql.ClaimMailsRow, providerID, note string) {
+	o.write(ctx, row, "sent", func(ctx context.Context, q *sql.Queries) error {
+		_, err := q.MarkMailSent(ctx, sql.MarkMailSentParams{ID: row.ID, ProviderID: providerID, Note: note})
 		return err
 	})
 }
 
-func (o *Outbox) fail(ctx context.Context, row db.ClaimMailsRow, detail string) {
+func (o *Outbox) fail(ctx context.Context, row sql.ClaimMailsRow, detail string) {
 	o.Log.Error("a mail will not be sent", "mail", id.Mail.Format(row.ID), "kind", row.Kind, "tries", row.Tries, "error", detail)
-	o.write(ctx, row, "failed", func(ctx context.Context, q *db.Queries) error {
-		_, err := q.MarkMailFailed(ctx, db.MarkMailFailedParams{ID: row.ID, LastError: detail})
+	o.write(ctx, row, "failed", func(ctx context.Context, q *sql.Queries) error {
+		_, err := q.MarkMailFailed(ctx, sql.MarkMailFailedParams{ID: row.ID, LastError: detail})
 		return err
 	})
 }
 
-func (o *Outbox) retry(ctx context.Context, row db.ClaimMailsRow, r *Refusal) {
+func (o *Outbox) retry(ctx context.Context, row sql.ClaimMailsRow, r *Refusal) {
 	wait, more := mail.Next(int(row.Tries), rand.Float64())
 	if !more {
 		o.fail(ctx, row, r.Detail)
@@ -182,22 +183,22 @@ func (o *Outbox) retry(ctx context.Context, row db.ClaimMailsRow, r *Refusal) {
 	}
 	wait = max(wait, min(r.RetryAfter, mail.Pause(r.RetryAfter)))
 	o.Log.Warn("a mail is delayed", "mail", id.Mail.Format(row.ID), "kind", row.Kind, "tries", row.Tries, "again_in", wait.Round(time.Second), "error", r.Detail)
-	o.write(ctx, row, "retried", func(ctx context.Context, q *db.Queries) error {
-		_, err := q.PostponeMail(ctx, db.PostponeMailParams{ID: row.ID, Seconds: wait.Seconds(), LastError: r.Detail})
+	o.write(ctx, row, "retried", func(ctx context.Context, q *sql.Queries) error {
+		_, err := q.PostponeMail(ctx, sql.PostponeMailParams{ID: row.ID, Seconds: wait.Seconds(), LastError: r.Detail})
 		return err
 	})
 }
 
 // throttle makes the whole outbox wait: the provider counts requests, not mails.
-func (o *Outbox) throttle(ctx context.Context, row db.ClaimMailsRow, r *Refusal) {
+func (o *Outbox) throttle(ctx context.Context, row sql.ClaimMailsRow, r *Refusal) {
 	wait := mail.Pause(r.RetryAfter)
 	o.mu.Lock()
 	if until := time.Now().Add(wait); until.After(o.paused) {
 		o.paused = until
 	}
 	o.mu.Unlock()
-	o.write(ctx, row, "throttled", func(ctx context.Context, q *db.Queries) error {
-		_, err := q.ReturnMail(ctx, db.ReturnMailParams{ID: row.ID, Seconds: wait.Seconds(), LastError: r.Detail})
+	o.write(ctx, row, "throttled", func(ctx context.Context, q *sql.Queries) error {
+		_, err := q.ReturnMail(ctx, sql.ReturnMailParams{ID: row.ID, Seconds: wait.Seconds(), LastError: r.Detail})
 		return err
 	})
 }
@@ -210,11 +211,11 @@ func (o *Outbox) pause() time.Time {
 
 // write records an outcome, also when the worker is being stopped. What can't be written is tried again when the claim has
 // run out, under the same key.
-func (o *Outbox) write(ctx context.Context, row db.ClaimMailsRow, outcome string, do func(context.Context, *db.Queries) error) {
+func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context, *sql.Queries) error) {
 	o.sent.WithLabelValues(string(row.Kind), outcome).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if err := o.DB.Worker(ctx, func(q *db.Queries) error { return do(ctx, q) }); err != nil {
+	if err := o.DB.Worker(ctx, func(q *sql.Queries) error { return do(ctx, q) }); err != nil {
 		o.Log.Warn("what came of a mail could not be recorded; it will be tried again", "mail", id.Mail.Format(row.ID), "outcome", outcome, "error", err)
 	}
 }
@@ -222,7 +223,7 @@ func (o *Outbox) write(ctx context.Context, row db.ClaimMailsRow, outcome string
 // tidy counts what waits and forgets what was sent long ago.
 func (o *Outbox) tidy(ctx context.Context) {
 	for {
-		err := o.DB.Worker(ctx, func(q *db.Queries) error {
+		err := o.DB.Worker(ctx, func(q *sql.Queries) error {
 			counts, err := q.CountMails(ctx)
 			if err != nil {
 				return err
@@ -234,7 +235,7 @@ func (o *Outbox) tidy(ctx context.Context) {
 			for _, state := range []string{"waiting", "failed"} {
 				o.size.WithLabelValues(state).Set(float64(byState[state]))
 			}
-			_, err = q.DropOldMails(ctx, db.DropOldMailsParams{Before: db.FirstID(time.Now().Add(-keepTime)), Most: tidyMost})
+			_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{Before: db.FirstID(time.Now().Add(-keepTime)), Most: tidyMost})
 			return err
 		})
 		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {

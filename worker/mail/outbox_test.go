@@ -15,9 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/dbtest"
 	"posthorn/db/migrations"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/worker/mail/resendtest"
@@ -78,8 +80,8 @@ func (p *post) logged() string {
 // queue puts a mail with a link into the outbox.
 func (p *post) queue(key, to string) {
 	p.t.Helper()
-	err := p.db.Console(p.t.Context(), func(q *db.Queries) error {
-		_, err := q.QueueMail(p.t.Context(), db.Mail{
+	err := p.db.Console(p.t.Context(), func(q *sql.Queries) error {
+		_, err := accounts.QueueMail(p.t.Context(), q, accounts.Mail{
 			Key: key, To: to, Kind: mail.ResetPassword, Keys: p.ring,
 			Data: mail.ResetPasswordData{Link: "https://posthorn.example/reset/canary", Expires: time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)},
 		})
@@ -300,11 +302,11 @@ func TestTheConsoleKeepsMailsAndTellsTheLogNoLink(t *testing.T) {
 	p.queue("reset:1", "ada@acme.example")
 	p.start(NewConsole(p.db, p.ring, slog.New(slog.NewTextHandler(p, nil))))
 	p.until("it is kept", func() bool { return p.state("reset:1").State == "sent" })
-	kept, err := p.db.KeptMails(t.Context(), p.ring)
+	kept, err := accounts.KeptMails(t.Context(), p.db, p.ring)
 	if err != nil || len(kept) != 1 || !strings.Contains(kept[0].Text, "/reset/canary") || kept[0].To != "ada@acme.example" {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	one, err := p.db.KeptMail(t.Context(), p.ring, kept[0].ID)
+	one, err := accounts.KeptMail(t.Context(), p.db, p.ring, kept[0].ID)
 	if err != nil || one.HTML != kept[0].HTML {
 		t.Error(one, err)
 	}
@@ -331,7 +333,7 @@ func TestAMailComesOutTheSameEveryTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := db.ClaimMailsRow{ID: db.NewID(), Key: "digest:1", Recipient: "ada@acme.example", Kind: mail.Digest, Data: data}
+	row := sql.ClaimMailsRow{ID: db.NewID(), Key: "digest:1", Recipient: "ada@acme.example", Kind: mail.Digest, Data: data}
 	first, err := compose(row, ring, "Posthorn <hooks@posthorn.example>")
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,8 @@ package maintenance
 import (
 	"context"
 	"time"
+
+	"posthorn/db/queue"
 )
 
 const (
@@ -12,6 +14,6 @@ const (
 
 // analyzeYoungDays gives the planner statistics of days that have grown to twice their rows since it last got any.
 func (m *Maintenance) analyzeYoungDays(ctx context.Context) error {
-	_, err := m.db.AnalyzeYoungPartitions(ctx, analyzeLeast)
+	_, err := queue.AnalyzeYoungPartitions(ctx, m.db, analyzeLeast)
 	return err
 }

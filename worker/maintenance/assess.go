@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/worker/loop"
 )
@@ -45,7 +47,7 @@ func (m *Maintenance) assess(ctx context.Context) {
 // assessAll decides about every endpoint that fails, was warned of or recovers.
 func (m *Maintenance) assessAll(ctx context.Context) error {
 	// Claimed apart from what is done: that is safe to do twice, and a worker that dies amid it leaves the rest to the next time.
-	claimed, err := m.db.Chore(ctx, "assess health", assessEvery, func(*db.Queries) error { return nil })
+	claimed, err := m.db.Chore(ctx, "assess health", assessEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
 		return err
 	}
@@ -60,12 +62,12 @@ func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 	}
 	after := id.UUID{}
 	for {
-		page, err := m.db.Assessable(ctx, named, after, assessMost, now)
+		page, err := endpoints.Assessable(ctx, m.db, named, after, assessMost, now)
 		if err != nil {
 			return err
 		}
 		for _, a := range page.Due {
-			done, err := m.db.AssessEndpoint(ctx, a.TenantID, a.EndpointID, now)
+			done, err := endpoints.Assess(ctx, m.db, a.TenantID, a.EndpointID, now)
 			if err != nil {
 				return err
 			}
@@ -79,7 +81,7 @@ func (m *Maintenance) assessPage(ctx context.Context, named []id.UUID) error {
 }
 
 // assessed tells metrics, log and the lane's owner what was decided.
-func (m *Maintenance) assessed(tenant, ep id.UUID, done db.Assessment) {
+func (m *Maintenance) assessed(tenant, ep id.UUID, done endpoints.Assessment) {
 	log := m.log.With("tenant", id.Tenant.Format(tenant), "endpoint", id.Endpoint.Format(ep))
 	switch {
 	case done.Disabled != "":

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
@@ -12,8 +13,8 @@ const deletedEvery = time.Second
 
 // sweepDeleted ends what waits for deleted endpoints, and their lanes.
 func (m *Maintenance) sweepDeleted(ctx context.Context) error {
-	var lanes []db.DeletedLanesRow
-	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+	var lanes []sql.DeletedLanesRow
+	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		lanes, err = q.DeletedLanes(ctx, 100)
 		return err
 	}); err != nil {
@@ -30,7 +31,7 @@ func (m *Maintenance) sweepDeleted(ctx context.Context) error {
 // FailQueued ends what waits for a deleted endpoint, and removes its lane.
 func (m *Maintenance) FailQueued(ctx context.Context, endpoint id.UUID) error {
 	for {
-		if n, err := m.db.FailDeletedEndpoint(ctx, endpoint, sweepMost); err != nil || n == 0 {
+		if n, err := queue.FailDeletedEndpoint(ctx, m.db, endpoint, sweepMost); err != nil || n == 0 {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"posthorn/db/maintenance"
 	"posthorn/domain/id"
 	"posthorn/worker/loop"
 )
@@ -17,12 +18,12 @@ const (
 // eraseTenants erases what deleted tenants had. It rests as long as each batch took, so that it never has more than half a
 // connection's work.
 func (m *Maintenance) eraseTenants(ctx context.Context) error {
-	tenants, err := m.db.TenantsToErase(ctx, eraseAfter)
+	tenants, err := maintenance.TenantsToErase(ctx, m.db, eraseAfter)
 	if err != nil {
 		return err
 	}
 	for _, u := range tenants {
-		done, err := m.db.EraseTenant(ctx, u, eraseMost, func(took time.Duration) error {
+		done, err := maintenance.EraseTenant(ctx, m.db, u, eraseMost, func(took time.Duration) error {
 			loop.Sleep(ctx, took)
 			return ctx.Err()
 		})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/endpoints"
+	"posthorn/db/listen"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
 )
@@ -31,7 +33,7 @@ func (m *Maintenance) expireKeys(ctx context.Context) error {
 	}
 	for {
 		var n int64
-		if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+		if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
 			n, err = q.ExpireIdempotencyKeys(ctx, expireMost)
 			return err
 		}); err != nil || n < expireMost {
@@ -44,7 +46,7 @@ func (m *Maintenance) expireKeys(ctx context.Context) error {
 func (m *Maintenance) forgetExpired(ctx context.Context) error {
 	for {
 		var n int64
-		if _, err := m.db.Chore(ctx, "forget expired sessions", 0, func(q *db.Queries) (err error) {
+		if _, err := m.db.Chore(ctx, "forget expired sessions", 0, func(q *sql.Queries) (err error) {
 			n, err = q.ForgetExpired(ctx, forgetMost)
 			return err
 		}); err != nil || n < forgetMost {
@@ -55,13 +57,13 @@ func (m *Maintenance) forgetExpired(ctx context.Context) error {
 
 // endAbandoned ends listeners whose clients have been silent for long.
 func (m *Maintenance) endAbandoned(ctx context.Context) error {
-	_, err := m.db.EndAbandoned(ctx, listenFor, sweepMost)
+	_, err := listen.EndAbandoned(ctx, m.db, listenFor, sweepMost)
 	return err
 }
 
 // sweepInboxes deletes old requests of test inboxes.
 func (m *Maintenance) sweepInboxes(ctx context.Context) error {
-	return m.db.Worker(ctx, func(q *db.Queries) error {
+	return m.db.Worker(ctx, func(q *sql.Queries) error {
 		_, err := q.SweepInboxes(ctx, inbox.KeptFor.Seconds())
 		return err
 	})
@@ -69,12 +71,12 @@ func (m *Maintenance) sweepInboxes(ctx context.Context) error {
 
 // forgetDeadWorkers deletes workers that died long ago.
 func (m *Maintenance) forgetDeadWorkers(ctx context.Context) error {
-	return m.db.Worker(ctx, func(q *db.Queries) error { return q.ForgetDeadWorkers(ctx) })
+	return m.db.Worker(ctx, func(q *sql.Queries) error { return q.ForgetDeadWorkers(ctx) })
 }
 
 // expireHeld ends what was held for too long, and tells owners before.
 func (m *Maintenance) expireHeld(ctx context.Context) error {
-	claimed, err := m.db.Chore(ctx, "expire held deliveries", heldEvery, func(*db.Queries) error { return nil })
+	claimed, err := m.db.Chore(ctx, "expire held deliveries", heldEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
 		return err
 	}
@@ -92,13 +94,13 @@ func (m *Maintenance) expireHeld(ctx context.Context) error {
 func (m *Maintenance) ExpireHeld(ctx context.Context, now time.Time) error {
 	after := id.UUID{}
 	for {
-		holding, err := m.db.Holding(ctx, after, heldPage)
+		holding, err := endpoints.Holding(ctx, m.db, after, heldPage)
 		if err != nil {
 			return err
 		}
 		for _, h := range holding {
 			for more := true; more; {
-				if more, err = m.db.ExpireHeld(ctx, h, now, sweepMost); err != nil {
+				if more, err = endpoints.ExpireHeld(ctx, m.db, h, now, sweepMost); err != nil {
 					return err
 				}
 			}

@@ -6,7 +6,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/health"
 	"posthorn/worker/loop"
 )
@@ -78,13 +79,13 @@ func (m *Maintenance) setGauges(ctx context.Context) error {
 
 // Measure sets the gauges once.
 func (m *Maintenance) Measure(ctx context.Context) error {
-	var byAge []db.PendingByAgeRow
+	var byAge []sql.PendingByAgeRow
 	var dead, rejected int64
-	var books db.BooksStateRow
-	var outbox db.OutboxSizeRow
+	var books sql.BooksStateRow
+	var outbox sql.OutboxSizeRow
 	limited, until := m.heldBack()
-	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
-		if byAge, err = q.PendingByAge(ctx, db.PendingByAgeParams{Endpoints: limited, Until: until}); err != nil {
+	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
+		if byAge, err = q.PendingByAge(ctx, sql.PendingByAgeParams{Endpoints: limited, Until: until}); err != nil {
 			return err
 		}
 		if outbox, err = q.OutboxSize(ctx); err != nil {
@@ -93,7 +94,7 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 		if rejected, err = q.CountRejected(ctx); err != nil {
 			return err
 		}
-		if books, err = q.ReadBooksState(ctx); err != nil {
+		if books, err = maintenance.ReadBooksState(ctx, q); err != nil {
 			return err
 		}
 		dead, err = q.CountDeadLetters(ctx)

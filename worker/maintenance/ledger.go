@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 func (m *Maintenance) fold(ctx context.Context) error {
 	for {
 		var n int64
-		if _, err := m.db.Chore(ctx, "fold", 0, func(q *db.Queries) (err error) {
+		if _, err := m.db.Chore(ctx, "fold", 0, func(q *sql.Queries) (err error) {
 			n, err = q.FoldLedger(ctx, foldMost)
 			return err
 		}); err != nil || n < foldMost {
@@ -28,6 +28,6 @@ func (m *Maintenance) fold(ctx context.Context) error {
 
 // foldHours folds the minutes of hours that have ended.
 func (m *Maintenance) foldHours(ctx context.Context) error {
-	_, err := m.db.Chore(ctx, "fold hours", hoursEvery, func(q *db.Queries) error { return q.FoldHours(ctx) })
+	_, err := m.db.Chore(ctx, "fold hours", hoursEvery, func(q *sql.Queries) error { return q.FoldHours(ctx) })
 	return err
 }

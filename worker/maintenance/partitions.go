@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/maintenance"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 )
 
 const (
@@ -19,7 +22,7 @@ func (m *Maintenance) partitions(ctx context.Context) error {
 		return err
 	}
 	// A day back: an id may be from the other side of midnight.
-	if _, err := m.db.MakePartitions(ctx, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
+	if _, err := maintenance.MakePartitions(ctx, m.db, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
 		return err
 	}
 	if quiet, err := m.db.IsClockQuiet(ctx, now); err != nil || !quiet {
@@ -31,7 +34,7 @@ func (m *Maintenance) partitions(ctx context.Context) error {
 // DropExpiredDays drops the days that no tenant keeps any more as seen at now.
 func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error {
 	var keep int32
-	if err := m.db.Worker(ctx, func(q *db.Queries) (err error) {
+	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
 		if keep, err = q.LongestRetention(ctx); err != nil {
 			return err
 		}
@@ -46,7 +49,7 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 	}); err != nil {
 		return err
 	}
-	days, err := m.db.PartitionDays(ctx)
+	days, err := maintenance.PartitionDays(ctx, m.db)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,7 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 		}
 		end := day.AddDate(0, 0, 1)
 		for {
-			n, err := m.db.FailBefore(ctx, end, sweepMost)
+			n, err := queue.FailBefore(ctx, m.db, end, sweepMost)
 			if err != nil {
 				return err
 			}
@@ -65,10 +68,10 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 				break
 			}
 		}
-		if err := m.db.DropDay(ctx, day); err != nil {
+		if err := maintenance.DropDay(ctx, m.db, day); err != nil {
 			return err
 		}
-		if err := m.db.Worker(ctx, func(q *db.Queries) error {
+		if err := m.db.Worker(ctx, func(q *sql.Queries) error {
 			if _, err := q.DropOldDeadLetters(ctx, db.FirstID(end)); err != nil {
 				return err
 			}

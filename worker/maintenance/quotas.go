@@ -3,6 +3,8 @@ package maintenance
 import (
 	"context"
 	"time"
+
+	"posthorn/db/accounts"
 )
 
 const quotasEvery = 30 * time.Second
@@ -13,6 +15,6 @@ func (m *Maintenance) postQuotaNotices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.db.PostQuotaNotices(ctx, now)
+	_, err = accounts.PostQuotaNotices(ctx, m.db, now)
 	return err
 }

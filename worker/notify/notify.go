@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/settings"
 )
@@ -33,7 +37,7 @@ const (
 // Config is what a notifier works with.
 type Config struct {
 	DB    *db.DB
-	Links db.Links
+	Links accounts.Links
 	Log   *slog.Logger
 }
 
@@ -61,8 +65,14 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"digests", sweepLook, n.digests},
 		{"overdue deliveries", sweepLook, n.overdue},
 		{"differences of the books", booksEvery, n.books},
-		{"relay notices", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.RelayNotices) }},
-		{"announce dead letters", lookEvery, func(ctx context.Context) error { return drain(ctx, n.DB.AnnounceDeadLetters) }},
+		{"relay notices", lookEvery, func(ctx context.Context) error {
+			return drain(ctx, func(ctx context.Context, most int32) (int, error) { return accounts.RelayNotices(ctx, n.DB, most) })
+		}},
+		{"announce dead letters", lookEvery, func(ctx context.Context) error {
+			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
+				return accounts.AnnounceDeadLetters(ctx, n.DB, most)
+			})
+		}},
 		{"forget old notices", tidyEvery, n.tidy},
 	} {
 		group.Go(func() {
@@ -84,7 +94,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 // mail puts mails for new notices into the outbox.
 func (n *Notifier) mail(ctx context.Context) error {
 	for {
-		if taken, err := n.DB.MailNotices(ctx, n.Links, mailMost); err != nil || taken < mailMost {
+		if taken, err := accounts.MailNotices(ctx, n.DB, n.Links, mailMost); err != nil || taken < mailMost {
 			return err
 		}
 	}
@@ -102,10 +112,10 @@ func drain(ctx context.Context, take func(context.Context, int32) (int, error)) 
 
 // digests posts the daily summary of every tenant that needs one. A tenant that can't be summarised keeps nobody else from it.
 func (n *Notifier) digests(ctx context.Context) error {
-	_, err := n.DB.Sweep(ctx, db.SweepDigests, digestEvery, func(tenant id.UUID, _ string) error {
+	_, err := n.DB.Sweep(ctx, endpoints.SweepDigests, digestEvery, func(tenant id.UUID, _ string) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
-			_, err = n.DB.PostDigest(ctx, tenant, now)
+			_, err = endpoints.PostDigest(ctx, n.DB, tenant, now)
 		}
 		return n.survive(ctx, err, "digest", tenant)
 	})
@@ -114,15 +124,15 @@ func (n *Notifier) digests(ctx context.Context) error {
 
 // overdue alerts the operators of tenants whose deliveries wait too long.
 func (n *Notifier) overdue(ctx context.Context) error {
-	platform, err := n.DB.Platform(ctx)
+	platform, err := accounts.Platform(ctx, n.DB)
 	if err != nil {
 		return err
 	}
 	bound := time.Duration(settings.Number(settings.OverdueMinutes, platform)) * time.Minute
-	_, err = n.DB.Sweep(ctx, db.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
+	_, err = n.DB.Sweep(ctx, endpoints.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
-			err = n.DB.AlertOverdue(ctx, n.Links, tenant, name, bound, now)
+			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, tenant, name, bound, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)
 	})
@@ -135,7 +145,7 @@ func (n *Notifier) books(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return n.DB.AlertBooks(ctx, n.Links, now)
+	return maintenance.AlertBooks(ctx, n.DB, n.Links, now)
 }
 
 // survive lets a sweep go on after an error that concerns one tenant.
@@ -148,9 +158,9 @@ func (n *Notifier) survive(ctx context.Context, err error, what string, tenant i
 }
 
 func (n *Notifier) tidy(ctx context.Context) error {
-	return n.DB.Worker(ctx, func(q *db.Queries) error {
+	return n.DB.Worker(ctx, func(q *sql.Queries) error {
 		before := time.Now().Add(-keepNotices)
-		if _, err := q.DropOldNotices(ctx, db.DropOldNoticesParams{Before: db.FirstID(before), Most: tidyMost}); err != nil {
+		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{Before: db.FirstID(before), Most: tidyMost}); err != nil {
 			return err
 		}
 		_, err := q.DropOldDigests(ctx, before)

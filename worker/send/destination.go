@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/db/seal"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -29,7 +29,7 @@ type Destination struct {
 
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and names no
 // secret.
-func (s *Sender) NewDestination(l db.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
+func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
 	e := &l.Endpoint
 	transport := s.transports[settings.Kind]
 	if transport == nil {
@@ -49,7 +49,7 @@ func (s *Sender) NewDestination(l db.Leased, settings endpoint.Settings, ring *s
 	return d, d.readSecrets(l, ring)
 }
 
-func (t *Destination) readSecrets(l db.Leased, ring *seal.Ring) error {
+func (t *Destination) readSecrets(l queue.Leased, ring *seal.Ring) error {
 	e := &l.Endpoint
 	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures)}
 	t.typeField = signature.TypeField(e.TypeField)

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
@@ -70,7 +70,7 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 
 func (h *httpTransport) close() { h.transport.CloseIdleConnections() }
 
-func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result {
+func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result {
 	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
@@ -80,7 +80,7 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 }
 
 // exchange writes a request and reads its answer, within the endpoint's time-out.
-func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *db.AttemptRecord) (delivery.Result, http.Header) {
+func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *queue.AttemptRecord) (delivery.Result, http.Header) {
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
@@ -145,7 +145,7 @@ func (p *phases) trace() *httptrace.ClientTrace {
 }
 
 // fill turns moments into durations of phases.
-func (p *phases) fill(a *db.AttemptRecord) {
+func (p *phases) fill(a *queue.AttemptRecord) {
 	total := max(time.Since(p.began).Microseconds(), 1)
 	dns, connected, tlsBegun, tlsDone := p.dns.Load(), p.connected.Load(), p.tlsBegun.Load(), p.tlsDone.Load()
 	wrote, first := p.wrote.Load(), p.firstByte.Load()

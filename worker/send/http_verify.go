@@ -9,13 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 )
 
 // verify sends the challenge in the endpoint's mode and checks the response.
 func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
-	a := &db.AttemptRecord{}
+	a := &queue.AttemptRecord{}
 	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {
 			return getChallenge(ctx, t, c.text)

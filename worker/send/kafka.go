@@ -10,7 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/signature"
@@ -46,7 +46,7 @@ func (k *kafkaTransport) configure(s endpoint.Settings) (any, error) {
 
 func (k *kafkaTransport) close() { k.producers.closeAll() }
 
-func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result {
+func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result {
 	said := k.write(ctx, t, p, a.StartedAt)
 	a.Error, a.ResponseExcerpt = said.text, said.excerpt
 	a.DNS, a.Connect, a.TLS = said.spent.dns, said.spent.connect, said.spent.tls

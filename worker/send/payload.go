@@ -3,14 +3,14 @@ package send
 import (
 	"sync"
 
-	"posthorn/db"
+	"posthorn/db/sql"
 	"posthorn/domain/signature"
 )
 
 // Payload is an event in memory, with its body as receivers get it. The body depends on the event, the format and its
 // type field alone, so an event that goes to ten endpoints is rendered once.
 type Payload struct {
-	*db.Event
+	*sql.Event
 	mu        sync.Mutex
 	format    signature.Format
 	typeField signature.TypeField

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -44,12 +46,12 @@ type Message struct {
 }
 
 // Deliver makes one attempt and returns its result and its record.
-func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *db.AttemptRecord) {
-	a := &db.AttemptRecord{ID: db.NewID(), URL: to.Masked}
+func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *queue.AttemptRecord) {
+	a := &queue.AttemptRecord{ID: db.NewID(), URL: to.Masked}
 	a.StartedAt = a.ID.Time()
 	// The signed time is the time on record, so that the request's headers can be shown again exactly.
 	now := a.StartedAt
-	content := m.Event.Message(m.EventID, m.DeliveryID, to.Endpoint)
+	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
 	content.FirstID, content.TypeField = m.FirstID, to.typeField
 	signing := to.signingAt(now)
 	body := m.Event.render(signing.Format, content)
@@ -64,7 +66,7 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 
 // Verify sends a verification's challenge in the way of the endpoint's kind and checks the response. The detail is a
 // sentence for the endpoint's owner; it is empty after a success.
-func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v db.PendingVerificationsRow) (status int, detail string, verified bool) {
+func (s *Sender) Verify(ctx context.Context, to *Destination, mode string, v sql.PendingVerificationsRow) (status int, detail string, verified bool) {
 	data, _ := json.Marshal(map[string]string{"challenge": v.Challenge}) // a map of strings cannot fail
 	now := s.now()
 	signing := to.signingAt(now)

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
@@ -343,7 +345,7 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)
 	target := someDestination(t, server.url())
-	var first, last *db.AttemptRecord
+	var first, last *queue.AttemptRecord
 	for i := range 5 {
 		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
 		if r.Status != 200 {
@@ -389,7 +391,7 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 			target.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.Verify(t.Context(), target, "challenge_get", db.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+					status, _, _ := s.Verify(t.Context(), target, "challenge_get", sql.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
 					return delivery.Result{Status: status}
 				}
 				r, _ := s.Deliver(t.Context(), target, someMessage(`{}`))

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"posthorn/db"
+	"posthorn/db/queue"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
@@ -17,7 +17,7 @@ type transport interface {
 	// configure reads where an endpoint is, once per configuration. The error is for operators and names no secret.
 	configure(s endpoint.Settings) (any, error)
 	// deliver makes one attempt, and records the response and the duration of each phase in it.
-	deliver(ctx context.Context, t *Destination, p *request, a *db.AttemptRecord) delivery.Result
+	deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result
 	// verify sends a verification. The detail is for the endpoint's owner.
 	verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool)
 	// close closes idle connections.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
@@ -45,7 +47,7 @@ func someDestination(t testing.TB, address string) *Destination {
 func someMessage(data string) Message {
 	u := db.NewID()
 	return Message{
-		Event:   &Payload{Event: &db.Event{ID: u, CreatedAt: u.Time(), Type: "order.completed", Data: []byte(data)}},
+		Event:   &Payload{Event: &sql.Event{ID: u, CreatedAt: u.Time(), Type: "order.completed", Data: []byte(data)}},
 		EventID: id.Event.Format(u), DeliveryID: id.Delivery.Format(db.NewID()), Attempt: 1,
 	}
 }
@@ -71,8 +73,8 @@ func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 // An endpoint that a newer process saved is not sent to in the wrong way: its lane waits.
 func TestAKindThatIsNotKnownIsNotServed(t *testing.T) {
 	t.Parallel()
-	e := db.Endpoint{Kind: "pigeon", URL: "https://hooks.example.com"}
-	if _, err := newTestSender(t).NewDestination(db.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"}, nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
+	e := sql.Endpoint{Kind: "pigeon", URL: "https://hooks.example.com"}
+	if _, err := newTestSender(t).NewDestination(queue.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"}, nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,144 @@
+// Package accounts stores who uses Posthorn: people and their sessions, operators, tenants with their members and
+// keys, and the mails and notices that go to them.
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/account"
+	"posthorn/domain/id"
+)
+
+// NewToken is the text of a secret of 256 random bits, for a cookie or a link, and the hash by which it is stored.
+func NewToken() (text string, hash []byte) {
+	var raw [32]byte
+	_, _ = rand.Read(raw[:]) // never fails: the program would have crashed
+	text = base64.RawURLEncoding.EncodeToString(raw[:])
+	return text, HashToken(text)
+}
+
+// HashToken is what is stored of a token.
+func HashToken(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}
+
+// NewSession describes a session to be begun; exactly one of the three is whose it is.
+type NewSession struct {
+	Person, Operator, Link *id.UUID
+	Life                   time.Duration
+	Pending                bool // the second factor is still to come
+	Address, Agent         string
+}
+
+// StartSession stores a session in the transaction at hand and returns its token, which is stored nowhere.
+func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token string, err error) {
+	token, hash := NewToken()
+	kind := account.Person
+	switch {
+	case s.Operator != nil:
+		kind = account.Operator
+	case s.Link != nil:
+		kind = account.Portal
+	}
+	return token, q.InsertSession(ctx, sql.InsertSessionParams{
+		ID: db.NewID(), Hash: hash, Kind: string(kind), PersonID: s.Person, OperatorID: s.Operator, LinkID: s.Link, Pending: s.Pending,
+		Data: json.RawMessage("{}"), Address: s.Address, Agent: Agent(s.Agent), Lives: int32(s.Life / time.Second),
+	})
+}
+
+// AuditPerson tells every tenant of a person what the person did, or what was tried in their name; a person without a
+// tenant is told of in the platform's log alone.
+func AuditPerson(ctx context.Context, q *sql.Queries, person id.UUID, address, action string, details any) error {
+	tenants, err := q.TenantsOf(ctx, person)
+	if err != nil {
+		return err
+	}
+	if len(tenants) == 0 {
+		return db.Audit(ctx, q, db.Author{Kind: "member", ID: id.Person.Format(person), Address: address},
+			db.Audited{Action: action, Kind: "person", Object: id.Person.Format(person), Details: details})
+	}
+	for i := range tenants {
+		t := &tenants[i]
+		member := id.Member.Format(t.MemberID)
+		err := db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: address},
+			db.Audited{Tenant: &t.TenantID, Action: action, Kind: "member", Object: member, Details: details})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// NewLink describes a link that is good once; see account.…Life.
+type NewLink struct {
+	Purpose          string
+	Person, Operator *id.UUID
+	Email            string
+	Data             any // what the link's page needs; becomes a JSON object
+	Life             time.Duration
+}
+
+// The purposes of one-time links.
+const (
+	LinkSignUp   = "sign_up"
+	LinkReset    = "reset_password"
+	LinkEmail    = "change_email"
+	LinkSignIn   = "sign_in"
+	LinkOperator = "operator"
+)
+
+// MakeLink stores a one-time link in the transaction at hand and returns its token, which is stored nowhere.
+func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err error) {
+	token, hash := NewToken()
+	data := json.RawMessage("{}")
+	if l.Data != nil {
+		if data, err = json.Marshal(l.Data); err != nil {
+			return "", err
+		}
+	}
+	return token, q.InsertLink(ctx, sql.InsertLinkParams{
+		Hash: hash, Purpose: l.Purpose, PersonID: l.Person, OperatorID: l.Operator, Email: l.Email, Data: data, Lives: int32(l.Life / time.Second),
+	})
+}
+
+// Try counts one more try at what a limit is for, by whomever key names, and says in how many seconds to come back; 0: go on.
+func Try(ctx context.Context, q *sql.Queries, l account.Limit, what, whose string) (wait int, err error) {
+	row, err := q.CountTry(ctx, sql.CountTryParams{Key: limitKey(what, whose), Seconds: int32(l.Window / time.Second)})
+	if err != nil || int(row.N) <= l.Tries {
+		return 0, err
+	}
+	return max(1, int(row.SecondsLeft)), nil
+}
+
+// Succeeded forgets the tries.
+func Succeeded(ctx context.Context, q *sql.Queries, what, whose string) error {
+	return q.ForgetTries(ctx, limitKey(what, whose))
+}
+
+func limitKey(what, whose string) []byte { return HashToken(what + "\x00" + whose) }
+
+// Agent is what is kept of a browser's description of itself.
+func Agent(header string) string { return shortenText(header, 200) }
+
+// shortenText cuts a text that a stranger sent to at most n bytes of valid UTF-8 without NUL.
+func shortenText(s string, n int) string {
+	out := make([]rune, 0, min(len(s), n))
+	size := 0
+	for _, r := range s {
+		if size += len(string(r)); size > n {
+			break
+		}
+		if r >= ' ' && r != 0x7f {
+			out = append(out, r)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,221 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/notice"
+)
+
+// UnsubscribePurpose is that of the tokens in links that stop mails.
+const UnsubscribePurpose = "unsubscribe"
+
+// Links makes the addresses that mails hold.
+type Links struct {
+	BaseURL    string // the public URL, without a slash at its end
+	ConsoleURL string // that of the host where the console is; empty: the same
+	Keys       *seal.Ring
+}
+
+// ConsoleBase is what the console's addresses begin with.
+func (l Links) ConsoleBase() string { return cmp.Or(l.ConsoleURL, l.BaseURL) }
+
+// Tenant is where a tenant's pages are.
+func (l Links) Tenant(tenant id.UUID) string { return l.BaseURL + "/t/" + id.Tenant.Format(tenant) }
+
+// Console is where operators look at a tenant.
+func (l Links) Console(tenant id.UUID) string {
+	return l.ConsoleBase() + "/console/tenants/" + id.Tenant.Format(tenant)
+}
+
+// Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.
+func (l Links) Unsubscribe(s notice.Subscription) string {
+	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
+}
+
+// MailNotices takes up to most new notices and puts a mail for everybody who wants it into the outbox, in the transaction
+// that marks them: each notice is mailed once, whoever dies when. It returns how many notices it took.
+func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		rows, err := q.TakeUnmailed(ctx, most)
+		if err != nil {
+			return err
+		}
+		n = len(rows)
+		for _, r := range rows {
+			if err := mailNotice(ctx, q, links, r); err != nil {
+				return err
+			}
+			if err := q.MarkMailed(ctx, sql.MarkMailedParams{TenantID: r.NoticeRow.TenantID, ID: r.NoticeRow.ID}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// NoticeRecipient is somebody who wants a notice by mail.
+type NoticeRecipient struct {
+	Name    string // as preferences name them
+	Address string
+	Contact bool // an address in the tenant's settings, which nobody has proven to be theirs
+}
+
+// NoticeRecipients are those who want a tenant's notices of a kind: members by role and choice, and the tenant's contacts,
+// who see what an owner sees. Nobody is listed twice.
+func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
+	rows, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{TenantID: tenant, Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]*bool{}
+	for _, r := range rows {
+		chosen[r.Recipient] = &r.Wanted
+	}
+	members, err := q.NoticeMembers(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	var all []NoticeRecipient
+	known := map[string]bool{}
+	add := func(r NoticeRecipient, role access.Role) {
+		address := notice.AddressRecipient(r.Address)
+		if !known[address] && kind.Wants(role, chosen[r.Name]) {
+			all = append(all, r)
+		}
+		known[address] = true
+	}
+	for _, m := range members {
+		add(NoticeRecipient{Name: notice.PersonRecipient(m.PersonID), Address: m.Email}, access.Role(m.Role))
+	}
+	for _, address := range contacts {
+		add(NoticeRecipient{Name: notice.AddressRecipient(address), Address: address, Contact: true}, access.Owner)
+	}
+	return all, nil
+}
+
+func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnmailedRow) error {
+	n := r.NoticeRow
+	settings := notice.ReadSettings(r.TenantSettings)
+	recipients, err := NoticeRecipients(ctx, q, n.TenantID, n.Kind, settings.Contacts)
+	if err != nil {
+		return err
+	}
+	kind := mail.Notice
+	if n.Kind == notice.Digest {
+		kind = mail.Digest
+	}
+	for _, to := range recipients {
+		if full, err := noticesLimited(ctx, q, n.TenantID, to); err != nil {
+			return err
+		} else if full {
+			continue // the notice appears on the tenant's pages
+		}
+		subscription := links.Unsubscribe(notice.Subscription{Tenant: n.TenantID, Recipient: to.Name, Kind: n.Kind})
+		if _, err := QueueMail(ctx, q, Mail{
+			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind, Keys: links.Keys,
+			Data: mail.NoticeData{
+				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt, Details: n.Details,
+				Dashboard: links.Tenant(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	if !n.Kind.AlertsOperators() {
+		return nil
+	}
+	if wait, err := tryMail(ctx, q, account.OperatorAlerts, "alert of", n.TenantID.String()); err != nil || wait > 0 {
+		return err
+	}
+	return AlertOperators(ctx, q, "notice:"+id.Notice.Format(n.ID), alertOf(links, r))
+}
+
+// noticesLimited reports whether a recipient, or the tenant, had as many notices by mail as are sent within an hour.
+func noticesLimited(ctx context.Context, q *sql.Queries, tenant id.UUID, to NoticeRecipient) (full bool, err error) {
+	var wait int
+	if to.Contact {
+		wait, err = tryMail(ctx, q, account.ContactNotices, "notice", to.Address)
+	} else {
+		wait, err = tryMail(ctx, q, account.MemberNotices, "notice", to.Address, tenant.String())
+	}
+	if err != nil || wait > 0 {
+		return wait > 0, err
+	}
+	wait, err = tryMail(ctx, q, account.TenantNotices, "notice of", tenant.String())
+	return wait > 0, err
+}
+
+// alertOf is what operators are told of a notice.
+func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
+	n := r.NoticeRow
+	var e notice.EndpointDetails
+	_ = json.Unmarshal(n.Details, &e) // what can't be read is left out
+	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
+	for _, f := range []mail.Fact{{Name: "Endpoint", Value: e.Endpoint}, {Name: "URL", Value: e.URL}, {Name: "Description", Value: e.Description},
+		{Name: "Why", Value: disabledWhy(e)}, {Name: "Last response", Value: lastResponse(e)},
+		{Name: "First failure", Value: moment(e.FirstFailureAt)}, {Name: "Last failure", Value: moment(e.LastFailureAt)}} {
+		if f.Value != "" {
+			facts = append(facts, f)
+		}
+	}
+	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "Look at the tenant", At: n.CreatedAt}
+}
+
+// disabledWhy is the reason in words, with its code.
+func disabledWhy(e notice.EndpointDetails) string {
+	reason := health.Reason(e.Reason)
+	if why := reason.Sentence(e.AuthStreak, e.ConsecutiveFailures); why != "" {
+		return why + " (" + e.Reason + ")"
+	}
+	return e.Reason
+}
+
+func lastResponse(e notice.EndpointDetails) string {
+	if e.LastFailure != "" || e.LastStatus == 0 {
+		return strings.ReplaceAll(e.LastFailure, "_", " ")
+	}
+	return fmt.Sprintf("HTTP %d", e.LastStatus)
+}
+
+func moment(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2 January 2006, 15:04") + " UTC"
+}
+
+// AlertOperators puts a mail to every operator into the outbox; key is what it is about, and each of them gets it once.
+func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.OperatorAlertData) error {
+	operators, err := q.AlertedOperators(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range operators {
+		if _, err := QueueMail(ctx, q, Mail{Key: "alert:" + key + ":" + id.Operator.Format(o.ID), To: o.Email, Kind: mail.OperatorAlert, Data: data}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shortHash names a recipient in a key that leaves the house.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:10])
+}

@@ -1,0 +1,161 @@
+package accounts
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// The prefixes of API keys, by which people and secret scanners tell them apart.
+const (
+	tenantKeyPrefix   = "phk_"
+	platformKeyPrefix = "php_"
+)
+
+// A key's text is its prefix, 6 characters that are shown later, and 43 that are not: 43 characters of base62 hold 256
+// bits.
+const (
+	keyShown  = 6
+	keySecret = 43
+	base62    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+)
+
+// NewKey describes a key to be made.
+type NewKey struct {
+	Tenant    *id.UUID // nil: a platform key
+	Name      string
+	Scopes    access.Scopes
+	ExpiresAt *time.Time
+}
+
+// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere. Its tenant is
+// told.
+func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
+	row, text, err := makeKey(ctx, q, k)
+	if err != nil || k.Tenant == nil {
+		return row, text, err
+	}
+	u := id.Key.Format(row.ID)
+	_, err = PostNotice(ctx, q, Notice{
+		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
+		Details: notice.KeyDetails{Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes, ExpiresAt: row.ExpiresAt},
+	})
+	return row, text, err
+}
+
+func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
+	prefix := tenantKeyPrefix
+	if k.Tenant == nil {
+		prefix = platformKeyPrefix
+	}
+	shown := prefix + randomBase62(keyShown)
+	text := shown + randomBase62(keySecret)
+	hash := sha256.Sum256([]byte(text))
+	u := db.NewID()
+	row := sql.APIKey{
+		ID: u, TenantID: k.Tenant, Name: k.Name, Prefix: shown, Hash: hash[:], Scopes: k.Scopes.Names(),
+		CreatedAt: u.Time(), ExpiresAt: k.ExpiresAt,
+	}
+	err := q.InsertKey(ctx, sql.InsertKeyParams{
+		ID: row.ID, TenantID: row.TenantID, Name: row.Name, Prefix: row.Prefix, Hash: row.Hash, Scopes: row.Scopes,
+		CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
+	})
+	return row, text, err
+}
+
+// randomBase62 draws n characters evenly: bytes beyond the largest multiple of 62 are thrown away.
+func randomBase62(n int) string {
+	out := make([]byte, 0, n)
+	var chunk [64]byte
+	for {
+		_, _ = rand.Read(chunk[:]) // never fails: the program would have crashed
+		for _, b := range chunk {
+			if b < 62*4 {
+				out = append(out, base62[b%62])
+			}
+			if len(out) == n {
+				return string(out)
+			}
+		}
+	}
+}
+
+// LooksLikeKey reports whether a text has the shape of a key, so that what can't be one is not looked up.
+func LooksLikeKey(text string) bool {
+	if !strings.HasPrefix(text, tenantKeyPrefix) && !strings.HasPrefix(text, platformKeyPrefix) {
+		return false
+	}
+	rest := text[len(tenantKeyPrefix):]
+	if len(rest) != keyShown+keySecret {
+		return false
+	}
+	for i := range len(rest) {
+		c := rest[i]
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// Keys looks API keys up in a database.
+type Keys struct{ *db.DB }
+
+// FindKey tells which key has a hash, whatever its tenant.
+func (d Keys) FindKey(ctx context.Context, hash [sha256.Size]byte) (row sql.FindKeyRow, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		row, err = q.FindKey(ctx, hash[:])
+		return err
+	})
+	return row, err
+}
+
+// TenantState is a tenant's state.
+func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state string, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		state, err = q.TenantState(ctx, tenant)
+		return err
+	})
+	return state, err
+}
+
+// KeysRevision changes with every revocation of a key and every suspension of a tenant.
+func (d Keys) KeysRevision(ctx context.Context) (n int64, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		n, err = q.KeysRevision(ctx)
+		return err
+	})
+	return n, err
+}
+
+// TouchKeys remembers that keys were used.
+func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
+	return d.Ingest(ctx, func(q *sql.Queries) error { return q.TouchKeys(ctx, keys) })
+}
+
+// EndKey revokes a key of a tenant, and audits it where it was not revoked already. Every node forgets what it keeps in
+// memory about keys within a second.
+func EndKey(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) (sql.APIKey, error) {
+	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: u})
+	if err != nil {
+		return row, err
+	}
+	revoked, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: u})
+	if err != nil || revoked == 0 {
+		return row, err
+	}
+	if err := q.BumpKeysRevision(ctx); err != nil {
+		return row, err
+	}
+	return row, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(u), Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
+	})
+}

@@ -1,0 +1,108 @@
+package accounts
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/id"
+)
+
+// Who tries Posthorn out on their own machine: a person without a password, whom the links of MakeLocalLink sign in.
+const (
+	localEmail  = "you@localhost"
+	localName   = "Local user"
+	localTenant = "My organisation"
+	noPassword  = "none" // no hash of any
+)
+
+// MakeLocalLink returns the token of a link that opens the dashboard on the machine where the server runs, signed in. Whoever can
+// make one can reach the database, and so anything: it is for development alone.
+func MakeLocalLink(ctx context.Context, d *db.DB) (token string, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		token, err = MakeLink(ctx, q, NewLink{Purpose: LinkSignIn, Email: localEmail, Life: account.LocalLife})
+		return err
+	})
+	return token, err
+}
+
+// LocalSignIn is the use of such a link.
+type LocalSignIn struct {
+	Link           []byte // the hash of the link's token
+	Address, Agent string
+}
+
+// OpenLocally uses a link of MakeLocalLink up and returns a session's token. The person owns what nobody else does: tenants that
+// commands have made, or, where there is none, one that is made for them. A link that is gone is fault.ErrNotFound.
+func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: l.Link, Purpose: LinkSignIn}); err != nil {
+			return err
+		}
+		person, err := localPerson(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := ownUnowned(ctx, q, person, l.Address); err != nil {
+			return err
+		}
+		if err := AuditPerson(ctx, q, person, l.Address, "sign_in.succeeded", nil); err != nil {
+			return err
+		}
+		token, err = StartSession(ctx, q, NewSession{Person: &person, Life: account.Person.Life(), Address: l.Address, Agent: l.Agent})
+		return err
+	})
+	return token, err
+}
+
+func localPerson(ctx context.Context, q *sql.Queries) (id.UUID, error) {
+	p, err := q.FindPerson(ctx, localEmail)
+	if db.IsMissing(err) {
+		return AddPerson(ctx, q, localEmail, localName, noPassword)
+	}
+	return p.ID, err
+}
+
+// ownUnowned makes a person the owner of every tenant without members, and of a new one where they would have none. The
+// newest is what they see first.
+func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address string) error {
+	tenants, err := q.ListTenantsWithoutMembers(ctx)
+	if err != nil {
+		return err
+	}
+	own, err := q.TenantsOf(ctx, person)
+	if err != nil {
+		return err
+	}
+	if len(own) == 0 && len(tenants) == 0 {
+		tenant := db.NewID()
+		days, err := retention(ctx, q, 0)
+		if err != nil {
+			return err
+		}
+		err = q.InsertTenant(ctx, sql.InsertTenantParams{ID: tenant, Name: localTenant, RetentionDays: days, CreatedAt: tenant.Time()})
+		if err != nil {
+			return err
+		}
+		tenants = append(tenants, tenant)
+	}
+	for _, tenant := range tenants {
+		member, err := AddMember(ctx, q, tenant, person, access.Owner)
+		if err != nil {
+			return err
+		}
+		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: address}
+		err = db.Audit(ctx, q, by, db.Audited{
+			Tenant: &tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{"email": localEmail, "role": string(access.Owner)},
+		})
+		if err != nil {
+			return err
+		}
+		if err := q.SetLastTenant(ctx, sql.SetLastTenantParams{PersonID: person, TenantID: &tenant}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

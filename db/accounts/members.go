@@ -1,0 +1,228 @@
+package accounts
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+)
+
+// Refusals of what is done to members.
+var (
+	errRoleBeyond = fault.New(fault.Forbidden, "role_beyond_own",
+		"Only an owner can invite, promote, demote, or remove owners, and API keys of the tenant can't. Ask an owner of this tenant. "+
+			"Where there is none yet, invite the first with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.")
+	errInvitations = fault.New(fault.Conflict, "invitations_limit", "There are 100 open invitations in this tenant, the most there may be. Revoke some that are not needed.")
+)
+
+const maxInvitations = 100
+
+// limitInvitations refuses an invitation where its address or its tenant had too many. One that replaces or follows a
+// revoked one is a mail as any.
+func limitInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, email string) error {
+	wait, err := tryMail(ctx, q, account.Invitations, "invitation", email)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		return invitationsLimited(wait, fmt.Sprintf("This address was invited %d times within an hour, the most that is sent to one.", account.Invitations.Tries))
+	}
+	wait, err = tryMail(ctx, q, account.TenantInvitations, "invitation of", tenant.String())
+	if err == nil && wait > 0 {
+		err = invitationsLimited(wait, fmt.Sprintf("This tenant sent %d invitations within an hour, the most that it can.", account.TenantInvitations.Tries))
+	}
+	return err
+}
+
+func invitationsLimited(wait int, why string) error {
+	e := fault.New(fault.Limited, "mails_limit", fmt.Sprintf("%s Try again in %d minutes.", why, (wait+59)/60))
+	e.RetryAfter = wait
+	return e
+}
+
+// Invitation describes an invitation.
+type Invitation struct {
+	Tenant  id.UUID
+	Email   string // as account.Email gives it
+	Role    access.Role
+	By      db.Author
+	ByName  string                          // who invites, for the mail; may be empty
+	May     func(from, to access.Role) bool // whether who invites may give the role
+	BaseURL string                          // where the mail's link leads
+	Keys    *seal.Ring
+}
+
+// Invite stores an invitation in the transaction of its tenant and queues the mail with its link. An open invitation of the
+// same address is replaced.
+func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitationRow, error) {
+	tenant, err := q.LockTenant(ctx, i.Tenant)
+	if err != nil {
+		return sql.GetInvitationRow{}, err
+	}
+	if !i.May("", i.Role) {
+		return sql.GetInvitationRow{}, errRoleBeyond
+	}
+	member, err := q.HasMemberWithEmail(ctx, sql.HasMemberWithEmailParams{TenantID: i.Tenant, Email: i.Email})
+	if err == nil && member {
+		err = errMemberAlready
+	}
+	if err != nil {
+		return sql.GetInvitationRow{}, err
+	}
+	if n, err := q.CountInvitations(ctx, i.Tenant); err != nil || n >= maxInvitations {
+		if err == nil {
+			err = errInvitations
+		}
+		return sql.GetInvitationRow{}, err
+	}
+	if err := limitInvitations(ctx, q, i.Tenant, i.Email); err != nil {
+		return sql.GetInvitationRow{}, err
+	}
+	u := db.NewID()
+	token, hash := NewToken()
+	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
+		TenantID: i.Tenant, ID: u, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID, CreatedAt: u.Time(),
+		Lives: int32(account.InvitationLife / time.Second),
+	})
+	if err != nil {
+		return sql.GetInvitationRow{}, err
+	}
+	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: i.Tenant, ID: u})
+	if err != nil {
+		return row, err
+	}
+	_, err = QueueMail(ctx, q, Mail{
+		Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email, Kind: mail.Invitation, Keys: i.Keys,
+		Data: mail.InvitationData{
+			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token), Expires: row.ExpiresAt,
+		},
+	})
+	if err != nil {
+		return row, err
+	}
+	return row, db.Audit(ctx, q, i.By, db.Audited{
+		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(u), Details: map[string]string{"email": i.Email, "role": string(i.Role)},
+	})
+}
+
+// RevokeInvitation ends an invitation.
+func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
+	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return err
+	}
+	if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{TenantID: tenant, ID: u}); err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(u), Details: map[string]string{"email": row.Email},
+	})
+}
+
+// RoleChange is what is done to a member: To is empty for one who is removed.
+type RoleChange struct {
+	Tenant, Member id.UUID
+	To             access.Role
+	By             db.Author
+	Reason         string
+	May            func(from, to access.Role) bool
+}
+
+// ChangeRole changes or removes a member in the transaction of their tenant. An only owner stays (last_owner).
+func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.GetMemberRow, error) {
+	if _, err := q.LockTenant(ctx, change.Tenant); err != nil {
+		return sql.GetMemberRow{}, err
+	}
+	m, err := q.GetMember(ctx, sql.GetMemberParams{TenantID: change.Tenant, ID: change.Member})
+	if err != nil {
+		return m, err
+	}
+	from := access.Role(m.Role)
+	if !change.May(from, change.To) {
+		return m, errRoleBeyond
+	}
+	owners, err := q.CountOwners(ctx, change.Tenant)
+	switch {
+	case err != nil:
+		return m, err
+	case !access.KeepsAnOwner(int(owners), from, change.To):
+		return m, errLastOwner
+	case from == change.To:
+		return m, nil
+	}
+	what := db.Audited{Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason, Details: map[string]string{
+		"email": m.Email, "from": m.Role, "to": string(change.To),
+	}}
+	if change.To == "" {
+		what.Action = "member.removed"
+		_, err = q.DeleteMember(ctx, sql.DeleteMemberParams{TenantID: change.Tenant, ID: m.ID})
+	} else {
+		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{TenantID: change.Tenant, ID: m.ID, Role: string(change.To)})
+	}
+	if err != nil {
+		return m, err
+	}
+	m.Role = string(change.To)
+	return m, db.Audit(ctx, q, change.By, what)
+}
+
+// Acceptance is who accepts an invitation: a person, or somebody who becomes one by it.
+type Acceptance struct {
+	Tenant         id.UUID
+	Hash           []byte   // of the link's token
+	Person         *id.UUID // nil: NewPerson
+	Name, Password string   // of a new person; the password is a PHC string
+	Address, Agent string
+}
+
+// AcceptInvitation uses an invitation up and makes its person a member. For a new person it begins their first session and
+// returns its token. An invitation that is gone is fault.ErrNotFound; one for another address than the person's is
+// invitation_other_address, and stays.
+func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		i, err := q.TakeInvitation(ctx, sql.TakeInvitationParams{TenantID: a.Tenant, Hash: a.Hash})
+		if err != nil {
+			return err
+		}
+		var person id.UUID
+		if a.Person == nil {
+			if person, err = AddPerson(ctx, q, i.Email, a.Name, a.Password); err != nil {
+				return err
+			}
+			if token, err = StartSession(ctx, q, NewSession{Person: &person, Life: account.Person.Life(), Address: a.Address, Agent: a.Agent}); err != nil {
+				return err
+			}
+		} else {
+			p, err := q.GetPerson(ctx, *a.Person)
+			if err != nil {
+				return err
+			}
+			if p.Email != i.Email {
+				return errOtherAddress
+			}
+			person = p.ID
+		}
+		member, err := AddMember(ctx, q, a.Tenant, person, access.Role(i.Role))
+		if err != nil {
+			return err
+		}
+		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: a.Address}
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &a.Tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{"email": i.Email, "role": i.Role},
+		})
+	})
+	return token, err
+}
+
+// errOtherAddress refuses an invitation to who is signed in with another address than the one invited.
+var errOtherAddress = fault.New(fault.Forbidden, "invitation_other_address", "This invitation is for another e-mail address. Sign out, then open the link again and sign in with that one.")

@@ -1,0 +1,196 @@
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// Operational is the data of an operational event.
+type Operational struct {
+	Tenant   string          `json:"tenant_id"`
+	Notice   string          `json:"notice_id,omitempty"`
+	Endpoint string          `json:"endpoint_id,omitempty"`
+	Details  json.RawMessage `json:"details"` // of the notice's kind
+}
+
+// PlatformTenant is the platform's own tenant: where operational events are. The zero id: it has none.
+func PlatformTenant(ctx context.Context, q *sql.Queries) (id.UUID, error) {
+	settings, err := q.PlatformSettings(ctx)
+	if err != nil {
+		return id.UUID{}, err
+	}
+	return platformTenant(settings), nil
+}
+
+func platformTenant(settings []byte) id.UUID {
+	var s struct {
+		Tenant string `json:"tenant"`
+	}
+	_ = json.Unmarshal(settings, &s) // written by SetPlatformTenant alone
+	u, _ := id.Tenant.Parse(s.Tenant)
+	return u
+}
+
+// EnsurePlatformTenant makes the platform's own tenant, unless there is one. text is the key of a new one, shown this once;
+// empty where the tenant was there already.
+func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant id.UUID, text string, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		settings, err := q.LockForPlatformTenant(ctx)
+		if err != nil {
+			return err
+		}
+		if tenant = platformTenant(settings); !tenant.IsZero() {
+			return nil
+		}
+		tenant = db.NewID()
+		if err := q.InsertTenant(ctx, sql.InsertTenantParams{ID: tenant, Name: "Posthorn", RetentionDays: 90, CreatedAt: tenant.Time()}); err != nil {
+			return err
+		}
+		if _, text, err = makeKey(ctx, q, NewKey{Tenant: &tenant, Name: "first key", Scopes: access.TenantScopes()}); err != nil {
+			return err
+		}
+		if err := q.SetPlatformTenant(ctx, id.Tenant.Format(tenant)); err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "platform.tenant_created", Kind: "tenant", Object: id.Tenant.Format(tenant)})
+	})
+	return tenant, text, err
+}
+
+// RelayNotices makes events of the platform's tenant of up to most new notices, in the transaction that marks them: each once.
+// What is none that becomes an event is marked all the same. It returns how many it took.
+func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		to, err := PlatformTenant(ctx, q)
+		if err != nil {
+			return err
+		}
+		rows, err := q.TakeUnrelayed(ctx, most)
+		if n = len(rows); err != nil || n == 0 {
+			return err
+		}
+		active, err := mayEmit(ctx, q, to)
+		if err != nil {
+			return err
+		}
+		mark := sql.MarkRelayedParams{}
+		for _, r := range rows {
+			mark.Tenants, mark.Ids = append(mark.Tenants, r.TenantID), append(mark.Ids, r.ID)
+			// The platform's own endpoints are not told of themselves: a failing one would be told of its failing for ever.
+			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
+				continue
+			}
+			o := Operational{Tenant: id.Tenant.Format(r.TenantID), Notice: id.Notice.Format(r.ID), Details: r.Details}
+			if r.EndpointID != nil {
+				o.Endpoint = id.Endpoint.Format(*r.EndpointID)
+			}
+			if err := emitOperational(ctx, q, to, string(r.Kind), o.Notice, r.CreatedAt, o); err != nil {
+				return err
+			}
+		}
+		return q.MarkRelayed(ctx, mark)
+	})
+	return n, err
+}
+
+// mayEmit reports whether the platform has a tenant that takes events.
+func mayEmit(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
+	if to.IsZero() {
+		return false, nil
+	}
+	t, err := q.GetTenant(ctx, to)
+	if db.IsNoRows(err) {
+		return false, nil
+	}
+	return err == nil && t.State == "active", err
+}
+
+func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, kind, key string, at time.Time, o Operational) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	_, err = q.EmitOperational(ctx, sql.EmitOperationalParams{
+		Tenant: id.Tenant.Format(to), Type: kind, Data: string(data), IdempotencyKey: "operational:" + key, OccurredAt: at,
+	})
+	return err
+}
+
+// AnnounceDeadLetters makes a delivery.failed of up to most dead letters, as RelayNotices does of notices; where the platform
+// has no endpoint that subscribes to it they are marked and nothing more.
+func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		to, err := PlatformTenant(ctx, q)
+		if err != nil {
+			return err
+		}
+		wanted, err := wantsFailures(ctx, q, to)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			skipped, err := q.SkipUnannounced(ctx, most)
+			n = int(skipped)
+			return err
+		}
+		rows, err := q.TakeUnannounced(ctx, most)
+		if n = len(rows); err != nil || n == 0 {
+			return err
+		}
+		mark := sql.MarkAnnouncedParams{}
+		for _, r := range rows {
+			mark.Tenants, mark.Deliveries = append(mark.Tenants, r.TenantID), append(mark.Deliveries, r.DeliveryID)
+			if r.TenantID == to {
+				continue
+			}
+			if err := announce(ctx, q, to, r); err != nil {
+				return err
+			}
+		}
+		return q.MarkAnnounced(ctx, mark)
+	})
+	return n, err
+}
+
+func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannouncedRow) error {
+	details := notice.FailedDetails{
+		Endpoint: id.Endpoint.Format(r.EndpointID), URL: egress.Mask(r.URL), Delivery: id.Delivery.Format(r.DeliveryID),
+		EventType: r.EventType, Reason: r.Reason.String(), Attempts: int(r.Attempts), LastStatus: int(r.LastStatus),
+		LastFailure: delivery.Failure(r.LastFailure).String(), FailedAt: r.FailedAt,
+	}
+	if !r.EventID.IsZero() {
+		details.Event = id.Event.Format(r.EventID)
+	}
+	text, err := json.Marshal(details)
+	if err != nil {
+		return err
+	}
+	// A delivery that fails again after somebody brought it back fails at another moment.
+	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
+	return emitOperational(ctx, q, to, string(notice.DeliveryFailed), key, r.FailedAt, Operational{
+		Tenant: id.Tenant.Format(r.TenantID), Endpoint: details.Endpoint, Details: text,
+	})
+}
+
+// wantsFailures reports whether an endpoint of the platform's tenant subscribes to delivery.failed.
+func wantsFailures(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
+	active, err := mayEmit(ctx, q, to)
+	if err != nil || !active {
+		return false, err
+	}
+	subscriptions, err := q.PlatformSubscriptions(ctx, to)
+	return slices.ContainsFunc(subscriptions, func(patterns []string) bool {
+		return filter.MatchType(patterns, string(notice.DeliveryFailed))
+	}), err
+}

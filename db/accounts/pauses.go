@@ -1,0 +1,119 @@
+package accounts
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/domain/pause"
+)
+
+// ChannelPauses tells workers that operators paused something, or let it go on.
+const ChannelPauses = "posthorn_pauses"
+
+// ReadPauses is what operators have paused, as workers follow it, with how many pauses there are. What concerns suspended tenants is in
+// the set too.
+func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
+	var list []pause.Pause
+	asked := 0
+	err := d.Worker(ctx, func(q *sql.Queries) error {
+		rows, err := q.DispatchPauses(ctx)
+		for _, r := range rows {
+			p := pause.Pause{Scope: pause.Scope(r.Scope), Host: r.Host}
+			if r.TenantID != nil {
+				p.Tenant = *r.TenantID
+			}
+			if r.EndpointID != nil {
+				p.Endpoint = *r.EndpointID
+			}
+			list = append(list, p)
+			if !r.Suspended {
+				asked++
+			}
+		}
+		return err
+	})
+	return pause.NewSet(list), asked, err
+}
+
+// PauseDispatch keeps deliveries from being sent until somebody ends the pause; workers follow within a second. Of two who pause the
+// same at once one does: made is false for the other, who gets the pause that is on.
+func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (row sql.DispatchPause, made bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		u := db.NewID()
+		in := sql.InsertPauseParams{ID: u, Scope: string(p.Scope), Host: p.Host, Reason: reason, ActorKind: by.Kind, ActorID: by.ID, CreatedAt: u.Time()}
+		switch p.Scope {
+		case pause.Tenant:
+			if _, err := q.GetTenant(ctx, p.Tenant); err != nil {
+				return err
+			}
+			in.TenantID = &p.Tenant
+		case pause.Endpoint:
+			tenant, err := q.TenantOfEndpoint(ctx, p.Endpoint)
+			if err != nil {
+				return err
+			}
+			in.TenantID, in.EndpointID = &tenant, &p.Endpoint
+		}
+		n, err := q.InsertPause(ctx, in)
+		if err != nil {
+			return err
+		}
+		if row, err = q.FindPause(ctx, sql.FindPauseParams{Scope: in.Scope, TenantID: in.TenantID, Host: in.Host, EndpointID: in.EndpointID}); err != nil || n == 0 {
+			return err
+		}
+		made = true
+		if err := q.NotifyPauses(ctx); err != nil {
+			return err
+		}
+		if p.Scope == pause.Tenant {
+			if err := postHalt(ctx, q, p.Tenant, notice.DispatchPaused, reason); err != nil {
+				return err
+			}
+		}
+		return db.Audit(ctx, q, by, audited(row, "dispatch.paused", reason))
+	})
+	return row, made && err == nil, err
+}
+
+// ResumeDispatch ends a pause. What waited goes on at the pace that its endpoints allow.
+func ResumeDispatch(ctx context.Context, d *db.DB, u id.UUID, reason string, by db.Author) (row sql.DispatchPause, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if row, err = q.EndPause(ctx, u); err != nil {
+			if db.IsNoRows(err) {
+				return ErrPauseEnded
+			}
+			return err
+		}
+		if err := q.NotifyPauses(ctx); err != nil {
+			return err
+		}
+		if pause.Scope(row.Scope) == pause.Tenant && row.TenantID != nil {
+			if err := postHalt(ctx, q, *row.TenantID, notice.DispatchResumed, reason); err != nil {
+				return err
+			}
+		}
+		return db.Audit(ctx, q, by, audited(row, "dispatch.resumed", reason))
+	})
+	return row, err
+}
+
+// ErrPauseEnded is the answer to who ends a pause that is over.
+var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no such pause: it has ended, or never was.")
+
+// audited is a pause as the audit log tells of it: where it concerns one tenant, to that tenant too.
+func audited(p sql.DispatchPause, action, reason string) db.Audited {
+	a := db.Audited{Tenant: p.TenantID, Action: action, Kind: p.Scope, Reason: reason, Details: map[string]any{"pause": id.Pause.Format(p.ID)}}
+	switch {
+	case p.EndpointID != nil:
+		a.Object = id.Endpoint.Format(*p.EndpointID)
+	case p.TenantID != nil:
+		a.Object = id.Tenant.Format(*p.TenantID)
+	case p.Host != "":
+		a.Object = p.Host
+	}
+	return a
+}

@@ -1,0 +1,107 @@
+package accounts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/settings"
+)
+
+// ErrChanged refuses a form of settings that were changed since it was shown.
+var ErrChanged = fault.New(fault.Conflict, "settings_changed", "Somebody has changed these settings meanwhile. This is how they are now: look at them, and save again.")
+
+// Version tells two states of settings apart.
+func Version(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Platform reads what operators have set for everybody.
+func Platform(ctx context.Context, d *db.DB) (raw []byte, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		raw, err = q.PlatformSettings(ctx)
+		return err
+	})
+	return raw, err
+}
+
+// PlatformChange is what may be changed about the platform.
+type PlatformChange struct {
+	Seen   string            // the version that the change was made on; empty for any
+	Health map[string]any    // parts of the health policy by name; a nil part is again what Posthorn comes with
+	Texts  map[string]string // settings.Fields by name; an empty text is the default again
+}
+
+// ChangePlatform changes what holds for tenants that say nothing else, and returns all of the platform's settings. Where they have
+// changed since they were seen, it is ErrChanged and nothing is written. A change that changes nothing is not audited.
+func ChangePlatform(ctx context.Context, d *db.DB, change PlatformChange, by db.Author) (all []byte, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		was, err := q.LockPlatform(ctx)
+		if err != nil {
+			return err
+		}
+		if change.Seen != "" && change.Seen != Version(string(was)) {
+			return ErrChanged
+		}
+		changed := map[string]any{}
+		if all, err = amend(was, change.Health, changed); err != nil {
+			return err
+		}
+		to, texts, err := settings.Amend(all, settings.Fields(), change.Texts)
+		if err != nil {
+			return err
+		}
+		all = to
+		maps.Copy(changed, pairs(texts))
+		if len(changed) == 0 {
+			return nil
+		}
+		if err := q.SetPlatformSettings(ctx, all); err != nil {
+			return err
+		}
+		for name := range changed {
+			if strings.HasPrefix(name, "health") {
+				if err := q.BumpAllLanes(ctx); err != nil {
+					return err
+				}
+				break
+			}
+		}
+		return db.Audit(ctx, q, by, db.Audited{Action: "platform.updated", Kind: "platform", Details: changed})
+	})
+	return all, err
+}
+
+// pairs are changes as the audit log tells them: what was and what is.
+func pairs(changed map[string]settings.Change) map[string]any {
+	out := make(map[string]any, len(changed))
+	for name, c := range changed {
+		out[name] = []string{c.Was, c.Is}
+	}
+	return out
+}
+
+// EndPlatformKey revokes a platform key, and audits it where it was not revoked already.
+func EndPlatformKey(ctx context.Context, d *db.DB, u id.UUID, by db.Author) (row sql.APIKey, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if row, err = q.GetPlatformKey(ctx, u); err != nil || row.RevokedAt != nil {
+			return err
+		}
+		n, err := q.RevokePlatformKey(ctx, u)
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := q.BumpKeysRevision(ctx); err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{Action: "key.revoked", Kind: "key", Object: id.Key.Format(u), Details: map[string]string{"name": row.Name, "prefix": row.Prefix}})
+	})
+	return row, err
+}

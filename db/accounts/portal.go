@@ -1,0 +1,90 @@
+package accounts
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/settings"
+)
+
+// NewPortalLink describes a link into a tenant's dashboard.
+type NewPortalLink struct {
+	Tenant         id.UUID
+	Role           access.Role
+	Brand, Accent  string
+	ReturnURL      string
+	AllowSecrets   bool
+	SessionSeconds int
+	By             db.Author
+}
+
+// ErrPortalOff refuses what concerns portal links where operators have switched them off.
+var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are switched off on this server. Ask the people who run it.")
+
+// MakePortalLink stores a link in the transaction of its tenant and returns its token, which is stored nowhere.
+func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.PortalLink, string, error) {
+	platform, err := q.PlatformSettings(ctx)
+	if err == nil && !settings.On(settings.Portal, platform) {
+		err = ErrPortalOff
+	}
+	if err != nil {
+		return sql.PortalLink{}, "", err
+	}
+	token, hash := NewToken()
+	u := db.NewID()
+	row, err := q.InsertPortalLink(ctx, sql.InsertPortalLinkParams{
+		TenantID: l.Tenant, ID: u, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
+		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: u.Time(), Lives: int32(account.PortalOpenLife / time.Second),
+	})
+	if err != nil {
+		return row, "", err
+	}
+	return row, token, db.Audit(ctx, q, l.By, db.Audited{
+		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(u),
+		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
+	})
+}
+
+// OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made more
+// than ten minutes ago is fault.ErrNotFound.
+func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string, err error) {
+	if platform, err := Platform(ctx, d); err != nil {
+		return tenant, "", err
+	} else if !settings.On(settings.Portal, platform) {
+		return tenant, "", ErrPortalOff
+	}
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		link, err := q.OpenPortal(ctx, HashToken(token))
+		if err != nil {
+			return err
+		}
+		tenant = link.TenantID
+		session, err = StartSession(ctx, q, NewSession{
+			Link: &link.ID, Life: time.Duration(link.SessionSeconds) * time.Second, Address: address, Agent: agent,
+		})
+		if err != nil {
+			return err
+		}
+		shown := id.PortalLink.Format(link.ID)
+		return db.Audit(ctx, q, db.Author{Kind: "portal", ID: shown, Address: address}, db.Audited{Tenant: &tenant, Action: "portal_link.opened", Kind: "portal_link", Object: shown})
+	})
+	return tenant, session, err
+}
+
+// EndPortalLink revokes a link, and with it the session of who came by it. One that is revoked already stays as it is.
+func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
+	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: u}); err != nil {
+		return err
+	}
+	n, err := q.RevokePortalLink(ctx, sql.RevokePortalLinkParams{TenantID: tenant, ID: u})
+	if err != nil || n == 0 {
+		return err
+	}
+	return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(u)})
+}

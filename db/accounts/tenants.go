@@ -1,0 +1,273 @@
+package accounts
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+	"posthorn/domain/retry"
+	"posthorn/domain/settings"
+)
+
+// NewTenant describes a tenant to be made.
+type NewTenant struct {
+	Name          string
+	StrictTypes   bool
+	RetentionDays int // 0: as the platform's settings say
+}
+
+// retention is how many days a new tenant's data is kept.
+func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
+	if asked != 0 {
+		return int32(asked), nil
+	}
+	platform, err := q.PlatformSettings(ctx)
+	return int32(settings.Number(settings.RetentionDays, platform)), err
+}
+
+// CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
+// stored nowhere.
+func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string, err error) {
+	u := db.NewID()
+	tenant = sql.Tenant{
+		ID: u, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
+		Settings: []byte("{}"), CreatedAt: u.Time(),
+	}
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if tenant.RetentionDays, err = retention(ctx, q, t.RetentionDays); err != nil {
+			return err
+		}
+		err := q.InsertTenant(ctx, sql.InsertTenantParams{
+			ID: u, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt,
+		})
+		if err != nil {
+			return err
+		}
+		key, keyText, err := makeKey(ctx, q, NewKey{Tenant: &u, Name: "first key", Scopes: access.TenantScopes()})
+		if err != nil {
+			return err
+		}
+		text = keyText
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &u, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(u),
+			Details: map[string]any{"name": t.Name, "key": id.Key.Format(key.ID)},
+		})
+	})
+	return tenant, text, err
+}
+
+// KeyCreated is what the audit log says of a new key.
+func KeyCreated(k sql.APIKey) db.Audited {
+	return db.Audited{
+		Tenant: k.TenantID, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
+		Details: map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt},
+	}
+}
+
+// SetTenantState suspends ("suspended") or resumes ("active") a tenant; within a second every node knows. A tenant that
+// is in the state already stays as it is, and nothing is audited.
+func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason string, by db.Author) (row sql.Tenant, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if row, err = q.LockTenant(ctx, tenant); err != nil || row.State == state {
+			return err
+		}
+		if row, err = q.SetTenantState(ctx, sql.SetTenantStateParams{TenantID: tenant, State: state}); err != nil {
+			return err
+		}
+		if err := q.BumpKeysRevision(ctx); err != nil {
+			return err
+		}
+		if err := q.NotifyPauses(ctx); err != nil {
+			return err // its deliveries wait, or go on
+		}
+		action := "tenant.resumed"
+		if state == "suspended" {
+			action = "tenant.suspended"
+		}
+		if err := postHalt(ctx, q, tenant, notice.Kind(action), reason); err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: action, Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+	})
+	return row, err
+}
+
+// postHalt tells a tenant what an operator did to all of its deliveries, in the transaction that does it.
+func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, reason string) error {
+	u := db.NewID()
+	_, err := PostNotice(ctx, q, Notice{
+		ID: u, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(u), Details: notice.HaltDetails{Reason: reason, At: u.Time().UTC()},
+	})
+	return err
+}
+
+// TenantChange is what may be changed about a tenant; nil stays.
+type TenantChange struct {
+	Name          *string
+	StrictTypes   *bool
+	RetentionDays *int
+	Payloads      *bool               // whether viewers read them too
+	Health        map[string]any      // parts of the health policy by name; a nil part is again what holds otherwise
+	Retries       **endpoint.Settings // whose checked retry policy new endpoints get; a nil one is again what holds on the platform
+	Contacts      *[]string           // as notice.Contacts leaves them
+	Digest        *bool               // whether there is a daily one
+	Limits        map[string]string   // settings.OfTenant by name; an empty text is again what holds on the platform
+	Seen          string              // the version that the change was made on; empty for any
+}
+
+// TenantVersion tells two states of a tenant's settings apart.
+func TenantVersion(t sql.Tenant) string {
+	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)), t.Name, strconv.FormatBool(t.StrictTypes))
+}
+
+// EventsBeyond is how many events a shorter retention would delete, by the books: those of the days that are kept now and would not be.
+func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int, now time.Time) (int64, error) {
+	row, err := q.GetTenant(ctx, tenant)
+	if err != nil || days >= int(row.RetentionDays) {
+		return 0, err
+	}
+	since := func(days int) (int64, error) {
+		return q.EventsSince(ctx, sql.EventsSinceParams{TenantID: tenant, Since: now.UTC().AddDate(0, 0, -days)})
+	}
+	held, err := since(int(row.RetentionDays))
+	if err != nil {
+		return 0, err
+	}
+	kept, err := since(days)
+	return held - kept, err
+}
+
+// ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
+func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (sql.Tenant, error) {
+	row, err := q.LockTenant(ctx, tenant)
+	if err != nil {
+		return row, err
+	}
+	if change.Seen != "" && change.Seen != TenantVersion(row) {
+		return row, ErrChanged
+	}
+	to := sql.UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings}
+	changed := map[string]any{}
+	if change.Name != nil && *change.Name != to.Name {
+		to.Name = *change.Name
+		changed["name"] = []string{row.Name, to.Name}
+	}
+	if change.StrictTypes != nil && *change.StrictTypes != to.StrictTypes {
+		to.StrictTypes = *change.StrictTypes
+		changed["strict_types"] = []bool{row.StrictTypes, to.StrictTypes}
+	}
+	if change.RetentionDays != nil && int32(*change.RetentionDays) != to.RetentionDays {
+		to.RetentionDays = int32(*change.RetentionDays)
+		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
+	}
+	if may := change.Payloads; may != nil && *may != access.ViewersReadPayloads(to.Settings) {
+		if to.Settings, err = access.SetViewersReadPayloads(to.Settings, *may); err != nil {
+			return row, err
+		}
+		changed["viewers_read_payloads"] = []bool{!*may, *may}
+	}
+	if len(change.Health) > 0 {
+		if to.Settings, err = amend(to.Settings, change.Health, changed); err != nil {
+			return row, err
+		}
+	}
+	if to.Settings, err = change.setRetries(to.Settings, changed); err != nil {
+		return row, err
+	}
+	if to.Settings, err = change.lay(to.Settings, changed); err != nil {
+		return row, err
+	}
+	if len(changed) == 0 {
+		return row, nil
+	}
+	if row, err = q.UpdateTenant(ctx, to); err != nil {
+		return row, err
+	}
+	if changed["health_policy"] != nil {
+		if err := q.BumpLanesOf(ctx, tenant); err != nil {
+			return row, err
+		}
+	}
+	return row, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+}
+
+// lay changes what the settings say about notices and limits and notes what it was and is.
+func (change TenantChange) lay(raw []byte, changed map[string]any) ([]byte, error) {
+	was := notice.ReadSettings(raw)
+	to := was
+	if change.Contacts != nil && !slices.Equal(*change.Contacts, was.Contacts) {
+		to.Contacts = *change.Contacts
+		changed["contacts"] = [][]string{was.Contacts, to.Contacts}
+	}
+	if change.Digest != nil && *change.Digest == was.NoDigest {
+		to.NoDigest = !*change.Digest
+		changed["digest"] = []bool{!was.NoDigest, *change.Digest}
+	}
+	if changed["contacts"] != nil || changed["digest"] != nil {
+		var err error
+		if raw, err = to.Write(raw); err != nil {
+			return nil, err
+		}
+	}
+	if len(change.Limits) == 0 {
+		return raw, nil
+	}
+	out, limits, err := settings.Amend(raw, settings.OfTenant(), change.Limits)
+	maps.Copy(changed, pairs(limits))
+	return out, err
+}
+
+// setRetries changes the default schedule within settings and notes what it was and is.
+func (change TenantChange) setRetries(raw []byte, changed map[string]any) ([]byte, error) {
+	if change.Retries == nil {
+		return raw, nil
+	}
+	to, err := endpoint.SetDefaultRetries(raw, *change.Retries)
+	if err != nil {
+		return nil, err
+	}
+	was, is := endpoint.ReadDefaults(0, nil, raw).Settings, endpoint.ReadDefaults(0, nil, to).Settings
+	if !was.SameRetries(is) || *change.Retries != nil && !bytes.Equal(raw, to) {
+		changed["retry_policy"] = []retry.Schedule{was.Schedule(), is.Schedule()}
+	}
+	return to, nil
+}
+
+// amend changes the health policy within settings and notes what it was and is.
+func amend(settings []byte, parts, changed map[string]any) ([]byte, error) {
+	to, err := health.Amend(settings, "health_policy", parts)
+	if err != nil {
+		return nil, err
+	}
+	if was, is := ownPolicy(settings), ownPolicy(to); !bytes.Equal(was, is) {
+		changed["health_policy"] = []json.RawMessage{was, is}
+	}
+	return to, nil
+}
+
+// ownPolicy is the part of settings that is a health policy, in one form.
+func ownPolicy(settings []byte) json.RawMessage {
+	var s struct {
+		Health map[string]any `json:"health"`
+	}
+	_ = json.Unmarshal(settings, &s) // what does not read is no policy
+	if s.Health == nil {
+		s.Health = map[string]any{}
+	}
+	out, err := json.Marshal(s.Health)
+	if err != nil {
+		panic(err) // it was just read
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package accounts
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/settings"
+)
+
+// NewView describes an operator's look at a tenant's dashboard.
+type NewView struct {
+	Session, Operator, Tenant id.UUID
+	Reason                    string
+	Life                      time.Duration // whole minutes, access.ViewMost at most
+}
+
+// BeginView lets an operator's session look at a tenant's dashboard, which the tenant's audit log tells. A look at another
+// tenant that the session had ends. A tenant that is gone is fault.ErrNotFound.
+func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.OperatorView, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if _, err := q.GetTenant(ctx, v.Tenant); err != nil {
+			return err
+		}
+		if _, err := endView(ctx, q, v.Session, by); err != nil && !db.IsMissing(err) {
+			return err
+		}
+		row, err = q.SetView(ctx, sql.SetViewParams{
+			SessionID: v.Session, TenantID: v.Tenant, OperatorID: v.Operator, Reason: v.Reason, Minutes: int32(min(v.Life, access.ViewMost).Minutes()),
+		})
+		if err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &v.Tenant, Action: "view_as.began", Kind: "tenant", Object: id.Tenant.Format(v.Tenant), Reason: v.Reason,
+			Details: map[string]any{"until": row.ExpiresAt.UTC()},
+		})
+	})
+	return row, err
+}
+
+// EndView ends the look of an operator's session and returns the tenant that it was at. Where there is none, or its time is
+// over, it is fault.ErrNotFound.
+func EndView(ctx context.Context, d *db.DB, session id.UUID, by db.Author) (tenant id.UUID, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		tenant, err = endView(ctx, q, session, by)
+		return err
+	})
+	return tenant, err
+}
+
+func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author) (id.UUID, error) {
+	row, err := q.LockView(ctx, session)
+	if err != nil {
+		return id.UUID{}, err
+	}
+	if err := q.DeleteView(ctx, session); err != nil {
+		return id.UUID{}, err
+	}
+	if !row.Live {
+		return id.UUID{}, fault.ErrNotFound
+	}
+	return row.TenantID, db.Audit(ctx, q, by, db.Audited{Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID)})
+}
+
+var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators look on alone on this server: the settings of the platform have acting switched off.")
+
+// ActInView lets a look change things too, which the tenant's audit log tells with the reason. One that may already stays as
+// it is; where there is none, or its time is over, it is fault.ErrNotFound.
+func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason string, by db.Author) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
+		if _, err := q.FindView(ctx, sql.FindViewParams{SessionID: session, TenantID: tenant}); err != nil {
+			return err
+		}
+		if platform, err := q.PlatformSettings(ctx); err != nil {
+			return err
+		} else if !settings.On(settings.ActAsOperator, platform) {
+			return errLookOnly
+		}
+		n, err := q.ActInView(ctx, sql.ActInViewParams{SessionID: session, TenantID: tenant})
+		if err != nil || n == 0 {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+	})
+}
+
+// SeenPage is what an operator who looks at a dashboard asks for.
+type SeenPage struct {
+	Session, Tenant id.UUID
+	Path, Query     string // within the tenant's pages
+	Acts            bool   // a form was sent rather than a page opened
+	Part            bool   // a page renews a part of itself: that is entered once a minute
+}
+
+// SeePage enters in the tenant's audit log what an operator is about to be shown, or does. Only when this has committed may the
+// page be shown. Where the session has no look at this tenant, or its time is over, it is fault.ErrNotFound.
+func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.FindViewRow, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if row, err = q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant}); err != nil {
+			return err
+		}
+		action := "view_as.page_viewed"
+		if p.Acts {
+			action = "view_as.form_sent"
+		}
+		if p.Part && !p.Acts {
+			// A page that renews itself is one page view: its live part belongs to the page that it is on.
+			if p.Path = strings.TrimSuffix(p.Path, "/live"); p.Path == "" {
+				p.Path = "/"
+			}
+			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path})
+			if err != nil || seen {
+				return err
+			}
+		}
+		what := db.Audited{Tenant: &p.Tenant, Action: action, Kind: "page", Object: p.Path, Reason: row.OperatorView.Reason}
+		if p.Query != "" {
+			what.Details = map[string]string{"query": p.Query}
+		}
+		return db.Audit(ctx, q, by, what)
+	})
+	return row, err
+}

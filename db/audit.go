@@ -1,0 +1,52 @@
+package db
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+)
+
+// Author is who does something that the audit log tells of.
+type Author struct {
+	Kind    string // key, member, operator, system, command
+	ID      string // as people see it; empty where the kind says all
+	Address string // where the request came from; empty for what came from no network
+}
+
+// Audited is what was done, on what, and why.
+type Audited struct {
+	Tenant  *id.UUID // nil: concerns no tenant
+	Action  string   // object and past participle: endpoint.created
+	Kind    string   // of the object
+	Object  string   // its id as people see it, or its name
+	Reason  string
+	Details any // becomes a JSON object; nil is an empty one; never a secret
+}
+
+// Audit writes to the audit log, in the transaction of what it tells.
+func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
+	details := json.RawMessage("{}")
+	if what.Details != nil {
+		var err error
+		if details, err = json.Marshal(what.Details); err != nil {
+			return fmt.Errorf("encode audit details: %w", err)
+		}
+	}
+	return q.InsertAudit(ctx, sql.InsertAuditParams{
+		ID: NewID(), TenantID: what.Tenant, ActorKind: by.Kind, ActorID: by.ID, Action: what.Action,
+		ObjectKind: what.Kind, ObjectID: what.Object, Address: by.Address, Reason: what.Reason, Details: details,
+	})
+}
+
+// CreatedBy reports whether an author created an endpoint, as the audit log has it.
+func CreatedBy(ctx context.Context, q *sql.Queries, e sql.Endpoint, by Author) (bool, error) {
+	n, err := q.CreatedEndpoint(ctx, sql.CreatedEndpointParams{
+		TenantID: &e.TenantID, Since: e.CreatedAt.Add(-time.Minute), Until: e.CreatedAt.Add(time.Minute),
+		ActorKind: by.Kind, ActorID: by.ID, Object: id.Endpoint.Format(e.ID),
+	})
+	return n > 0, err
+}

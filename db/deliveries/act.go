@@ -1,0 +1,49 @@
+package deliveries
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+)
+
+// Act is what people and programs do to one delivery, by its word in the audit log.
+type Act string
+
+// The acts.
+const (
+	ActRetryNow    Act = "delivery.retry_now"
+	ActCancel      Act = "delivery.cancel"
+	ActReplay      Act = "delivery.replay"
+	ActReplayAgain Act = "delivery.replay_again" // in the audit log as ActReplay
+	ActArchive     Act = "delivery.archive"
+	ActUnarchive   Act = "delivery.unarchive"
+)
+
+// ActOn does something to a delivery, with its line in the audit log where it changed anything. A replay answers with the new
+// delivery; its line is on the original.
+func ActOn(ctx context.Context, q *sql.Queries, tenant, u id.UUID, act Act, by db.Author, reason string) (d State, changed bool, err error) {
+	changed = true
+	switch act {
+	case ActRetryNow:
+		d, changed, err = RetryNow(ctx, q, tenant, u)
+	case ActCancel:
+		d, err = Cancel(ctx, q, tenant, u)
+	case ActReplay, ActReplayAgain:
+		d, err = Replay(ctx, q, tenant, u, act == ActReplayAgain)
+		act = ActReplay
+	case ActArchive, ActUnarchive:
+		d, changed, err = archive(ctx, q, tenant, u, act == ActArchive)
+	}
+	if err != nil || !changed {
+		return d, false, err
+	}
+	details := map[string]string{"endpoint": id.Endpoint.Format(d.EndpointID), "event": id.Event.Format(d.EventID)}
+	if d.ID != u {
+		details["new_delivery"] = id.Delivery.Format(d.ID)
+	}
+	return d, true, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(u), Reason: reason, Details: details,
+	})
+}

@@ -1,0 +1,210 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// NewBulkJob is what somebody asks to be done to many deliveries or events. The filter has been checked.
+type NewBulkJob struct {
+	Kind   bulk.Kind
+	Filter bulk.Filter
+	Pace   int // rows a second, at most; 0: as fast as it goes
+	Reason string
+}
+
+// Estimate is what a job would do if it ran now.
+type Estimate struct {
+	Count   int64
+	Skipped map[bulk.Skip]int64
+	Exact   bool  // false: there is more than was counted
+	Repeats int64 // of a replay: how many of Count were replayed before
+}
+
+// How much an estimate looks at before it answers "at least so many".
+const (
+	estimateMost = 10_000
+	estimateTime = 1500 * time.Millisecond
+)
+
+// openJobs is how many jobs of a tenant may be under way: each is a claim on the same workers.
+const openJobs = 100
+
+var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
+	fmt.Sprintf("There may be %d bulk jobs of a tenant under way. Wait until one is done, or cancel one.", openJobs))
+
+// EstimateBulk counts what a job would do. It changes how its transaction plans.
+func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
+	w, err := newBulkWork(ctx, q, tenant, n.Kind, n.Filter, id.Last.Time())
+	if err != nil {
+		return e, err
+	}
+	e.Skipped, e.Exact = map[bulk.Skip]int64{}, true
+	began, after := time.Now(), id.UUID{}
+	for {
+		part, err := w.plan(ctx, after, bulk.Chunk, false)
+		if err != nil {
+			return e, err
+		}
+		e.Count += part.count()
+		for _, d := range part.rows {
+			if n.Kind == bulk.Replay && d.ReplayedBy != nil {
+				e.Repeats++
+			}
+		}
+		for why, n := range part.skipped {
+			e.Skipped[why] += n
+		}
+		if part.end {
+			return e, nil
+		}
+		if e.Count >= estimateMost || time.Since(began) > estimateTime {
+			e.Exact = false
+			return e, nil
+		}
+		after = part.position
+	}
+}
+
+// StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
+func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob, error) {
+	e, err := EstimateBulk(ctx, q, tenant, n) // before anything is locked: it may take a second
+	if err != nil {
+		return sql.BulkJob{}, err
+	}
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return sql.BulkJob{}, err
+	}
+	if open, err := q.CountOpenBulkJobs(ctx, tenant); err != nil {
+		return sql.BulkJob{}, err
+	} else if open >= openJobs {
+		return sql.BulkJob{}, errOpenJobs
+	}
+	return insertBulkJob(ctx, q, tenant, by, n, e)
+}
+
+func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate) (sql.BulkJob, error) {
+	filter, err := json.Marshal(n.Filter)
+	if err != nil {
+		return sql.BulkJob{}, fmt.Errorf("encode filter: %w", err)
+	}
+	u := db.NewID()
+	row := sql.InsertBulkJobParams{
+		TenantID: tenant, ID: u, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact, AskedKind: by.Kind, AskedBy: by.ID,
+		Reason: n.Reason, CreatedAt: u.Time(),
+	}
+	if n.Pace > 0 {
+		pace := int32(n.Pace)
+		row.Pace = &pace
+	}
+	job, err := q.InsertBulkJob(ctx, row)
+	if err != nil {
+		return sql.BulkJob{}, err
+	}
+	if err := auditJob(ctx, q, by, "bulk_job.start", job, n.Reason, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
+		return sql.BulkJob{}, err
+	}
+	return job, q.NotifyJobs(ctx)
+}
+
+// auditJob writes what happened to a job, and what it is.
+func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, reason string, more map[string]any) error {
+	details := map[string]any{"kind": job.Kind, "filter": job.Filter}
+	for k, v := range more {
+		details[k] = v
+	}
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &job.TenantID, Action: action, Kind: "bulk_job", Object: id.Job.Format(job.ID), Reason: reason, Details: details,
+	})
+}
+
+// CancelBulkJob ends a job where it stands; a chunk that is under way is waited for. What it did stays done.
+func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
+	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return job, err
+	}
+	if job.State.Over() {
+		return job, bulk.RefuseCancelJob(job.State)
+	}
+	job.State = bulk.Canceled
+	if err := abandon(ctx, q, &job); err != nil {
+		return job, err
+	}
+	return endBulkJob(ctx, q, by, "bulk_job.cancel", job, reason)
+}
+
+// abandon undoes what a job has put in place for what it will not do.
+func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
+	if job.Kind != bulk.Drop {
+		return nil
+	}
+	var filter bulk.Filter
+	if err := json.Unmarshal(job.Filter, &filter); err != nil {
+		return err
+	}
+	return liftDrop(ctx, q, job, filter)
+}
+
+// endBulkJob writes a job's last state, and what it came to.
+func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, reason string) (sql.BulkJob, error) {
+	job, err := q.SaveBulkJob(ctx, saved(job, 0))
+	if err != nil {
+		return job, err
+	}
+	return job, auditJob(ctx, q, by, action, job, reason, map[string]any{
+		"state": job.State, "done": job.Done, "skipped": job.Skipped, "failure": job.Failure,
+	})
+}
+
+func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
+	return sql.SaveBulkJobParams{
+		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon, Failure: job.Failure,
+		Tries: job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
+	}
+}
+
+// BulkJobList asks for a page of a tenant's jobs by id, beyond the row After.
+type BulkJobList struct {
+	Ascending bool
+	After     id.UUID // the edge at the list's beginning
+	Most      int
+}
+
+// ListBulkJobs is a page of a tenant's jobs.
+func ListBulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, l BulkJobList) ([]sql.BulkJob, error) {
+	ask := sql.ListBulkJobsDownParams{TenantID: tenant, After: l.After, Most: int32(l.Most)}
+	if l.Ascending {
+		return q.ListBulkJobsUp(ctx, sql.ListBulkJobsUpParams(ask))
+	}
+	return q.ListBulkJobsDown(ctx, ask)
+}
+
+// KnowEndpoint answers not found where a job names an endpoint that the tenant never had, or, where it would be sent
+// something, has no more. What was delivered to a deleted endpoint can still be archived.
+func KnowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) error {
+	if n.Filter.Endpoint == "" {
+		return nil
+	}
+	u, err := id.Endpoint.Parse(n.Filter.Endpoint)
+	if err != nil {
+		return fault.ErrNotFound
+	}
+	if n.Kind == bulk.Replay || n.Kind == bulk.ReplayMissing {
+		_, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+		return err
+	}
+	known, err := q.EndpointExists(ctx, sql.EndpointExistsParams{TenantID: tenant, ID: u})
+	if err == nil && !known {
+		err = fault.ErrNotFound
+	}
+	return err
+}

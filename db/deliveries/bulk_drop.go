@@ -1,0 +1,91 @@
+package deliveries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/id"
+)
+
+// DropHeld drops what is queued for an endpoint that is being resumed, in the transaction that resumes it: the lane's owner
+// sends nothing of it from that commit on, and a job cancels it, while newer events are delivered.
+func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
+	below, err := q.MarkDropped(ctx, sql.MarkDroppedParams{TenantID: tenant, EndpointID: ep})
+	if err != nil {
+		return sql.BulkJob{}, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return sql.BulkJob{}, err
+	}
+	n, err := q.CountDropped(ctx, sql.CountDroppedParams{TenantID: tenant, EndpointID: ep, Below: below, Most: estimateMost + 1})
+	if err != nil {
+		return sql.BulkJob{}, err
+	}
+	job := NewBulkJob{Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below}, Reason: reason}
+	made, err := insertBulkJob(ctx, q, tenant, by, job, Estimate{Count: min(n, estimateMost), Exact: n <= estimateMost})
+	if err != nil {
+		return made, err
+	}
+	return made, q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
+}
+
+// planDrop takes the next rows that are to be dropped, wherever they are in the lane; those that somebody holds are left for
+// the next chunk. before it looks it asks which transactions still run (see overDrop).
+func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err error) {
+	part = newPart(id.UUID{})
+	if w.endpoint, err = id.Endpoint.Parse(w.filter.Endpoint); err != nil {
+		return part, err
+	}
+	if w.oldest, err = w.q.OldestRunningXid(ctx); err != nil {
+		return part, err
+	}
+	rows, err := w.q.LockDropped(ctx, sql.LockDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: int32(most)})
+	if err != nil {
+		return part, err
+	}
+	part.queued = make(map[id.UUID]sql.Queue, len(rows))
+	for _, r := range rows {
+		part.queued[r.DeliveryID] = r
+		part.ids = append(part.ids, r.DeliveryID)
+	}
+	slices.SortFunc(part.ids, db.CompareIDs)
+	part.end = len(rows) == 0
+	return part, nil
+}
+
+// overDrop is over once nothing is left, and nothing can still come: a number up to the mark may have been drawn by a
+// transaction that had not ended (worker/lanes/watermark.go). Then the mark has done its work.
+func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
+	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: 1})
+	if err != nil || left > 0 {
+		return false, dropRest, err
+	}
+	if job.Horizon == nil {
+		xid, err := w.q.OwnXid(ctx)
+		job.Horizon = &xid
+		return false, dropRest, err
+	}
+	if w.oldest <= *job.Horizon {
+		return false, dropRest, nil
+	}
+	return true, 0, liftDrop(ctx, w.q, job, w.filter)
+}
+
+// dropRest is the wait for rows that others hold, or are about to commit.
+const dropRest = 200 * time.Millisecond
+
+// liftDrop takes the mark of a drop away: what is left below it is sent.
+func liftDrop(ctx context.Context, q *sql.Queries, job *sql.BulkJob, f bulk.Filter) error {
+	ep, err := id.Endpoint.Parse(f.Endpoint)
+	if err != nil {
+		return err
+	}
+	if err := q.UnmarkDropped(ctx, sql.UnmarkDroppedParams{TenantID: job.TenantID, EndpointID: ep, Below: f.Below}); err != nil {
+		return err
+	}
+	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
+}

@@ -1,0 +1,217 @@
+package deliveries
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/domain/routing"
+)
+
+// missing chooses past events that an endpoint never got although it would take them now: it is new, or takes more than
+// it did.
+type missing struct {
+	endpoint id.UUID
+	ordering string
+	route    routing.Route
+	loose    routing.Route // the same without its filter, which needs the data
+	deleted  bool
+}
+
+// readMissing reads what the endpoint takes now. With lock it stays so until the transaction ends, and no other
+// transaction finds the same events missing meanwhile.
+func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err error) {
+	if m.endpoint, err = id.Endpoint.Parse(w.filter.Endpoint); err != nil {
+		return m, err
+	}
+	var e sql.Endpoint
+	if lock {
+		e, err = w.q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: w.tenant, ID: m.endpoint})
+	} else {
+		e, err = w.q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: w.tenant, ID: m.endpoint})
+	}
+	if db.IsNoRows(err) {
+		m.deleted = true
+		return m, nil
+	} else if err != nil {
+		return m, err
+	}
+	rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Active}
+	if e.PayloadVersion != nil {
+		rule.Version = *e.PayloadVersion
+	}
+	m.ordering, m.loose = e.Ordering, routing.Compile(rule)
+	if e.Filter != nil {
+		rule.Filter = *e.Filter
+	}
+	m.route = routing.Compile(rule)
+	return m, nil
+}
+
+// planMissing looks at the next events. Those that the endpoint has, or would not take, are no part of the job.
+func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, lock bool) (bulkPart, error) {
+	part := newPart(after)
+	m, err := w.readMissing(ctx, lock)
+	if err != nil {
+		return part, err
+	}
+	if m.deleted {
+		part.end, part.failure = true, "The endpoint was deleted."
+		return part, nil
+	}
+	rows, err := w.scanEvents(ctx, &part, most)
+	if err != nil {
+		return part, err
+	}
+	wanted := make([]sql.ScanEventsUpRow, 0, len(rows))
+	for _, e := range rows {
+		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), db.TextOf(e.Version)); takes && e.Type != endpoint.TestType {
+			wanted = append(wanted, e)
+		}
+	}
+	if wanted, err = w.never(ctx, m.endpoint, wanted); err != nil {
+		return part, err
+	}
+	return part, w.judge(ctx, &part, wanted, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
+		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), db.TextOf(e.Version)); !takes {
+			return true
+		}
+		again := againDelivery{event: e.ID, endpoint: m.endpoint, eventType: e.Type}
+		if key := orderKey(m.ordering, data.Key); key != nil {
+			again.orderKey = *key
+		}
+		if e.DeliverAt != nil {
+			again.due = *e.DeliverAt
+		}
+		part.again = append(part.again, again)
+		return true
+	})
+}
+
+// never leaves out the events that an endpoint has or had a delivery of.
+func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEventsUpRow) ([]sql.ScanEventsUpRow, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	ids := make([]id.UUID, len(events))
+	for i, e := range events {
+		ids[i] = e.ID
+	}
+	had, err := w.q.DeliveredEvents(ctx, sql.DeliveredEventsParams{
+		TenantID: w.tenant, Events: ids, EndpointID: ep, Since: events[0].CreatedAt.Add(-db.ClockSkew),
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[id.UUID]bool, len(had))
+	for _, u := range had {
+		known[u] = true
+	}
+	left := events[:0]
+	for _, e := range events {
+		if !known[e.ID] {
+			left = append(left, e)
+		}
+	}
+	return left, nil
+}
+
+// dataBudget bounds the payloads that one chunk looks at, in bytes.
+const dataBudget = 8 << 20
+
+// judge reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are counted as left
+// alone. Where the data is more than a chunk looks at, the chunk ends there.
+func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow, take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool) error {
+	ids := make([]id.UUID, len(events))
+	of := make(map[id.UUID]sql.ScanEventsUpRow, len(events))
+	for i, e := range events {
+		ids[i], of[e.ID] = e.ID, e
+	}
+	budget, last := int64(dataBudget), id.UUID{}
+	for _, day := range splitByDay(ids) {
+		rows, err := w.q.EventsData(ctx, sql.EventsDataParams{
+			Budget: budget, Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range rows {
+			budget -= int64(len(r.Data))
+			switch {
+			case r.Cut, budget < 0 && !last.IsZero():
+				part.position, part.end = last, false
+				return nil
+			case r.Expunged && w.kind != bulk.Expunge:
+				part.skip(bulk.SkipExpunged)
+			case !r.Expunged && !take(of[r.ID], r):
+				part.position, part.end = last, false
+				return nil
+			}
+			last = r.ID
+		}
+	}
+	return nil
+}
+
+// scanEvents reads the next events that the filter's type, channel and times select, oldest first, and sets how far that is.
+func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]sql.ScanEventsUpRow, error) {
+	since, until := w.floor, w.ceiling
+	if w.filter.Since != nil && w.filter.Since.After(since) {
+		since = *w.filter.Since
+	}
+	if w.filter.Until != nil && w.filter.Until.Before(until) {
+		until = *w.filter.Until
+	}
+	whole := window{low: firstID(since), high: firstID(until)}
+	whole.beyond(part.position, true)
+	for slice := firstSlice; ; slice *= scanGrowth {
+		if db.CompareIDs(whole.low, whole.high) >= 0 {
+			part.end = true
+			return nil, nil
+		}
+		look := whole
+		if slice <= lastSlice {
+			look = whole.slice(slice, time.Time{}, true)
+		}
+		rows, err := w.q.ScanEventsUp(ctx, sql.ScanEventsUpParams{
+			Type: w.filter.Type, Channel: w.filter.Channel, TenantID: w.tenant, LowAt: look.low.Time(), HighAt: look.high.Time(),
+			Low: look.low, High: look.high, Scan: int32(most), Most: int32(most),
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n := len(rows); n > 0 && rows[n-1].Place == int64(most) {
+			part.position = rows[n-1].ID
+			if !rows[n-1].Matches {
+				rows = rows[:n-1]
+			}
+			return rows, nil
+		}
+		part.position, part.end = look.high, look == whole
+		if len(rows) > 0 || part.end {
+			return rows, nil
+		}
+		whole.low = look.high
+	}
+}
+
+// overMissing lets a job look twice at the events of its last seconds: one whose number was drawn before the job may have
+// been stored after it was looked for.
+func (w *bulkWork) overMissing(job *sql.BulkJob) (over bool, rest time.Duration) {
+	safe := job.CreatedAt.Add(lateCommits)
+	if w.filter.Until != nil && w.filter.Until.Before(job.CreatedAt.Add(-lateCommits)) {
+		return true, 0
+	}
+	if rest = time.Until(safe); rest <= 0 {
+		return true, 0
+	}
+	if again := firstID(job.CreatedAt.Add(-lateCommits)); db.CompareIDs(again, job.Position) < 0 {
+		job.Position = again
+	}
+	return false, rest
+}

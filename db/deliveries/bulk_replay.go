@@ -1,0 +1,183 @@
+package deliveries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// planReplay leaves out what would be sent twice and what can't be sent. A dead letter that was sent again before is left
+// out unless it was named: pressing twice must not double an outage's backlog.
+func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
+	replayed, err := w.replayed(ctx, rows, lock)
+	if err != nil {
+		return err
+	}
+	if part.orders, err = w.orders(ctx, endpointsOf(rows), lock); err != nil {
+		return err
+	}
+	events := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		events[i] = d.EventID
+	}
+	sendable, err := w.sendable(ctx, events)
+	if err != nil {
+		return err
+	}
+	part.keys = make(map[id.UUID]*string, len(rows))
+	for _, d := range rows {
+		why := bulk.SkipReplay(d.Shown)
+		e, there := sendable[d.EventID]
+		_, open := part.orders[d.EndpointID]
+		switch {
+		case why != bulk.SkipNone:
+		case replayed[d.ID] && len(w.filter.IDs) == 0:
+			why = bulk.SkipReplayed
+		case !open:
+			why = bulk.SkipEndpointDeleted
+		case !there:
+			why = bulk.SkipEventExpired
+		case !e.HasData:
+			why = bulk.SkipExpunged
+		default:
+			part.keys[d.EventID] = e.Key
+		}
+		part.take(d, why)
+	}
+	return nil
+}
+
+// replayed are those of the dead letters among rows that were sent again before.
+func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[id.UUID]bool, error) {
+	var dead []id.UUID
+	for _, d := range rows {
+		if d.Status == delivery.Failed {
+			dead = append(dead, d.ID)
+		}
+	}
+	again := map[id.UUID]bool{}
+	if len(dead) == 0 {
+		return again, nil
+	}
+	if !lock {
+		ids, err := w.q.ReplayedLetters(ctx, sql.ReplayedLettersParams{TenantID: w.tenant, Ids: dead})
+		for _, u := range ids {
+			again[u] = true
+		}
+		return again, err
+	}
+	letters, err := w.q.LockLetters(ctx, sql.LockLettersParams{TenantID: w.tenant, Ids: dead})
+	for _, l := range letters {
+		again[l.DeliveryID] = l.Replayed
+	}
+	return again, err
+}
+
+// orders is how endpoints that are not deleted order their deliveries; with lock they stay so until the transaction ends.
+func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (map[id.UUID]string, error) {
+	orders := make(map[id.UUID]string, len(endpoints))
+	if !lock {
+		rows, err := w.q.EndpointOrders(ctx, sql.EndpointOrdersParams{TenantID: w.tenant, Ids: endpoints})
+		for _, r := range rows {
+			orders[r.ID] = r.Ordering
+		}
+		return orders, err
+	}
+	rows, err := w.q.ShareEndpoints(ctx, sql.ShareEndpointsParams{TenantID: w.tenant, Ids: endpoints})
+	for _, r := range rows {
+		orders[r.ID] = r.Ordering
+	}
+	return orders, err
+}
+
+// sendable reads which of the events are still there, and whether with their data.
+func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]sql.ReplayableEventsRow, error) {
+	events = slices.DeleteFunc(events, func(u id.UUID) bool { return u.Time().Before(w.floor) })
+	slices.SortFunc(events, db.CompareIDs)
+	found := make(map[id.UUID]sql.ReplayableEventsRow, len(events))
+	for _, day := range splitByDay(slices.Compact(events)) {
+		rows, err := w.q.ReplayableEvents(ctx, sql.ReplayableEventsParams{
+			Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			found[r.ID] = r
+		}
+	}
+	return found, nil
+}
+
+// applyReplay sends the events of settled deliveries again, in their order, at the end of their lanes.
+func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
+	again := make([]againDelivery, len(part.rows))
+	for i, d := range part.rows {
+		again[i] = againDelivery{event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID, first: queue.First(d.Delivery)}
+		if key := orderKey(part.orders[d.EndpointID], part.keys[d.EventID]); key != nil {
+			again[i].orderKey = *key
+		}
+	}
+	_, err := sendAgain(ctx, w.q, w.tenant, again, w.job)
+	return err
+}
+
+// againDelivery is a new delivery of an event that is not new.
+type againDelivery struct {
+	event, endpoint id.UUID
+	eventType       string
+	replayOf        id.UUID   // zero: the endpoint never got the event
+	first           id.UUID   // the first delivery of the chain of replays; zero as replayOf
+	orderKey        string    // empty: unordered
+	due             time.Time // deliver_at that is still to come; else zero
+}
+
+// sendAgain stores new deliveries of old events, in their order, enters them in the books and wakes their lanes.
+func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID, error) {
+	d := sql.InsertReplaysParams{TenantID: tenant, JobID: job}
+	row := sql.QueueReplaysParams{TenantID: tenant}
+	books := ledger.Books{}
+	var lanes []id.UUID
+	for _, a := range again {
+		u := db.NewID()
+		state, due := queue.Ready, time.Unix(0, 0)
+		if !a.due.IsZero() {
+			state, due = queue.Deferred, a.due
+		} else if a.orderKey != "" {
+			state = queue.Blocked
+		}
+		d.Created, d.Ids, d.Events = append(d.Created, u.Time()), append(d.Ids, u), append(d.Events, a.event)
+		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType), append(d.ReplaysOf, a.replayOf)
+		if a.first.IsZero() {
+			a.first = u // it begins the chain
+		}
+		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
+		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, u), append(row.Events, a.event), append(row.Endpoints, a.endpoint)
+		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey), append(row.Due, due)
+		books.At(tenant, u.Time()).Accepted++
+		lanes = append(lanes, a.endpoint)
+	}
+	if err := q.InsertReplays(ctx, d); err != nil {
+		return nil, err
+	}
+	if err := q.QueueReplays(ctx, row); err != nil {
+		return nil, err
+	}
+	if err := noteReplays(ctx, q, tenant, job, d.ReplaysOf, d.Ids); err != nil {
+		return nil, err
+	}
+	if err := ledger.Enter(ctx, q, books); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(lanes, db.CompareIDs)
+	// New rows at the end, as after a commit of events: no lane's revision changes.
+	return d.Ids, q.NotifyWake(ctx, db.WakePayload(slices.Compact(lanes), false))
+}

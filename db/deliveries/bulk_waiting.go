@@ -1,0 +1,177 @@
+package deliveries
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// planWaiting is for what concerns deliveries that wait. With lock the queue rows are locked, as far as they are free.
+func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
+	judge := bulk.SkipCancel
+	if w.kind == bulk.RetryNow {
+		judge = bulk.SkipRetry
+	}
+	if lock {
+		var reached int
+		var err error
+		if part.queued, reached, err = lockQueued(ctx, w.q, w.tenant, idsOf(rows)); err != nil {
+			return err
+		}
+		if reached < len(rows) {
+			rows, part.end = rows[:reached], false
+			part.position = rows[reached-1].ID
+		}
+	}
+	for _, d := range rows {
+		why := judge(d.Shown)
+		if why == bulk.SkipNone && lock {
+			why = w.skipQueued(part.queued, d.ID)
+		}
+		part.take(d, why)
+	}
+	return nil
+}
+
+// skipQueued judges by the queue row itself, which is locked.
+func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, u id.UUID) bulk.Skip {
+	row, there := queued[u]
+	switch {
+	case !there:
+		return bulk.SkipSettled
+	case w.kind != bulk.RetryNow:
+	case row.State == queue.Blocked:
+		return bulk.SkipBlocked
+	case row.State == queue.Ready:
+		return bulk.SkipReady
+	}
+	return bulk.SkipNone
+}
+
+// lockQueued locks the queue rows of the first of some deliveries, up to one that somebody else holds: reached is how many
+// it covers, at least one. Whoever waits for a row while holding others may wait in a circle with the recorder: it waits for
+// the first alone, before it holds any. Those without a row are settled, and not in the answer.
+func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue, reached int, err error) {
+	rows = make(map[id.UUID]sql.Queue, len(ids))
+	if len(ids) == 0 {
+		return rows, 0, nil
+	}
+	first, err := lockWaiting(ctx, q, tenant, ids[0])
+	if err != nil {
+		return nil, 0, err
+	}
+	if first != nil {
+		rows[ids[0]] = *first
+	}
+	free, err := q.LockFreeQueued(ctx, sql.LockFreeQueuedParams{TenantID: tenant, Ids: ids[1:]})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, r := range free {
+		rows[r.DeliveryID] = r
+	}
+	still, err := q.StillQueued(ctx, sql.StillQueuedParams{TenantID: tenant, Ids: ids[1:]})
+	if err != nil {
+		return nil, 0, err
+	}
+	busy := map[id.UUID]bool{}
+	for _, u := range still {
+		if _, ours := rows[u]; !ours {
+			busy[u] = true
+		}
+	}
+	for reached = 1; reached < len(ids) && !busy[ids[reached]]; {
+		reached++
+	}
+	return rows, reached, nil
+}
+
+// applyRetry makes scheduled rows ready at once, in their order.
+func (w *bulkWork) applyRetry(ctx context.Context, part *bulkPart) error {
+	if err := w.q.QueueManyNow(ctx, sql.QueueManyNowParams{TenantID: w.tenant, Ids: idsOf(part.rows)}); err != nil {
+		return err
+	}
+	return wakeLanes(ctx, w.q, w.tenant, endpointsOf(part.rows))
+}
+
+// applyCancel calls waiting deliveries off, whose queue rows are locked.
+func (w *bulkWork) applyCancel(ctx context.Context, part *bulkPart, reason delivery.Reason) error {
+	if err := cancelMany(ctx, w.q, w.tenant, idsOf(part.rows), part.queued, reason); err != nil {
+		return err
+	}
+	return wakeLanes(ctx, w.q, w.tenant, endpointsOf(part.rows))
+}
+
+// cancelMany ends waiting deliveries, in order of their ids, whose queue rows the transaction holds.
+func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, queued map[id.UUID]sql.Queue, reason delivery.Reason) error {
+	if err := q.DropManyQueued(ctx, sql.DropManyQueuedParams{TenantID: tenant, Ids: ids}); err != nil {
+		return err
+	}
+	listed := sql.InsertCancellationsParams{TenantID: tenant}
+	books := ledger.Books{}
+	for _, day := range splitByDay(ids) {
+		ended, err := q.CancelDeliveries(ctx, sql.CancelDeliveriesParams{
+			Reason: reason, TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return err
+		}
+		for _, d := range ended {
+			listed.Deliveries, listed.Endpoints = append(listed.Deliveries, d.ID), append(listed.Endpoints, d.EndpointID)
+			listed.Types = append(listed.Types, d.EventType)
+			listed.Attempted = append(listed.Attempted, max(d.Attempts, queued[d.ID].Attempts) > 0)
+			books.At(tenant, d.ID.Time()).Canceled++
+		}
+	}
+	if err := q.InsertCancellations(ctx, listed); err != nil {
+		return err
+	}
+	return ledger.Enter(ctx, q, books)
+}
+
+// wakeLanes tells the owners of lanes that old rows changed.
+func wakeLanes(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints []id.UUID) error {
+	if err := q.BumpLanes(ctx, sql.BumpLanesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+		return err
+	}
+	return q.NotifyWake(ctx, db.WakePayload(endpoints, true))
+}
+
+// applyArchive hides settled deliveries from lists, or shows them again. What somebody else changed meanwhile is counted
+// as left alone.
+func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
+	wanted := w.kind == bulk.Archive
+	changed := map[id.UUID]bool{}
+	var ids []id.UUID
+	for _, day := range splitByDay(idsOf(part.rows)) {
+		some, err := w.q.ArchiveDeliveries(ctx, sql.ArchiveDeliveriesParams{
+			Ids: day.ids, Created: day.created, TenantID: w.tenant, First: day.first, Last: day.last, Archived: wanted,
+		})
+		if err != nil {
+			return err
+		}
+		for _, u := range some {
+			changed[u] = true
+		}
+		ids = append(ids, some...)
+	}
+	rows := part.rows
+	part.rows = rows[:0:0]
+	for _, d := range rows {
+		why := bulk.SkipNone
+		if !changed[d.ID] {
+			why = bulk.SkipAlready
+		}
+		part.take(d, why)
+	}
+	if err := w.q.ArchiveLetters(ctx, sql.ArchiveLettersParams{Archived: wanted, TenantID: w.tenant, Ids: ids}); err != nil {
+		return err
+	}
+	return w.q.ArchiveCancellations(ctx, sql.ArchiveCancellationsParams{Archived: wanted, TenantID: w.tenant, Ids: ids})
+}

@@ -1,0 +1,234 @@
+package deliveries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// bulkWork is a job inside one transaction: plan chooses the next chunk, apply does it.
+type bulkWork struct {
+	q       *sql.Queries
+	tenant  id.UUID
+	kind    bulk.Kind
+	filter  bulk.Filter
+	floor   time.Time // what is older is hidden
+	ceiling time.Time // what is younger was made after the job, perhaps by it
+	job     *id.UUID
+
+	endpoint id.UUID // of a drop
+	oldest   int64   // the oldest transaction that ran when a drop looked
+}
+
+// bulkPart is a chunk: what is to be done, what is left alone and why, and how far it reaches.
+type bulkPart struct {
+	rows     []State
+	again    []againDelivery
+	events   []id.UUID             // to be expunged
+	ids      []id.UUID             // of deliveries, where no more of them is known
+	queued   map[id.UUID]sql.Queue // the rows' queue rows, locked
+	orders   map[id.UUID]string
+	keys     map[id.UUID]*string // of the rows' events
+	skipped  map[bulk.Skip]int64
+	position id.UUID
+	end      bool
+	failure  string // ends the job: in plain words
+}
+
+func newPart(after id.UUID) bulkPart {
+	return bulkPart{skipped: map[bulk.Skip]int64{}, position: after}
+}
+
+func (p *bulkPart) count() int64 {
+	return int64(len(p.rows) + len(p.again) + len(p.events) + len(p.ids))
+}
+
+func (p *bulkPart) skip(why bulk.Skip) { p.skipped[why]++ }
+
+func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.Kind, f bulk.Filter, ceiling time.Time) (*bulkWork, error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return nil, err
+	}
+	w := &bulkWork{q: q, tenant: tenant, kind: kind, filter: f, floor: floor, ceiling: ceiling}
+	return w, nil
+}
+
+// plan chooses the next chunk behind a position. With lock it is about to be done: what decides is locked.
+func (w *bulkWork) plan(ctx context.Context, after id.UUID, most int, lock bool) (bulkPart, error) {
+	switch w.kind {
+	case bulk.ReplayMissing:
+		return w.planMissing(ctx, after, most, lock)
+	case bulk.Drop:
+		return w.planDrop(ctx, most)
+	case bulk.Expunge:
+		return w.planExpunge(ctx, after, most)
+	}
+	part, err := w.pick(ctx, after, most)
+	if err != nil {
+		return part, err
+	}
+	rows := part.rows
+	part.rows = rows[:0:0]
+	switch w.kind {
+	case bulk.Replay:
+		err = w.planReplay(ctx, &part, rows, lock)
+	case bulk.RetryNow, bulk.Cancel:
+		err = w.planWaiting(ctx, &part, rows, lock)
+	case bulk.Archive, bulk.Unarchive:
+		for _, d := range rows {
+			part.take(d, bulk.SkipArchive(d.Shown, d.ArchivedAt != nil, w.kind == bulk.Archive))
+		}
+	}
+	return part, err
+}
+
+// take adds a row to what is to be done, or counts why not.
+func (p *bulkPart) take(d State, why bulk.Skip) {
+	if why != bulk.SkipNone {
+		p.skip(why)
+		return
+	}
+	p.rows = append(p.rows, d)
+}
+
+// pick reads the next rows that the filter selects, oldest first.
+func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart, error) {
+	part := newPart(after)
+	if len(w.filter.IDs) > 0 {
+		return part, w.pickIDs(ctx, &part, most)
+	}
+	list, err := listOptions(w.filter)
+	if err != nil {
+		return part, err
+	}
+	if list.Until.IsZero() || list.Until.After(w.ceiling) {
+		list.Until = w.ceiling
+	}
+	list.Archived = w.kind == bulk.Unarchive || w.filter.Archived
+	list.Ascending, list.After, list.Most = true, after, most
+	page, err := List(ctx, w.q, w.tenant, list)
+	if err != nil {
+		return part, err
+	}
+	part.rows, part.end = page.Rows, page.Next == nil
+	if page.Next != nil {
+		part.position = *page.Next
+	}
+	return part, nil
+}
+
+// pickIDs reads the next of the deliveries that the filter names; what is not there is nothing to it.
+func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error {
+	ids := make([]id.UUID, 0, len(w.filter.IDs))
+	for _, text := range w.filter.IDs {
+		if u, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(u, part.position) > 0 && !u.Time().Before(w.floor) {
+			ids = append(ids, u)
+		}
+	}
+	slices.SortFunc(ids, db.CompareIDs)
+	ids = slices.Compact(ids)
+	part.end = len(ids) <= most
+	ids = ids[:min(len(ids), most)]
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := readDeliveries(ctx, w.q, w.tenant, ids)
+	part.rows, part.position = rows, ids[len(ids)-1]
+	return err
+}
+
+// listOptions is the list that a filter over deliveries stands for.
+func listOptions(f bulk.Filter) (l ListOptions, err error) {
+	l = ListOptions{EventType: f.Type, Channel: f.Channel}
+	if s, ok := delivery.ParseStatus(f.Status); ok {
+		l.Status = &s
+	} else if f.Status == bulk.AllFailed {
+		s := AllFailed
+		l.Status = &s
+	} else if f.Status == delivery.DeadLetter {
+		s := DeadLetters
+		l.Status = &s
+	}
+	if f.Endpoint != "" {
+		u, err := id.Endpoint.Parse(f.Endpoint)
+		if err != nil {
+			return l, err
+		}
+		l.Endpoint = &u
+	}
+	if f.Since != nil {
+		l.Since = *f.Since
+	}
+	if f.Until != nil {
+		l.Until = *f.Until
+	}
+	return l, nil
+}
+
+// apply does a chunk that was planned with its locks.
+func (w *bulkWork) apply(ctx context.Context, part *bulkPart) error {
+	if part.count() == 0 {
+		return nil
+	}
+	switch w.kind {
+	case bulk.Replay:
+		return w.applyReplay(ctx, part)
+	case bulk.ReplayMissing:
+		_, err := sendAgain(ctx, w.q, w.tenant, part.again, w.job)
+		return err
+	case bulk.RetryNow:
+		return w.applyRetry(ctx, part)
+	case bulk.Cancel:
+		return w.applyCancel(ctx, part, delivery.None)
+	case bulk.Drop:
+		if err := cancelMany(ctx, w.q, w.tenant, part.ids, part.queued, delivery.None); err != nil {
+			return err
+		}
+		return wakeLanes(ctx, w.q, w.tenant, []id.UUID{w.endpoint})
+	case bulk.Expunge:
+		return w.applyExpunge(ctx, part)
+	case bulk.Archive, bulk.Unarchive:
+		return w.applyArchive(ctx, part)
+	}
+	return nil
+}
+
+// over says whether a job that has seen the end is over, or how long it rests before it looks again.
+func (w *bulkWork) over(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
+	switch w.kind {
+	case bulk.ReplayMissing:
+		over, rest = w.overMissing(job)
+		return over, rest, nil
+	case bulk.Drop:
+		return w.overDrop(ctx, job)
+	}
+	return true, 0, nil
+}
+
+func idsOf(rows []State) []id.UUID {
+	ids := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.ID
+	}
+	return ids
+}
+
+// endpointsOf are the endpoints of rows, each once, in order.
+func endpointsOf(rows []State) []id.UUID {
+	ids := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.EndpointID
+	}
+	slices.SortFunc(ids, db.CompareIDs)
+	return slices.Compact(ids)
+}

@@ -1,0 +1,223 @@
+package deliveries
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/export"
+	"posthorn/domain/id"
+)
+
+// How much of a tenant an export holds at once. Data of an event has 1 MiB at most, what is kept of an answer 16 KiB.
+const (
+	exportRows  = 500
+	exportBytes = 4 << 20
+	exportTries = 500 // but for a delivery that has more
+	// exportWithin is how long one page may take. An export as a whole has no end, and must not wait for a database that says nothing.
+	exportWithin = time.Minute
+)
+
+// Export reads what a tenant has, page by page, each in a transaction of its own: it holds nothing up and nothing back, however long it
+// takes. What is created after it began is not in it, and what goes on meanwhile is as it was when it was read.
+type Export struct {
+	Tenant sql.Tenant
+	At     time.Time // when it began, by the database's clock
+	d      *db.DB
+	floor  time.Time // what is older is hidden by the tenant's retention
+}
+
+// BeginExport enters in a tenant's audit log that its data is taken along, which must be there before any of it is read.
+func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) (*Export, error) {
+	e := &Export{d: d}
+	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
+		if e.Tenant, err = q.GetTenant(ctx, tenant); err != nil {
+			return err
+		}
+		if e.floor, err = q.VisibleSince(ctx, tenant); err != nil {
+			return err
+		}
+		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "tenant.exported", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+	})
+	// As far back as it kept anything: what is hidden lies a retention before now.
+	e.At = e.floor.UTC().AddDate(0, 0, int(e.Tenant.RetentionDays))
+	return e, err
+}
+
+// Still fails where the tenant was deleted meanwhile: what was read then may lack what its end took away.
+func (e *Export) Still(ctx context.Context) error {
+	return e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
+		_, err := q.GetTenant(ctx, e.Tenant.ID)
+		return err
+	})
+}
+
+// End enters in the tenant's audit log that everything was sent: lines by file.
+func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) error {
+	return e.d.Tenant(ctx, e.Tenant.ID, func(q *sql.Queries) error {
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &e.Tenant.ID, Action: "tenant.export_sent", Kind: "tenant", Object: id.Tenant.Format(e.Tenant.ID), Details: map[string]any{"lines": lines},
+		})
+	})
+}
+
+// StandingExport is when the export of a tenant that stands for what it has now was sent; nil: there is none.
+func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
+	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts + db.ClockSkew).Seconds()})
+	if db.IsNoRows(err) {
+		return nil, nil
+	}
+	if err != nil || !export.Stands(&last.At, last.Now) {
+		return nil, err
+	}
+	return &last.At, nil
+}
+
+// Read reads a page as the tenant, planned by index, within the time of the context that it hands on.
+func (e *Export) Read(ctx context.Context, read func(ctx context.Context, q *sql.Queries) error) error {
+	ctx, cancel := context.WithTimeout(ctx, exportWithin)
+	defer cancel()
+	return e.d.Tenant(db.ReadOnly(ctx), e.Tenant.ID, func(q *sql.Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		return read(ctx, q)
+	})
+}
+
+// days reads pages a day after the other, each beyond the id at which the last one ended, until a day has no more.
+func (e *Export) days(page func(w window) (last id.UUID, err error)) error {
+	for day := e.floor.Truncate(24 * time.Hour); day.Before(e.At); day = day.Add(24 * time.Hour) {
+		w := window{low: firstID(day), high: firstID(day.Add(24 * time.Hour))}
+		if day.Before(e.floor) {
+			w.low = firstID(e.floor)
+		}
+		if end := firstID(e.At); db.CompareIDs(end, w.high) < 0 {
+			w.high = end
+		}
+		for {
+			last, err := page(w)
+			if err != nil {
+				return err
+			}
+			if last.IsZero() {
+				break
+			}
+			w.low = last
+		}
+	}
+	return nil
+}
+
+// Events hands out the tenant's events, oldest first, in parts whose data is bounded.
+func (e *Export) Events(ctx context.Context, take func([]sql.ExportEventsRow) error) error {
+	return e.days(func(w window) (last id.UUID, err error) {
+		var rows []sql.ExportEventsRow
+		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
+			rows, err = q.ExportEvents(ctx, sql.ExportEventsParams{
+				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows, Bytes: exportBytes,
+			})
+			return err
+		})
+		if err != nil || len(rows) == 0 {
+			return last, err
+		}
+		return rows[len(rows)-1].ID, take(rows)
+	})
+}
+
+// Rejected hands out what the tenant emitted in SQL and became no event, oldest first, in parts whose data is bounded.
+func (e *Export) Rejected(ctx context.Context, take func([]sql.ExportRejectedRow) error) error {
+	for after := (id.UUID{}); ; {
+		var rows []sql.ExportRejectedRow
+		err := e.Read(ctx, func(ctx context.Context, q *sql.Queries) (err error) {
+			rows, err = q.ExportRejected(ctx, sql.ExportRejectedParams{TenantID: e.Tenant.ID, After: after, Most: exportRows, Bytes: exportBytes})
+			return err
+		})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		if err := take(rows); err != nil {
+			return err
+		}
+		after = rows[len(rows)-1].ID
+	}
+}
+
+// ExportedDelivery is a delivery with all of its attempts, oldest first.
+type ExportedDelivery struct {
+	State
+	Tries []sql.Attempt
+}
+
+// Deliveries hands out the tenant's deliveries, archived ones too, oldest first, in parts whose attempts are bounded.
+func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) error) error {
+	return e.days(func(w window) (last id.UUID, err error) {
+		var rows []State
+		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
+			ids, err := q.ExportDeliveries(ctx, sql.ExportDeliveriesParams{
+				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows,
+			})
+			if err != nil || len(ids) == 0 {
+				return err
+			}
+			last = ids[len(ids)-1]
+			rows, err = readDeliveries(ctx, q, e.Tenant.ID, ids)
+			return err
+		})
+		for len(rows) > 0 && err == nil {
+			var part []ExportedDelivery
+			n := fewAttempts(rows)
+			if err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
+				part, err = withAttempts(ctx, q, e.Tenant.ID, rows[:n])
+				return err
+			}); err == nil {
+				err = take(part)
+			}
+			rows = rows[n:]
+		}
+		return last, err
+	})
+}
+
+// fewAttempts is how many of the first deliveries have attempts that may be held at once: one at least.
+func fewAttempts(rows []State) int {
+	attempts := 0
+	for n, d := range rows {
+		if attempts += int(d.Attempts); attempts > exportTries && n > 0 {
+			return n
+		}
+	}
+	return len(rows)
+}
+
+// withAttempts reads the attempts of deliveries of one day.
+func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []State) ([]ExportedDelivery, error) {
+	out := make([]ExportedDelivery, len(rows))
+	at := make(map[id.UUID]int, len(rows))
+	ask := sql.ExportAttemptsParams{TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew), Until: rows[0].CreatedAt}
+	for i, d := range rows {
+		out[i].State, at[d.ID] = d, i
+		if d.Attempts == 0 && !d.Status.Terminal() {
+			continue
+		}
+		ask.Ids = append(ask.Ids, d.ID)
+		until := id.Last.Time()
+		if d.SettledAt != nil {
+			until = d.SettledAt.Add(afterSettled)
+		}
+		if until.After(ask.Until) {
+			ask.Until = until
+		}
+	}
+	if len(ask.Ids) == 0 {
+		return out, nil
+	}
+	attempts, err := q.ExportAttempts(ctx, ask)
+	for _, t := range attempts {
+		tries := &out[at[t.DeliveryID]].Tries
+		*tries = append(*tries, t)
+	}
+	return out, err
+}

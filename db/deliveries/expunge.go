@@ -1,0 +1,198 @@
+package deliveries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
+	"posthorn/domain/bulk"
+	"posthorn/domain/delivery"
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+)
+
+// Expunged is what destroying the data of events came to.
+type Expunged struct {
+	Events   []id.UUID // those that had any
+	Canceled int       // deliveries that waited
+	Cleared  int       // attempts whose answers were destroyed too
+}
+
+// ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything; fault.ErrNotFound where
+// there is no such event.
+func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, u id.UUID, reason string, by db.Author) (Expunged, error) {
+	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+	if err == nil && !exists {
+		err = fault.ErrNotFound
+	}
+	if err != nil {
+		return Expunged{}, err
+	}
+	done, err := ExpungeEvents(ctx, q, tenant, []id.UUID{u})
+	if err != nil || len(done.Events) == 0 {
+		return done, err
+	}
+	return done, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(u), Reason: reason,
+		Details: map[string]int{"canceled": done.Canceled, "answers": done.Cleared},
+	})
+}
+
+// ExpungeEvents destroys the data of events for good, and what receivers answered to it. The rows stay: an event, its
+// deliveries and attempts can be listed, and tell when what happened. Deliveries that wait are canceled, visibly.
+func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
+	if err := q.PlanByIndex(ctx); err != nil {
+		return out, err
+	}
+	slices.SortFunc(events, db.CompareIDs)
+	books := ledger.Books{}
+	for _, day := range splitByDay(slices.Compact(events)) {
+		ids, err := q.DestroyData(ctx, sql.DestroyDataParams{
+			Ids: day.ids, Created: day.created, TenantID: tenant, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return out, err
+		}
+		out.Events = append(out.Events, ids...)
+		for _, u := range ids {
+			books.At(tenant, u.Time()).Expunged++
+		}
+	}
+	if len(out.Events) == 0 {
+		return out, nil
+	}
+	slices.SortFunc(out.Events, db.CompareIDs)
+	since := out.Events[0].Time().Add(-db.ClockSkew)
+	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{TenantID: tenant, Events: out.Events, Since: since})
+	if err != nil {
+		return out, err
+	}
+	if out.Canceled, err = cancelExpunged(ctx, q, tenant, rows); err != nil {
+		return out, err
+	}
+	ids := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.ID
+	}
+	cleared, err := q.ExpungeAttempts(ctx, sql.ExpungeAttemptsParams{TenantID: tenant, Deliveries: ids, Since: since})
+	if err != nil {
+		return out, err
+	}
+	out.Cleared = int(cleared)
+	if err := forgetLastAnswers(ctx, q, tenant, rows); err != nil {
+		return out, err
+	}
+	if err := forgetBodies(ctx, q, out.Events); err != nil {
+		return out, err
+	}
+	return out, ledger.Enter(ctx, q, books)
+}
+
+// forgetLastAnswers clears what else keeps answers of the endpoints concerned.
+func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) error {
+	endpoints := make([]id.UUID, len(rows))
+	for i, d := range rows {
+		endpoints[i] = d.EndpointID
+	}
+	slices.SortFunc(endpoints, db.CompareIDs)
+	endpoints = slices.Compact(endpoints)
+	if err := q.ClearInboxes(ctx, sql.ClearInboxesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+		return err
+	}
+	if err := q.ForgetLastAnswers(ctx, sql.ForgetLastAnswersParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+		return err
+	}
+	return q.ForgetAnswersInNotices(ctx, sql.ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
+}
+
+// cancelExpunged cancels those of the deliveries that wait. It waits for the rows that the recorder holds: one of the two may
+// be told by the database to begin anew, and does.
+func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int, error) {
+	var waiting []id.UUID
+	for _, d := range rows {
+		if !d.Status.Terminal() {
+			waiting = append(waiting, d.ID)
+		}
+	}
+	locked, err := q.LockManyQueued(ctx, sql.LockManyQueuedParams{TenantID: tenant, Ids: waiting})
+	if err != nil || len(locked) == 0 {
+		return 0, err
+	}
+	queued := make(map[id.UUID]sql.Queue, len(locked))
+	ids, lanes := make([]id.UUID, len(locked)), make([]id.UUID, len(locked))
+	for i, r := range locked {
+		queued[r.DeliveryID], ids[i], lanes[i] = r, r.DeliveryID, r.EndpointID
+	}
+	if err := cancelMany(ctx, q, tenant, ids, queued, delivery.Expunged); err != nil {
+		return 0, err
+	}
+	slices.SortFunc(lanes, db.CompareIDs)
+	return len(ids), wakeLanes(ctx, q, tenant, slices.Compact(lanes))
+}
+
+// idempotencyLife is how long an idempotency key may live, with a margin.
+const idempotencyLife = 25 * time.Hour
+
+// forgetBodies destroys what could tell the body of a young event's request.
+func forgetBodies(ctx context.Context, q *sql.Queries, events []id.UUID) error {
+	var young []id.UUID
+	for _, u := range events {
+		if time.Since(u.Time()) < idempotencyLife {
+			young = append(young, u)
+		}
+	}
+	if len(young) == 0 {
+		return nil
+	}
+	return q.ForgetBodies(ctx, young)
+}
+
+// expungeMost is how many events one chunk expunges: each may have gone to many endpoints.
+const expungeMost = 100
+
+// planExpunge looks for the next events whose data matches, whatever the tenant's retention hides.
+func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bulkPart, error) {
+	part := newPart(after)
+	match, err := filter.Compile(w.filter.Match)
+	if err != nil {
+		return part, err
+	}
+	if match == nil {
+		part.end, part.failure = true, "The job does not say whose data is meant."
+		return part, nil
+	}
+	w.floor = time.Unix(0, 0)
+	events, err := w.scanEvents(ctx, &part, most)
+	if err != nil {
+		return part, err
+	}
+	return part, w.judge(ctx, &part, events, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
+		matches, err := match.Match(filter.NewInput(e.Type, data.Data, e.Channels))
+		if err != nil || !matches {
+			return true
+		}
+		if len(part.events) == expungeMost {
+			return false
+		}
+		part.events = append(part.events, e.ID)
+		return true
+	})
+}
+
+// applyExpunge destroys the data of what was found; what somebody else destroyed meanwhile is counted as left alone.
+func (w *bulkWork) applyExpunge(ctx context.Context, part *bulkPart) error {
+	found := int64(len(part.events))
+	done, err := ExpungeEvents(ctx, w.q, w.tenant, part.events)
+	if err != nil {
+		return err
+	}
+	part.events = done.Events
+	if rest := found - int64(len(done.Events)); rest > 0 {
+		part.skipped[bulk.SkipExpunged] += rest
+	}
+	return nil
+}

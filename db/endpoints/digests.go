@@ -1,0 +1,123 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
+	"posthorn/domain/egress"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/mail"
+	"posthorn/domain/notice"
+	"posthorn/domain/settings"
+)
+
+// The sweeps over all tenants, by their chores' names.
+const (
+	SweepDigests = "digests"
+	SweepOverdue = "overdue deliveries"
+)
+
+// PostDigest posts a tenant's digest of the UTC day of now, if it is to have one and has none of this day or a later one. The
+// day's row and the notice are one transaction: whoever dies when, and wherever the clock is put, no second one follows.
+func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (posted bool, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		t, err := q.GetTenant(ctx, tenant)
+		if err != nil || notice.ReadSettings(t.Settings).NoDigest {
+			return err
+		}
+		if platform, err := q.PlatformSettings(ctx); err != nil || !settings.On(settings.Digest, platform) {
+			return err
+		}
+		last, err := q.LastDigest(ctx, tenant)
+		if err != nil && !db.IsNoRows(err) {
+			return err
+		}
+		if !last.Day.IsZero() && !health.DigestDay(now).After(health.DigestDay(last.Day)) {
+			return nil
+		}
+		h, err := HealthInputs(ctx, q, tenant, now)
+		if err != nil {
+			return err
+		}
+		summary := health.Summarise(h.Inputs)
+		if !health.ShouldDigest(summary, last.Day, now) {
+			return nil
+		}
+		posted, err = postDigest(ctx, q, tenant, health.DigestDay(now), summary, h)
+		return err
+	})
+	if db.IsNotFound(err) { // the tenant went
+		return false, nil
+	}
+	return posted && err == nil, err
+}
+
+func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (bool, error) {
+	u := db.NewID()
+	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{TenantID: tenant, Day: day, NoticeID: u, CreatedAt: u.Time()})
+	if err != nil || n == 0 {
+		return false, err
+	}
+	details, err := digestDetails(ctx, q, tenant, day, s, h)
+	if err != nil {
+		return false, err
+	}
+	return accounts.PostNotice(ctx, q, accounts.Notice{ID: u, Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
+}
+
+func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (notice.DigestDetails, error) {
+	out := notice.DigestDetails{
+		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action, ActiveEndpoints: s.ActiveEndpoints,
+		SuccessDay: s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total, Retries: s.Retries,
+		FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(), P95Milliseconds: s.P95.Milliseconds(),
+		ActionEndpoint: s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
+	}
+	for _, f := range s.Findings {
+		out.Findings = append(out.Findings, notice.DigestFinding{Severity: f.Severity.String(), Code: f.Code, Detail: f.Detail, Endpoint: f.Endpoint})
+	}
+	for _, a := range s.Alerts {
+		out.Alerts = append(out.Alerts, notice.DigestAlert{
+			Endpoint: a.Endpoint, Name: a.Name, Severity: a.Severity.String(), Code: a.Code, Detail: a.Detail, Action: a.Action,
+		})
+	}
+	var ids []id.UUID
+	for _, r := range h.Top {
+		ids = append(ids, r.Endpoint)
+	}
+	rows, err := q.DigestEndpoints(ctx, sql.DigestEndpointsParams{TenantID: tenant, Ids: ids})
+	if err != nil {
+		return out, err
+	}
+	known := map[id.UUID]sql.DigestEndpointsRow{}
+	for _, r := range rows {
+		known[r.ID] = r
+	}
+	for _, r := range h.Top {
+		if e, ok := known[r.Endpoint]; ok && r.Failed() > 0 {
+			out.Endpoints = append(out.Endpoints, notice.DigestEndpoint{
+				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL), Status: e.Status, Failed: r.Failed(), Attempts: r.Total(),
+			})
+		}
+	}
+	return out, nil
+}
+
+// AlertOverdue tells the operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
+func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, tenant id.UUID, name string, bound time.Duration, now time.Time) error {
+	return d.Worker(ctx, func(q *sql.Queries) error {
+		seconds, err := q.OldestDue(ctx, tenant)
+		if err != nil || time.Duration(seconds*float64(time.Second)) <= bound {
+			return err
+		}
+		u := id.Tenant.Format(tenant)
+		return accounts.AlertOperators(ctx, q, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
+			What:  "Deliveries of " + name + " are overdue",
+			Facts: []mail.Fact{{Name: "Tenant", Value: name + " (" + u + ")"}, {Name: "Oldest due for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()}},
+			Link:  links.Console(tenant), LinkText: "Look at the tenant", At: now,
+		})
+	})
+}

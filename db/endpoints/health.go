@@ -1,0 +1,142 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// Record is how an endpoint fares.
+type Record struct {
+	sql.EndpointHealth
+	Policy    health.Policy
+	Paused    *Paused // the widest pause of an operator that concerns the endpoint
+	Held      int64   // deliveries that wait because of the endpoint's condition
+	HeldExact bool    // else there are more
+}
+
+// Condition is how the endpoint is at a moment.
+func (e Full) Condition(now time.Time) condition.Condition {
+	return e.Record.condition(e.Endpoint, now)
+}
+
+func (r Record) condition(e sql.Endpoint, now time.Time) condition.Condition {
+	f := condition.Facts{
+		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt, Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
+		Held: r.Held, HeldAtLeast: !r.HeldExact,
+	}
+	if v := Verdict(r.EndpointHealth, r.Policy, now); !v.Disable {
+		f.DisableAt, f.DisableFor = v.DisableAt, v.Reason
+	}
+	if r.Paused != nil {
+		f.Scope, f.ScopeSince = r.Paused.By, db.OrZero(r.Paused.Since)
+	}
+	return condition.Of(f, now)
+}
+
+// heldShown is how far held deliveries are counted for each endpoint of a list, and heldCounted for one alone.
+const heldShown = 1000
+
+// addRecords adds to endpoints of one tenant how they fare.
+func addRecords(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full) error {
+	if len(full) == 0 {
+		return nil
+	}
+	t, err := q.GetTenant(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	platform, err := q.PlatformSettings(ctx)
+	if err != nil {
+		return err
+	}
+	policy, place := health.ReadPolicy(platform, t.Settings), make(map[id.UUID]*Record, len(full))
+	ids := make([]id.UUID, len(full))
+	for i := range full {
+		e := &full[i]
+		ids[i], place[e.ID] = e.ID, &e.Record
+		e.Record = Record{Policy: policy, HeldExact: true}
+	}
+	rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: ids})
+	if err != nil {
+		return err
+	}
+	for _, h := range rows {
+		place[h.EndpointID].EndpointHealth = h
+	}
+	pauses, err := q.PausesOf(ctx, sql.PausesOfParams{TenantID: tenant, Ids: ids})
+	if err != nil {
+		return err
+	}
+	for _, p := range pauses {
+		place[p.ID].Paused = pausedOf(p.Scope, p.Since)
+	}
+	return addHeld(ctx, q, tenant, full, place)
+}
+
+// pausedOf is a pause as the database tells of it; nil: none.
+func pausedOf(scope string, since time.Time) *Paused {
+	if scope == "" {
+		return nil
+	}
+	p := &Paused{By: pause.Scope(scope)}
+	if since = notEpoch(since); !since.IsZero() {
+		p.Since = &since
+	}
+	return p
+}
+
+// addHeld counts what waits for endpoints whose deliveries are not sent now.
+func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, place map[id.UUID]*Record) error {
+	var waiting []id.UUID
+	for _, e := range full {
+		if !e.Condition(time.Time{}).Sends() {
+			waiting = append(waiting, e.ID)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	most := int64(heldShown)
+	if len(full) == 1 {
+		most = heldCounted
+	}
+	counts, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: waiting, Most: int32(most) + 1})
+	for _, c := range counts {
+		place[c.EndpointID].Held, place[c.EndpointID].HeldExact = min(c.Held, most), c.Held <= most
+	}
+	return err
+}
+
+// Counters is what counts for or against an endpoint.
+func Counters(h sql.EndpointHealth) delivery.Counters {
+	return delivery.Counters{
+		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), Exhausted: int(h.Exhausted),
+		UnhealthySince: db.OrZero(h.UnhealthySince), TLSOnlySince: db.OrZero(h.TLSOnlySince), FirstFailureAt: db.OrZero(h.FirstFailureAt),
+		LastFailureAt: db.OrZero(h.LastFailureAt), LastSuccessAt: db.OrZero(h.LastSuccessAt),
+	}
+}
+
+// Breaker is the endpoint's breaker as it was recorded; where none was, the counters say how it is.
+func Breaker(h sql.EndpointHealth) health.Breaker {
+	if h.BreakerState == health.Closed || h.OpenedAt == nil || h.NextProbeAt == nil {
+		return health.FromCounters(Counters(h))
+	}
+	return health.Breaker{State: health.Open, OpenedAt: *h.OpenedAt, NextProbeAt: *h.NextProbeAt, Probes: int(h.Probes)}
+}
+
+// OrZero is a column's time, zero for NULL.
+
+// Paused is the pause that keeps a delivery waiting: the widest of those that concern it.
+type Paused struct {
+	By    pause.Scope
+	Since *time.Time // nil: not known
+}

@@ -1,0 +1,187 @@
+package endpoints
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/analytics"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/settings"
+)
+
+// TenantHealth is what a tenant's health summary is made of, and who fails most.
+type TenantHealth struct {
+	health.Inputs
+
+	DeadLetters int64 // of the tenant now, counted up to deadLettersCounted
+
+	Types []analytics.Row // the types with the most failed attempts of the last 24 hours, at most five
+	Top   []analytics.Row // the endpoints, likewise
+
+	LastDigest time.Time // when the last one was made; zero: there was none
+}
+
+// deadLettersCounted is how far a tenant's dead letters are counted.
+const deadLettersCounted = 10_000
+
+// topRows is how many types and endpoints a summary names.
+const topRows = 5
+
+// HealthInputs reads the numbers of a tenant's health summary. Works for the tenant and for the worker role.
+func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time) (h TenantHealth, err error) {
+	day, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now), ByEndpoint: true, ByType: true})
+	if err != nil {
+		return h, err
+	}
+	hour, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-time.Hour), now.Add(time.Minute), now)})
+	if err != nil {
+		return h, err
+	}
+	all, types, endpoints := analytics.Cell{}, analytics.Series{}, analytics.Series{}
+	for _, r := range day.Rows() {
+		all.Merge(r.Cell)
+		types.Merge(analytics.Key{Type: r.Type}, r.Cell)
+		endpoints.Merge(analytics.Key{Endpoint: r.Endpoint}, r.Cell)
+	}
+	h.Day, h.Latency, h.Retries = all.Attempts, all.Latency, all.Retries
+	for _, r := range hour.Rows() {
+		h.Hour = r.Attempts
+	}
+	h.Types, h.Top = types.Top(topRows), endpoints.Top(topRows)
+	if err := healthNow(ctx, q, tenant, now, &h); err != nil {
+		return h, err
+	}
+	return h, healthOfEndpoints(ctx, q, tenant, now, endpoints.Rows(), &h)
+}
+
+// healthNow reads what is counted at the moment and not in roll-ups.
+func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth) error {
+	active, err := q.CountStates(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	h.ActiveEndpoints = int(active)
+	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)}); err != nil {
+		return err
+	}
+	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{TenantID: tenant, Most: deadLettersCounted}); err != nil {
+		return err
+	}
+	due, err := q.OldestDue(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	h.OldestDue = time.Duration(due * float64(time.Second))
+	last, err := q.LastDigest(ctx, tenant)
+	if err != nil && !db.IsNoRows(err) {
+		return err
+	}
+	h.LastDigest = last.CreatedAt
+	platform, err := q.PlatformSettings(ctx)
+	if err != nil {
+		return err
+	}
+	h.MayBeDue = time.Duration(settings.Number(settings.OverdueMinutes, platform)) * time.Minute
+	return nil
+}
+
+// healthOfEndpoints reads how each endpoint is that failed, was disabled, or has a breaker or a warning.
+func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, rows []analytics.Row, h *TenantHealth) error {
+	since, found := now.Add(-24*time.Hour), map[id.UUID]*health.EndpointInput{}
+	of := func(u id.UUID) *health.EndpointInput {
+		if found[u] == nil {
+			found[u] = &health.EndpointInput{ID: id.Endpoint.Format(u)}
+		}
+		return found[u]
+	}
+	for _, r := range rows {
+		if r.Failed() > 0 {
+			of(r.Endpoint).Day = r.Attempts
+		}
+	}
+	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{TenantID: tenant, Since: since, Until: now.Add(time.Minute)})
+	if err != nil {
+		return err
+	}
+	for _, c := range codes {
+		one := queue.ErrorCount(c.Code, c.N)
+		h.Errors = append(h.Errors, one)
+		of(c.EndpointID).Errors = append(of(c.EndpointID).Errors, one)
+	}
+	disabled, err := q.RecentDisablings(ctx, sql.RecentDisablingsParams{TenantID: tenant, Since: since})
+	if err != nil {
+		return err
+	}
+	for _, d := range disabled {
+		e := of(d.ID)
+		e.Disabled, e.Resumed = health.Reason(d.Reason), d.Status != string(endpoint.Disabled)
+		if h.Disabled++; e.Resumed {
+			h.Resumed++
+		}
+	}
+	if err := breakersAndWarnings(ctx, q, tenant, now, of, h); err != nil {
+		return err
+	}
+	return nameEndpoints(ctx, q, tenant, found, h)
+}
+
+func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, of func(id.UUID) *health.EndpointInput, h *TenantHealth) error {
+	policy, err := healthPolicy(ctx, q, tenant)
+	if err != nil {
+		return err
+	}
+	rows, err := q.EndpointsHealth(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.Status != string(endpoint.Active) {
+			continue
+		}
+		if Breaker(r.EndpointHealth).State != health.Closed {
+			h.BreakersOpen++
+			of(r.ID).Breaker = true
+		}
+		if v := policy.Judge(Counters(r.EndpointHealth), now); len(v.Warn) > 0 {
+			h.Warnings++
+			of(r.ID).Warned, of(r.ID).DisableAt = true, v.Warn[0].DisableAt
+		}
+	}
+	return nil
+}
+
+// nameEndpoints hands over the endpoints by their names, those that are deleted left out.
+func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found map[id.UUID]*health.EndpointInput, h *TenantHealth) error {
+	ids := slices.SortedFunc(maps.Keys(found), db.CompareIDs)
+	rows, err := q.EndpointNames(ctx, sql.EndpointNamesParams{TenantID: tenant, Ids: ids})
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.DeletedAt == nil {
+			found[r.ID].Name = cmp.Or(r.Description, egress.Mask(r.URL))
+			h.Inputs.Endpoints = append(h.Inputs.Endpoints, *found[r.ID])
+		}
+	}
+	return nil
+}
+
+// healthPolicy is the tenant's, over the platform's.
+func healthPolicy(ctx context.Context, q *sql.Queries, tenant id.UUID) (health.Policy, error) {
+	t, err := q.GetTenant(ctx, tenant)
+	if err != nil {
+		return health.Policy{}, err
+	}
+	platform, err := q.PlatformSettings(ctx)
+	return health.ReadPolicy(platform, t.Settings), err
+}

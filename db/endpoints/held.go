@@ -1,0 +1,83 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// Holding lists endpoints that receive nothing now, by id beyond after.
+func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql.HoldingEndpointsRow, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) (err error) {
+		rows, err = q.HoldingEndpoints(ctx, sql.HoldingEndpointsParams{After: after, Most: int32(most)})
+		return err
+	})
+	return rows, err
+}
+
+// ExpireHeld ends up to most deliveries that an endpoint has held for as long as it may at now, and tells its owner once, before the
+// first of them, that they are going to. more says that there may be further ones.
+func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now time.Time, most int) (more bool, err error) {
+	hold := health.HoldFor(endpoint.Status(h.Status), int(h.RetentionDays))
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		oldest, err := q.OldestHeld(ctx, sql.OldestHeldParams{TenantID: h.TenantID, EndpointID: h.ID, Before: db.FirstID(now.Add(-health.NoticeAfter(hold)))})
+		if err != nil || len(oldest) == 0 {
+			return err
+		}
+		// Whoever resumes it meanwhile waits for this, or this finds it active.
+		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: h.TenantID, ID: h.ID})
+		if err != nil || e.Status != h.Status {
+			return err
+		}
+		if err := tellHeld(ctx, q, e, oldest[0].Time().Add(hold)); err != nil {
+			return err
+		}
+		if oldest[0].Time().Add(hold).After(now) {
+			return nil
+		}
+		rows, err := q.TakeHeldRows(ctx, sql.TakeHeldRowsParams{TenantID: h.TenantID, EndpointID: h.ID, Before: db.FirstID(now.Add(-hold)), Most: int32(most)})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		more = len(rows) == most
+		taken := make([]queue.TakenRow, len(rows))
+		for i, r := range rows {
+			taken[i] = queue.TakenRow(r)
+		}
+		return queue.FailTaken(ctx, q, taken, delivery.Expired)
+	})
+	if db.IsNotFound(err) {
+		return false, nil
+	}
+	return more && err == nil, err
+}
+
+// tellHeld tells an endpoint's owner, once while it receives nothing, when the first of what it holds expires.
+func tellHeld(ctx context.Context, q *sql.Queries, e sql.Endpoint, expires time.Time) error {
+	held, more, err := held(ctx, q, e.TenantID, e.ID, heldCounted)
+	if err != nil {
+		return err
+	}
+	u := e.ID
+	_, err = accounts.PostNotice(ctx, q, accounts.Notice{
+		Tenant: e.TenantID, Kind: notice.HeldExpiring, Key: string(notice.HeldExpiring) + ":" + key(e.ID, e.StatusAt), Endpoint: &u,
+		Details: notice.HeldDetails{
+			Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Status: e.Status,
+			Held: held, HeldMore: more, ExpiresAt: expires.UTC(),
+		},
+	})
+	return err
+}

@@ -1,0 +1,66 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+	"posthorn/domain/trouble"
+)
+
+// WaitingLane is a lane as of a moment.
+type WaitingLane struct {
+	condition.Lane
+	At time.Time
+}
+
+func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
+	found, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: trouble.Silent.Seconds(), Ids: endpoints, TenantID: tenant})
+	if err != nil {
+		return nil, err
+	}
+	records, err := q.HealthOfEndpoints(ctx, sql.HealthOfEndpointsParams{Ids: endpoints, TenantID: tenant})
+	if err != nil {
+		return nil, err
+	}
+	health := make(map[id.UUID]sql.EndpointHealth, len(records))
+	for _, h := range records {
+		health[h.EndpointID] = h
+	}
+	lanes := make(map[id.UUID]WaitingLane, len(found))
+	for _, l := range found {
+		h := health[l.ID]
+		facts := condition.Facts{
+			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h), Last: last(h),
+			Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
+		}
+		lane := condition.Lane{
+			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served, LimitedBy: condition.Limit(l.LimitedBy),
+			NotBefore: db.OrZero(l.NotBefore),
+		}
+		if l.RateLimit != nil {
+			lane.RateLimit = int(*l.RateLimit)
+		}
+		lanes[l.ID] = WaitingLane{lane, l.Now}
+	}
+	return lanes, nil
+}
+
+// notEpoch is a time that the database gave as the epoch where it did not know it.
+func notEpoch(t time.Time) time.Time {
+	if t.Unix() == 0 {
+		return time.Time{}
+	}
+	return t
+}
+
+// last is the result of the last failed attempt; zero where there is none.
+func last(h sql.EndpointHealth) delivery.Result {
+	return delivery.Result{Failure: h.LastFailure, Status: int(h.LastStatus)}
+}

@@ -1,0 +1,45 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db/sql"
+	"posthorn/domain/condition"
+	"posthorn/domain/id"
+)
+
+// Newest is a tenant's endpoints, the newest first, without what their rows don't hold.
+func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) ([]sql.Endpoint, error) {
+	return q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{TenantID: tenant, Before: id.Last, Most: int32(most)})
+}
+
+// LaneState is how the endpoint of a lane is.
+type LaneState struct {
+	condition.Condition
+	Listens bool // a developer's program collects its deliveries
+}
+
+// ConditionsEverywhere is how some endpoints of any tenants are, for the console: without what waits for them.
+func ConditionsEverywhere(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
+	lanes, err := WaitingLanes(ctx, q, nil, ids)
+	found := make(map[id.UUID]LaneState, len(lanes))
+	for u, l := range lanes {
+		found[u] = LaneState{l.Condition, l.Listens}
+	}
+	return found, err
+}
+
+// Conditions is how some endpoints of a tenant are at a moment.
+func Conditions(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.Endpoint, now time.Time) (map[id.UUID]condition.Condition, error) {
+	full := make([]Full, len(rows))
+	for i, e := range rows {
+		full[i].Endpoint = e
+	}
+	err := addRecords(ctx, q, tenant, full)
+	found := make(map[id.UUID]condition.Condition, len(rows))
+	for _, e := range full {
+		found[e.ID] = e.Condition(now)
+	}
+	return found, err
+}

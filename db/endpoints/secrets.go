@@ -1,0 +1,151 @@
+package endpoints
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/egress"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/notice"
+)
+
+// SecretState is what may be shown of a live secret.
+type SecretState struct {
+	sql.EndpointSecret
+	Signing bool // deliveries are signed with it now
+}
+
+// addSecret seals and stores a secret of an endpoint.
+func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, secret endpoint.Secret) (sql.EndpointSecret, error) {
+	secretID := db.NewID()
+	return q.InsertSecret(ctx, sql.InsertSecretParams{
+		TenantID: tenant, ID: secretID, EndpointID: u, Sealed: ring.Seal([]byte(secret.Text), tenant, u),
+		PublicKey: db.TextOrNull(secret.Public), Hint: secret.Hint, CreatedAt: secretID.Time(),
+	})
+}
+
+// ListSecrets is an endpoint's live secrets, newest first.
+func ListSecrets(ctx context.Context, q *sql.Queries, tenant, u id.UUID) ([]SecretState, error) {
+	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return nil, err
+	}
+	return secretsOf(ctx, q, e)
+}
+
+func secretsOf(ctx context.Context, q *sql.Queries, e sql.Endpoint) ([]SecretState, error) {
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
+	if err != nil {
+		return nil, err
+	}
+	slot := SlotOf(live, e.SlotSecretID)
+	states := make([]SecretState, len(live))
+	for i, one := range live {
+		states[i] = SecretState{EndpointSecret: one, Signing: i == slot || !SignsOne(e)}
+	}
+	return states, nil
+}
+
+// SlotOf is the place of the secret that signs among the live ones.
+func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
+	ids := make([]id.UUID, len(live))
+	for i, one := range live {
+		ids[i] = one.ID
+	}
+	return endpoint.Slot(ids, chosen)
+}
+
+// RotateSecret adds the secret that choose makes for the endpoint, given the newest of the live ones. What signed until now
+// goes on for the overlap, in seconds; an overlap of 0 ends all older secrets at once.
+func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, overlap int, choose func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)) (SecretState, error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return SecretState{}, err
+	}
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: u})
+	if err != nil {
+		return SecretState{}, err
+	}
+	if overlap > 0 {
+		if err := endpoint.CheckLive(len(live)); err != nil {
+			return SecretState{}, err
+		}
+	}
+	var newest *sql.EndpointSecret
+	if len(live) > 0 {
+		newest = &live[0]
+	}
+	secret, err := choose(e, newest)
+	if err != nil {
+		return SecretState{}, err
+	}
+	added, err := addSecret(ctx, q, ring, tenant, u, secret)
+	if err != nil {
+		return SecretState{}, err
+	}
+	if err := q.RetireSecrets(ctx, sql.RetireSecretsParams{OverlapSeconds: int32(overlap), TenantID: tenant, EndpointID: u, Kept: added.ID}); err != nil {
+		return SecretState{}, err
+	}
+	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return SecretState{}, err
+	}
+	// Where one secret signs alone it goes on doing so for the overlap: what signs now is named, so that the new one does not
+	// take over by being the newest.
+	slot := added.ID
+	if overlap > 0 && len(live) > 0 {
+		slot = live[SlotOf(live, e.SlotSecretID)].ID
+	}
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &slot, TenantID: tenant, ID: u}); err != nil {
+		return SecretState{}, err
+	}
+	if err := tellRotated(ctx, q, e, added, overlap); err != nil {
+		return SecretState{}, err
+	}
+	signing := slot == added.ID || !SignsOne(e)
+	return SecretState{EndpointSecret: added, Signing: signing}, WakeLane(ctx, q, tenant, u)
+}
+
+// tellRotated posts the notice of a rotation: whoever verifies signatures must hear of the new secret.
+func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.EndpointSecret, overlap int) error {
+	details := notice.SecretDetails{
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Secret: id.Secret.Format(added.ID), Hint: added.Hint,
+	}
+	if overlap > 0 {
+		until := added.CreatedAt.Add(time.Duration(overlap) * time.Second)
+		details.OldUntil = &until
+	}
+	_, err := accounts.PostNotice(ctx, q, accounts.Notice{
+		Tenant: e.TenantID, Kind: notice.SecretRotated, Key: string(notice.SecretRotated) + ":" + details.Secret, Endpoint: &e.ID, Details: details,
+	})
+	return err
+}
+
+// SwitchSecret makes an endpoint sign with its newest secret where one secret signs at a time. changed is false
+// where it does so already.
+func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (newest SecretState, changed bool, err error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return newest, false, err
+	}
+	states, err := secretsOf(ctx, q, e)
+	if err != nil {
+		return newest, false, err
+	}
+	if len(states) == 0 {
+		return newest, false, endpoint.ErrNoSecret
+	}
+	newest = states[0]
+	if newest.Signing {
+		return newest, false, nil
+	}
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &newest.ID, TenantID: tenant, ID: u}); err != nil {
+		return newest, false, err
+	}
+	newest.Signing = true
+	return newest, true, WakeLane(ctx, q, tenant, u)
+}

@@ -1,0 +1,147 @@
+package endpoints
+
+import (
+	"encoding/json"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// readSettings is what a stored endpoint says, with its custom headers and its connection opened.
+func readSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
+	headers, err := Headers(e, ring)
+	if err != nil {
+		return endpoint.Settings{}, err
+	}
+	s := BareSettings(e)
+	s.Headers = headers
+	s.Connection, err = openConnection(e, ring)
+	return s, err
+}
+
+func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error) {
+	if len(e.Connection) == 0 {
+		return nil, nil
+	}
+	text, err := ring.Open(e.Connection, e.TenantID, e.ID)
+	if err != nil {
+		return nil, db.Unopened(err)
+	}
+	c, err := endpoint.Kind(e.Kind).ReadConnection(text)
+	if err != nil {
+		return nil, db.Unopened(err)
+	}
+	return c, nil
+}
+
+// Wire is how the endpoint's requests are rendered now.
+func Wire(e sql.Endpoint) signature.Wire {
+	return signature.Wire{Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField)}
+}
+
+// SignsOne reports whether one secret at a time signs while secrets are rotated.
+func SignsOne(e sql.Endpoint) bool {
+	return signature.Format(e.Format).Rotation(signature.Rotation(e.RotationSignatures)) == signature.SignOne
+}
+
+// Headers opens an endpoint's custom headers.
+func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
+	if len(e.CustomHeaders) == 0 {
+		return endpoint.Headers{}, nil
+	}
+	text, err := ring.Open(e.CustomHeaders, e.TenantID, e.ID)
+	if err != nil {
+		return nil, db.Unopened(err)
+	}
+	h, err := endpoint.DecodeHeaders(text, e.SensitiveHeaders)
+	if err != nil {
+		return nil, db.Unopened(err)
+	}
+	return h, nil
+}
+
+// BareSettings is what a stored endpoint says, without what is sealed.
+func BareSettings(e sql.Endpoint) endpoint.Settings {
+	s := endpoint.Settings{
+		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
+		Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
+		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryClientErrors: e.RetryClientErrors,
+		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification, WhenHeld: e.WhenHeld,
+		Headers: endpoint.Headers{}, Metadata: map[string]string{},
+	}
+	for _, seconds := range e.RetryDelays {
+		s.RetryDelays = append(s.RetryDelays, int(seconds))
+	}
+	if e.Filter != nil {
+		s.Filter = *e.Filter
+	}
+	if e.PayloadVersion != nil {
+		s.PayloadVersion = *e.PayloadVersion
+	}
+	_ = json.Unmarshal(e.Metadata, &s.Metadata) // written by encodeMetadata alone
+	return s
+}
+
+// settingsRow is settings as columns. They have been checked: numbers fit.
+func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
+	p := sql.InsertEndpointParams{
+		TenantID: tenant, ID: u, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
+		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
+		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
+		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
+		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: db.TextOrNull(s.PayloadVersion),
+		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
+		SensitiveHeaders: s.Headers.Marked(),
+	}
+	if p.Channels == nil {
+		p.Channels = []string{}
+	}
+	for _, seconds := range s.RetryDelays {
+		p.RetryDelays = append(p.RetryDelays, int32(seconds))
+	}
+	if text := s.Headers.Encode(); text != nil {
+		p.CustomHeaders = ring.Seal(text, tenant, u)
+	}
+	if s.Connection != nil {
+		p.Connection = ring.Seal(encode(s.Connection), tenant, u)
+	}
+	return p
+}
+
+func updateRow(p sql.InsertEndpointParams) sql.UpdateEndpointParams {
+	return sql.UpdateEndpointParams{
+		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
+		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy, RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
+		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
+		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, TenantID: p.TenantID, ID: p.ID,
+	}
+}
+
+func toInt(n *int32) *int {
+	if n == nil {
+		return nil
+	}
+	m := int(*n)
+	return &m
+}
+
+func toInt32(n *int) *int32 {
+	if n == nil {
+		return nil
+	}
+	m := int32(*n)
+	return &m
+}
+
+// TextOrNull is a text as a column that is NULL for the empty text.
+
+// OpenSettings is an endpoint's row as settings, its custom headers opened.
+func OpenSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
+	return readSettings(e, ring)
+}

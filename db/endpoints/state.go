@@ -1,0 +1,129 @@
+package endpoints
+
+import (
+	"context"
+	"crypto/rand"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+// SetState pauses or resumes an endpoint as the rule says; changed is false where it was so already, or is on its way.
+func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) (e Full, changed bool, err error) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return e, false, err
+	}
+	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return e, false, err
+	}
+	change, err := rule(endpoint.Status(row.Status))
+	if err != nil {
+		return e, false, err
+	}
+	changed = string(change.To) != row.Status
+	if changed {
+		set := sql.SetEndpointStatusParams{Status: string(change.To), TenantID: tenant, ID: u}
+		if row, err = q.SetEndpointStatus(ctx, set); err != nil {
+			return e, false, err
+		}
+		if err := Reroute(ctx, q, row, false); err != nil {
+			return e, false, err
+		}
+		if err := holdLane(ctx, q, row); err != nil {
+			return e, false, err
+		}
+		if change.To == endpoint.Active {
+			if err := clearHealth(ctx, q, tenant, u); err != nil {
+				return e, false, err
+			}
+		}
+	}
+	asked := false
+	if change.Verify {
+		if asked, err = askOnce(ctx, q, row); err != nil {
+			return e, false, err
+		}
+	}
+	full, err := complete(ctx, q, ring, tenant, []sql.Endpoint{row})
+	if err != nil {
+		return e, false, err
+	}
+	return full[0], changed || asked, nil
+}
+
+// Verify asks for a verification of an endpoint in any state; it changes no state by itself.
+func Verify(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Verification, error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return sql.Verification{}, err
+	}
+	if e.Kind == string(endpoint.Listen) {
+		return sql.Verification{}, endpoint.ErrListener
+	}
+	return requestVerification(ctx, q, tenant, u)
+}
+
+// askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes once. The tenant
+// is locked.
+func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
+	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt})
+	if err != nil {
+		return false, err
+	}
+	if n > 0 {
+		return false, q.NotifyJobs(ctx)
+	}
+	_, err = requestVerification(ctx, q, e.TenantID, e.ID)
+	return err == nil, err
+}
+
+// requestVerification asks the jobs to verify an endpoint; a request that is still pending is superseded.
+func requestVerification(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Verification, error) {
+	err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: u})
+	if err != nil {
+		return sql.Verification{}, err
+	}
+	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{TenantID: tenant, ID: db.NewID(), EndpointID: u, Challenge: rand.Text()})
+	if err != nil {
+		return sql.Verification{}, err
+	}
+	return v, q.NotifyJobs(ctx)
+}
+
+// Reroute gives a tenant a new routing version, and remembers what the endpoint routes under it.
+func Reroute(ctx context.Context, q *sql.Queries, e sql.Endpoint, deleted bool) error {
+	version, err := q.BumpRouting(ctx, e.TenantID)
+	if err != nil {
+		return err
+	}
+	return keepRevision(ctx, q, e, version, deleted)
+}
+
+func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version int64, deleted bool) error {
+	return q.InsertEndpointRevision(ctx, sql.InsertEndpointRevisionParams{
+		TenantID: e.TenantID, EndpointID: e.ID, RoutingVersion: version, EventTypes: e.EventTypes, Filter: e.Filter,
+		Channels: e.Channels, Status: e.Status, WhenHeld: e.WhenHeld, Deleted: deleted,
+	})
+}
+
+// holdLane tells an endpoint's lane that the endpoint changed, and whether workers may send from it now: from a listener's
+// they never may.
+func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
+	hold := sql.HoldLaneParams{Held: e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen), TenantID: e.TenantID, EndpointID: e.ID}
+	if err := q.HoldLane(ctx, hold); err != nil {
+		return err
+	}
+	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{e.ID}, true))
+}
+
+// WakeLane tells a lane's owner that its rows changed.
+func WakeLane(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
+	if err := q.BumpLane(ctx, sql.BumpLaneParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return err
+	}
+	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{u}, true))
+}

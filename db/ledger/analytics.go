@@ -1,0 +1,52 @@
+package ledger
+
+import (
+	"context"
+
+	"posthorn/db/sql"
+	"posthorn/domain/analytics"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// MostStats bounds the rows of the roll-ups that one question reads.
+const MostStats = 100_000
+
+// StatsAsked says which numbers of a tenant's attempts are wanted.
+type StatsAsked struct {
+	analytics.Window
+
+	By         analytics.Width // empty: one bucket for all
+	ByEndpoint bool
+	ByType     bool
+	ByClass    bool
+	Endpoint   *id.UUID // nil: all
+	EventType  string   // empty: all
+}
+
+var errTooManyStats = fault.InvalidField("since", "analytics_too_large",
+	"These are more numbers than are answered at once. Ask for a shorter time, wider buckets, one endpoint or one type.")
+
+// AttemptSeries reads numbers of a tenant's attempts. Works for the tenant and for the worker role.
+func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsAsked) (analytics.Series, error) {
+	series := analytics.Series{ByClass: a.ByClass}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return series, err
+	}
+	rows, err := q.AttemptStats(ctx, sql.AttemptStatsParams{
+		BucketSeconds: a.By.Bucket().Seconds(), ByEndpoint: a.ByEndpoint, ByType: a.ByType, TenantID: tenant,
+		HoursFrom: a.Hours[0], HoursTo: a.Hours[1],
+		EarlyFrom: a.Minutes[0], EarlyTo: a.Minutes[1], LateFrom: a.Minutes[2], LateTo: a.Minutes[3],
+		Endpoint: a.Endpoint, EventType: a.EventType, Most: MostStats + 1,
+	})
+	if err != nil {
+		return series, err
+	}
+	if len(rows) > MostStats {
+		return series, errTooManyStats
+	}
+	for _, r := range rows {
+		series.Add(analytics.Key{Bucket: r.Bucket, Endpoint: r.EndpointID, Type: r.EventType}, r.Kind, r.N, r.Us)
+	}
+	return series, nil
+}

@@ -1,0 +1,161 @@
+package listen
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/inbox"
+	"posthorn/domain/signature"
+)
+
+// CreateInbox makes a test inbox in the transaction at hand: an endpoint whose URL is a path of this server with a token that
+// nobody guesses. settings have been checked but for the URL; base is the server's public URL.
+func CreateInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret, base string, by db.Author) (endpoints.Full, error) {
+	token, hash := accounts.NewToken()
+	s.Kind, s.URL = endpoint.Inbox, base+inbox.Path+token
+	e, err := endpoints.CreateAny(ctx, q, ring, tenant, most, s, secret)
+	if err != nil {
+		return e, err
+	}
+	// The tenant is locked since the endpoint was made.
+	n, err := q.CountInboxes(ctx, tenant)
+	if err == nil {
+		err = inbox.CheckRoom(int(n))
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := q.InsertInbox(ctx, sql.InsertInboxParams{TenantID: tenant, EndpointID: e.ID, Hash: hash}); err != nil {
+		return e, err
+	}
+	return e, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "endpoint.create", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{"inbox": true, "event_types": e.EventTypes},
+	})
+}
+
+// FindInbox is whose inbox a token opens; fault.ErrNotFound for one that opens none.
+func FindInbox(ctx context.Context, d *db.DB, token string) (found sql.FindInboxRow, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		found, err = q.FindInbox(ctx, accounts.HashToken(token))
+		return err
+	})
+	return found, err
+}
+
+// InboxRequest is a request as it came in.
+type InboxRequest struct {
+	Method    string
+	Header    http.Header
+	Body      []byte
+	Challenge string // the query's, of a verification by GET
+	At        time.Time
+}
+
+// ReceiveInInbox keeps a request with the verdict on its signature, and says what to answer: the challenge, or the status
+// that somebody has chosen.
+func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, r InboxRequest) (answer inbox.Answer, challenge string, err error) {
+	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+	if err != nil {
+		return "", "", err
+	}
+	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u})
+	if err != nil {
+		return "", "", err
+	}
+	verdict, hint, err := verify(ctx, q, ring, e, r)
+	if err != nil {
+		return "", "", err
+	}
+	headers, err := endpoints.Headers(e, ring)
+	if err != nil {
+		return "", "", err
+	}
+	if challenge = inbox.Plain(r.Challenge); r.Method != http.MethodGet {
+		challenge = inbox.Challenge(r.Header.Get("X-"+e.Prefix+"-Event"), r.Body)
+	}
+	hidden := map[string]bool{}
+	for name := range headers {
+		hidden[http.CanonicalHeaderKey(name)] = headers.Hidden(name)
+	}
+	err = q.InsertInboxRequest(ctx, sql.InsertInboxRequestParams{
+		TenantID: tenant, EndpointID: u, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header, func(name string) bool { return hidden[name] }),
+		Body: append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...), BodyBytes: int32(len(r.Body)), Challenge: challenge != "", Answer: box.Answer,
+		Good: verdict.Good, Code: verdict.Code, Detail: verdict.Detail, SecretHint: hint,
+	})
+	if err != nil {
+		return "", "", err
+	}
+	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{TenantID: tenant, EndpointID: u, Others: inbox.Kept - 1})
+}
+
+// verify checks a request's signature with the endpoint's live secrets; hint tells which of them it is good for.
+func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (v inbox.Verdict, hint string, err error) {
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
+	if err != nil {
+		return v, "", err
+	}
+	secrets := make([]string, len(live))
+	for i, one := range live {
+		text, err := ring.Open(one.Sealed, e.TenantID, e.ID)
+		if err != nil {
+			return v, "", db.Unopened(err)
+		}
+		secrets[i] = string(text)
+	}
+	v = inbox.Judge(signature.Format(e.Format), e.Prefix, r.Header, r.Body, secrets, r.At)
+	if v.Good {
+		hint = live[v.Secret].Hint
+	}
+	return v, hint, nil
+}
+
+// AnswerInbox chooses what an inbox answers; it is audited where it changes.
+func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, u id.UUID, answer inbox.Answer, by db.Author) error {
+	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return err
+	}
+	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{TenantID: tenant, EndpointID: u, Answer: string(answer)})
+	if err != nil || n == 0 {
+		return err
+	}
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: map[string]string{"answer": string(answer)},
+	})
+}
+
+// EmptyInbox forgets what an inbox has received.
+func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
+	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u}); err != nil {
+		return err
+	}
+	n, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: u})
+	if err != nil || n == 0 {
+		return err
+	}
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "endpoint.inbox_empty", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: map[string]int64{"requests": n},
+	})
+}
+
+// InboxRequests are what an inbox has received lately, newest first, without the bodies.
+func InboxRequests(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Inbox, []sql.ListInboxRequestsRow, error) {
+	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u})
+	if err != nil {
+		return box, nil, err
+	}
+	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{TenantID: tenant, EndpointID: u, KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept})
+	return box, rows, err
+}
+
+// ReadInboxRequest is one of a tenant's, whole.
+func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.InboxRequestRow, error) {
+	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{TenantID: tenant, ID: u, KeptSeconds: inbox.KeptFor.Seconds()})
+}

@@ -1,0 +1,165 @@
+// Package listen stores listeners and test inboxes, the endpoints whose deliveries this server hands out or keeps
+// itself.
+package listen
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Create stores a listener whose settings have been checked. It receives at once: its deliveries wait in a lane that
+// stays held, so that no worker ever leases it, until a stream hands them out.
+func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings, secret endpoint.Secret) (endpoints.Full, error) {
+	if _, err := q.LockTenant(ctx, tenant); err != nil {
+		return endpoints.Full{}, err
+	}
+	if n, err := q.CountListeners(ctx, tenant); err != nil {
+		return endpoints.Full{}, err
+	} else if err := endpoint.CheckListenerRoom(int(n)); err != nil {
+		return endpoints.Full{}, err
+	}
+	e, err := endpoints.Insert(ctx, q, ring, tenant, s, secret)
+	if err != nil {
+		return endpoints.Full{}, err
+	}
+	if e, err = q.MakeListener(ctx, sql.MakeListenerParams{TenantID: tenant, ID: e.ID}); err != nil {
+		return endpoints.Full{}, err
+	}
+	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: e.ID}); err != nil {
+		return endpoints.Full{}, err
+	}
+	return endpoints.Full{Endpoint: e, Settings: s, Record: endpoints.Record{HeldExact: true}}, endpoints.Reroute(ctx, q, e, false)
+}
+
+// BeginListening begins a listener's stream, which takes the place of one that may still be open. seen is the number of the last
+// delivery that the client has; what it was given after that is given again. 0 is a client that has nothing.
+func BeginListening(ctx context.Context, d *db.DB, tenant, u id.UUID, seen int64) (stream int64, err error) {
+	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{TenantID: tenant, EndpointID: u}); err != nil {
+			return err
+		}
+		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: u, Seen: seen})
+	})
+	return stream, err
+}
+
+// Answer is what a listener's program made of a delivery.
+type Answer struct {
+	Delivery, Attempt id.UUID
+	Result            delivery.Result
+	Took              time.Duration
+	Headers           string
+	Excerpt           []byte
+	Error             string
+}
+
+var errNotHandedOut = fault.New(fault.Conflict, "answer_unexpected",
+	"This delivery was not given out under this attempt_id, or was given out again since. Answer the one that the stream brought last.")
+
+// TakeAnswer records what became of a delivery that a stream handed out, as a worker records its attempts: with the queue row
+// as it was when it was handed out. Who answers twice answers once. A delivery is tried once: who listens decides what is
+// sent again.
+func TakeAnswer(ctx context.Context, d *db.DB, tenant, u id.UUID, a Answer) (deliveries.State, error) {
+	var given sql.HandedOut
+	var state deliveries.State
+	answered := false
+	read := func(q *sql.Queries) (err error) {
+		state, err = deliveries.Read(ctx, q, tenant, a.Delivery)
+		return err
+	}
+	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
+		if _, err := q.LookAtListener(ctx, sql.LookAtListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+			return err
+		}
+		if err := q.HearListener(ctx, sql.HearListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+			return err
+		}
+		if err := read(q); err != nil {
+			return err
+		}
+		given, err = q.GetHandedOut(ctx, sql.GetHandedOutParams{TenantID: tenant, EndpointID: u, DeliveryID: a.Delivery, AttemptID: a.Attempt})
+		if !db.IsNoRows(err) {
+			return err
+		}
+		answered, err = q.AttemptExists(ctx, sql.AttemptExistsParams{TenantID: tenant, DeliveryID: a.Delivery, CreatedAt: a.Attempt.Time(), ID: a.Attempt})
+		if err == nil && !answered {
+			err = errNotHandedOut
+		}
+		return err
+	})
+	if err != nil || answered {
+		return state, err
+	}
+	if err := recordAnswer(ctx, d, state.Delivery, given, a); err != nil {
+		return state, err
+	}
+	return state, d.Tenant(ctx, tenant, read)
+}
+
+func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.HandedOut, a Answer) error {
+	e, err := anyEndpoint(ctx, d, of.TenantID, of.EndpointID)
+	if err != nil {
+		return err
+	}
+	o := &queue.Outcome{
+		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.EndpointID, EventType: of.EventType,
+		Gen: given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{}, int(given.Attempts), a.Result, 0),
+		Attempt: &queue.AttemptRecord{
+			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()), Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
+			URL: e.URL, Format: endpoints.Wire(e).String(), Signature: given.Signature, ResponseHeaders: a.Headers, ResponseExcerpt: a.Excerpt, Error: a.Error,
+		},
+	}
+	_, err = queue.RecordOutcomes(ctx, d, queue.Record{Listened: true, Outcomes: []*queue.Outcome{o}, Again: true})
+	return err
+}
+
+func anyEndpoint(ctx context.Context, d *db.DB, tenant, u id.UUID) (e sql.Endpoint, err error) {
+	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		e, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: u})
+		return err
+	})
+	return e, err
+}
+
+// EndAbandoned deletes a listener of which nothing was heard for so long; its lane's rows are canceled by the sweep of deleted
+// endpoints. It returns how many there were, at most most.
+func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
+	var gone []sql.AbandonedListenersRow
+	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {
+		gone, err = q.AbandonedListeners(ctx, sql.AbandonedListenersParams{Seconds: silent.Seconds(), Most: most})
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	for _, l := range gone {
+		err := d.Tenant(ctx, l.TenantID, func(q *sql.Queries) error {
+			if _, err := q.LockTenant(ctx, l.TenantID); err != nil { // first, as who deletes it
+				return err
+			}
+			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{TenantID: l.TenantID, EndpointID: l.EndpointID, Seconds: silent.Seconds()}); err != nil {
+				return err
+			}
+			if _, err := endpoints.Remove(ctx, q, l.TenantID, l.EndpointID); err != nil {
+				return err
+			}
+			return db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
+				Tenant: &l.TenantID, Action: "endpoint.delete", Kind: "endpoint", Object: id.Endpoint.Format(l.EndpointID), Reason: "nobody has listened for a day",
+			})
+		})
+		if err != nil && !db.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return len(gone), nil
+}

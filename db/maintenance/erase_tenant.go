@@ -1,0 +1,214 @@
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+)
+
+// Erased is how much of a deleted tenant was erased. Done says that nothing is left of it but its row, its audit log and its books.
+type Erased struct {
+	Events, Deliveries, Attempts, Rows int64 // Rows are those of all other tables
+	Done                               bool
+}
+
+// TenantsToErase are the tenants that were deleted at least so long ago and are still to be erased.
+func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []id.UUID, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		ids, err = q.TenantsToErase(ctx, after.Seconds())
+		return err
+	})
+	return ids, err
+}
+
+// EraseTenant erases a tenant that was deleted, in transactions of at most so many rows a table, one day of the bulk tables after the
+// other: partitions are shared with other tenants, and none is dropped or locked for it. After each batch it calls rest with how
+// long that took. It stops where another worker is at the same tenant, where something still waits to be ended, or where rest
+// fails; the next call goes on from there.
+func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest func(took time.Duration) error) (out Erased, err error) {
+	if err := endQueued(ctx, d, tenant, most); err != nil {
+		return out, err
+	}
+	days, err := PartitionDays(ctx, d)
+	if err != nil {
+		return out, err
+	}
+	e := erasure{db: d, tenant: tenant, most: most, rest: rest, sum: &out}
+	waits, strays, err := e.left(ctx, days)
+	if err != nil {
+		return out, err
+	}
+	for _, day := range days {
+		for _, step := range []eraseStep{e.deliveries, e.events} {
+			if err := e.day(ctx, day, step); err != nil || e.busy {
+				return out, err
+			}
+		}
+		if strays {
+			if err := e.strays(ctx, day); err != nil || e.busy {
+				return out, err
+			}
+		}
+	}
+	for {
+		n, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
+			keys, err := q.EraseIdempotencyKeys(ctx, sql.EraseIdempotencyKeysParams{TenantID: tenant, Most: most})
+			if err != nil {
+				return 0, err
+			}
+			rows, err := q.EraseRest(ctx, sql.EraseRestParams{TenantID: tenant, Most: most})
+			out.Rows += keys + rows
+			return keys + rows, err
+		})
+		if err != nil || e.busy || n == 0 && waits {
+			return out, err
+		}
+		if n == 0 {
+			return out, e.end(ctx)
+		}
+	}
+}
+
+// endQueued ends what still waits for endpoints of a tenant, as the sweep of deleted endpoints does.
+func endQueued(ctx context.Context, d *db.DB, tenant id.UUID, most int32) error {
+	for {
+		var endpoints []id.UUID
+		if err := d.Console(ctx, func(q *sql.Queries) (err error) {
+			endpoints, err = q.QueuedEndpoints(ctx, tenant)
+			return err
+		}); err != nil {
+			return err
+		}
+		ended := 0
+		for _, u := range endpoints {
+			n, err := queue.FailDeletedEndpoint(ctx, d, u, most)
+			if err != nil {
+				return err
+			}
+			ended += n
+		}
+		if ended == 0 {
+			return nil // nothing waits, or somebody else has it in hand
+		}
+	}
+}
+
+// erasure is one call of EraseTenant.
+type erasure struct {
+	db     *db.DB
+	tenant id.UUID
+	most   int32
+	rest   func(time.Duration) error
+	sum    *Erased
+	busy   bool // another worker is at it, or it is done
+}
+
+// span is what is left of a day.
+type span struct{ low, high time.Time }
+
+// eraseStep erases some rows of a day, and says how many there were and where the next ones begin.
+type eraseStep func(ctx context.Context, q *sql.Queries, of span) (n int64, next time.Time, err error)
+
+// batch does one transaction, under the lock that is the lease, and rests.
+func (e *erasure) batch(ctx context.Context, do func(*sql.Queries) (int64, error)) (n int64, err error) {
+	began := time.Now()
+	err = e.db.Console(ctx, func(q *sql.Queries) error {
+		if _, err := q.HoldErasure(ctx, e.tenant); err != nil {
+			if e.busy = db.IsNoRows(err); e.busy {
+				return nil
+			}
+			return err
+		}
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		n, err = do(q)
+		return err
+	})
+	if err != nil || e.busy || n <= 0 {
+		return n, err
+	}
+	return n, e.rest(time.Since(began))
+}
+
+// day does a step until nothing of the day is left to it.
+func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error {
+	left := span{day, day.AddDate(0, 0, 1)}
+	for {
+		n, err := e.batch(ctx, func(q *sql.Queries) (n int64, err error) {
+			n, left.low, err = step(ctx, q, left)
+			return n, err
+		})
+		if err != nil || e.busy || n == 0 {
+			return err
+		}
+	}
+}
+
+// strayPages is how much of a day's attempts is looked at in one transaction: 32 MiB.
+const strayPages = 4096
+
+// left says whether something waits still, which this call can't end then, and whether there may be attempts that no delivery leads to:
+// they are looked for once.
+func (e *erasure) left(ctx context.Context, days []time.Time) (waits, strays bool, err error) {
+	err = e.db.Console(ctx, func(q *sql.Queries) error {
+		if waits, err = q.HasLanes(ctx, e.tenant); err != nil || waits || len(days) == 0 {
+			return err
+		}
+		strays, err = q.MayHaveStrays(ctx, sql.MayHaveStraysParams{TenantID: e.tenant, Oldest: days[0]})
+		return err
+	})
+	return waits, strays, err
+}
+
+// strays erases the attempts of a day that no delivery leads to any more.
+func (e *erasure) strays(ctx context.Context, day time.Time) error {
+	for page := int64(0); page >= 0; {
+		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
+			row, err := q.EraseStrays(ctx, sql.EraseStraysParams{TenantID: e.tenant, Day: day, FromPage: page, Pages: strayPages})
+			e.sum.Attempts += row.N
+			page = row.NextPage
+			return page, err
+		})
+		if err != nil || e.busy || more < 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
+	// An attempt's time is that of the machine that made it: a day is more than any clock may be wrong by.
+	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.AddDate(0, 0, -1)})
+	e.sum.Deliveries += row.Deliveries
+	e.sum.Attempts += row.Attempts
+	return row.Deliveries, row.Next, err
+}
+
+func (e *erasure) events(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
+	row, err := q.EraseEvents(ctx, sql.EraseEventsParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most})
+	e.sum.Events += row.Events
+	return row.Events, row.Next, err
+}
+
+// end marks the tenant, unless the worker has still to let go of a lane of it.
+func (e *erasure) end(ctx context.Context) error {
+	_, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
+		waits, err := q.HasLanes(ctx, e.tenant)
+		if err != nil || waits {
+			return 0, err
+		}
+		e.sum.Done = true
+		if err := q.EndErasure(ctx, e.tenant); err != nil {
+			return 0, err
+		}
+		return 0, db.Audit(ctx, q, db.Author{Kind: "system"}, db.Audited{
+			Tenant: &e.tenant, Action: "tenant.erased", Kind: "tenant", Object: id.Tenant.Format(e.tenant),
+		})
+	})
+	return err
+}

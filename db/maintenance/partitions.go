@@ -1,0 +1,68 @@
+// Package maintenance looks after the database itself: partitions by day, the check of the books against the tables,
+// erasing tenants that are deleted, and sealing again under a new key.
+package maintenance
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+)
+
+// MakePartitions makes sure that the days from first to last have their partitions. The owner does it: no role may.
+func MakePartitions(ctx context.Context, d *db.DB, first, last time.Time) (made int, err error) {
+	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
+		// Several workers make the same day's at the same moment: one after the other.
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", partitionsLock); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, "SELECT posthorn.make_partitions($1::date, $2::date)", first, last).Scan(&made)
+	})
+	return made, db.Translate(err)
+}
+
+// partitionsLock is the key of the lock under which partitions are made; any number that nobody else takes.
+const partitionsLock = 0x706f7374_70617274
+
+// PartitionDays lists the days that have partitions, oldest first.
+func PartitionDays(ctx context.Context, d *db.DB) (days []time.Time, err error) {
+	rows, err := d.Pool().Query(ctx, "SELECT posthorn.partition_days()")
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var day time.Time
+		if err := rows.Scan(&day); err != nil {
+			return nil, db.Translate(err)
+		}
+		days = append(days, day)
+	}
+	return days, db.Translate(rows.Err())
+}
+
+// DropDay drops one day of the bulk tables. It waits for locks a short while only: everything else would queue behind it.
+func DropDay(ctx context.Context, d *db.DB, day time.Time) error {
+	for _, parent := range []string{"attempts", "deliveries", "events"} {
+		conn, err := d.Pool().Acquire(ctx)
+		if err != nil {
+			return db.Translate(err)
+		}
+		_, err = conn.Exec(ctx, "BEGIN; SET LOCAL lock_timeout = '2s'")
+		if err == nil {
+			_, err = conn.Exec(ctx, "SELECT posthorn.drop_partition($1, $2::date)", parent, day)
+		}
+		if err == nil {
+			_, err = conn.Exec(ctx, "COMMIT")
+		} else {
+			_, _ = conn.Exec(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+		conn.Release()
+		if err != nil {
+			return db.Translate(err)
+		}
+	}
+	return nil
+}

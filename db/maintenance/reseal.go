@@ -1,0 +1,130 @@
+package maintenance
+
+import (
+	"context"
+	"fmt"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+)
+
+// resealMost is how many values one transaction seals anew.
+const resealMost = 200
+
+// sealedValue is one sealed value and what it is bound to.
+type sealedValue struct {
+	row, tenant, object id.UUID
+	sealed              []byte
+}
+
+// sealedColumn is a column of sealed values. TestEverySealedColumnIsRotated holds the list to the schema.
+type sealedColumn struct {
+	name  string // table.column
+	stale func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error)
+	put   func(ctx context.Context, q *sql.Queries, v sealedValue) error
+}
+
+var sealedColumns = []sealedColumn{
+	{"endpoint_secrets.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleEndpointSecrets(ctx, sql.StaleEndpointSecretsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleEndpointSecretsRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.EndpointID, r.Sealed}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealEndpointSecret(ctx, sql.ResealEndpointSecretParams{Sealed: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
+	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleCustomHeaders(ctx, sql.StaleCustomHeadersParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleCustomHeadersRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.CustomHeaders}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealCustomHeaders(ctx, sql.ResealCustomHeadersParams{CustomHeaders: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
+	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleConnections(ctx, sql.StaleConnectionsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleConnectionsRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.Connection}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealConnection(ctx, sql.ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
+	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleMails(ctx, sql.StaleMailsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {
+			return sealedValue{r.ID, db.TenantOrZero(r.TenantID), r.ID, r.Sealed}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealMail(ctx, sql.ResealMailParams{Sealed: v.sealed, ID: v.row})
+	}},
+	{"mailbox.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleMailbox(ctx, sql.StaleMailboxParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.Mailbox) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Sealed} })
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealMailbox(ctx, sql.ResealMailboxParams{Sealed: v.sealed, ID: v.row})
+	}},
+	{"people.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp} })
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealPersonSeed(ctx, sql.ResealPersonSeedParams{Totp: v.sealed, ID: v.row})
+	}},
+	{"operators.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp} })
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})
+	}},
+}
+
+func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]sealedValue, error) {
+	all := make([]sealedValue, len(rows))
+	for i, r := range rows {
+		all[i] = value(r)
+	}
+	return all, err
+}
+
+// Reseal seals everything anew that the ring's newest key did not seal, some rows a transaction, and returns how many
+// values that were. It may run while Posthorn does, be broken off and be run again: each value is readable at every
+// moment under the keys of the ring. A value that no key of the ring opens ends it with an error that wraps
+// seal.ErrUnopened and names the row.
+func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
+	for _, column := range sealedColumns {
+		for some := resealMost; some == resealMost; n += some {
+			err := d.Console(ctx, func(q *sql.Queries) error {
+				stale, err := column.stale(ctx, q, ring.Head(), resealMost)
+				if err != nil {
+					return err
+				}
+				some = len(stale)
+				for _, v := range stale {
+					plain, err := ring.Open(v.sealed, v.tenant, v.object)
+					if err != nil {
+						return fmt.Errorf("%s of row %s: %w", column.name, v.row, err)
+					}
+					v.sealed = ring.Seal(plain, v.tenant, v.object)
+					if err := column.put(ctx, q, v); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return n, err
+			}
+		}
+	}
+	return n, nil
+}
+
+// SealedColumns names the columns that a rotation seals anew, as table.column.
+func SealedColumns() []string {
+	all := make([]string, len(sealedColumns))
+	for i, c := range sealedColumns {
+		all[i] = c.name
+	}
+	return all
+}

@@ -1,0 +1,328 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+)
+
+// setHotRole is SetRole for the engine's own statements. Their tables go from empty to a million rows between two
+// vacuums, and a plan that read the whole table would be kept: every one of them is meant to go by index.
+const setHotRole = `SELECT set_config('role', $1, true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
+// hot sends statements under the worker role as one round trip and one transaction.
+func hot(ctx context.Context, d *db.DB, queue func(*pgx.Batch)) error {
+	conn, err := d.Pool().Acquire(ctx)
+	if err != nil {
+		return db.Translate(err)
+	}
+	defer conn.Release()
+	b, err := d.Begin(ctx, conn.Conn(), setHotRole, db.RoleWorker)
+	if err == nil {
+		queue(b)
+		b.Queue("commit")
+		err = conn.SendBatch(ctx, b).Close()
+	}
+	if err != nil && !conn.Conn().IsClosed() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+	}
+	return db.Translate(err)
+}
+
+// LaneRead asks for the heads of lanes.
+type LaneRead struct {
+	Endpoints []id.UUID
+	Floors    []int64 // read above this number
+	Limits    []int32
+	Known     []int64 // rows above the floors that the reader holds already
+}
+
+// LaneReading is what a read found, and what it says about the queue's numbers: every transaction that drew a number up
+// to Top has a number of its own below Xid; every transaction below Oldest had ended when the rows were read.
+type LaneReading struct {
+	Rows             []sql.ReadLanesRow
+	Top, Xid, Oldest int64
+}
+
+// ReadLanes reads the heads of lanes in one round trip.
+func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err error) {
+	if r.Known == nil {
+		r.Known = []int64{}
+	}
+	err = hot(ctx, d, func(b *pgx.Batch) {
+		// The order matters: the top before the own number, the oldest before the rows.
+		b.Queue(sql.QueueTop).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Top) })
+		b.Queue(sql.OwnXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Xid) })
+		b.Queue(sql.OldestRunningXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Oldest) })
+		b.Queue(sql.ReadLanes, r.Endpoints, r.Floors, r.Limits, r.Known).Query(func(rows pgx.Rows) (err error) {
+			got.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadLanesRow])
+			return err
+		})
+	})
+	return got, err
+}
+
+// EventRef names an event.
+type EventRef struct{ TenantID, ID id.UUID }
+
+// FoundEvent is an event that was read; Cut says that its data was left out for want of room and must be asked for again.
+type FoundEvent struct {
+	*sql.Event
+	Cut bool
+}
+
+// ReadEvents reads payloads, about budget bytes of them. An event that is not in the answer is gone.
+func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (map[id.UUID]FoundEvent, error) {
+	p := sql.ReadEventsParams{Budget: budget}
+	for _, r := range refs {
+		created := r.ID.Time()
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.ID), append(p.Created, created)
+		p.Low, p.High = db.Widen(p.Low, p.High, created)
+	}
+	found := make(map[id.UUID]FoundEvent, len(refs))
+	err := hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue(sql.ReadEvents, db.Args(p)...).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadEventsRow])
+			for _, r := range list {
+				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
+					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key, Channels: r.Channels,
+					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, RoutingVersion: r.RoutingVersion,
+				}}
+			}
+			return err
+		})
+	})
+	return found, err
+}
+
+// Leased is a lane that this worker now owns, with all that serving it takes.
+type Leased struct {
+	sql.LeaseLanesRow
+	Endpoint sql.Endpoint
+	Secrets  []sql.LaneSecretsRow // live, newest first
+	Health   sql.EndpointHealth
+	Policy   health.Policy
+	Asked    int64 // the oldest row that somebody wants to be tried although the endpoint's breaker is open; 0: none
+}
+
+// Lease takes those of the named lanes that are free and open. ErrWorkerDead when this worker may own nothing.
+func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) ([]Leased, error) {
+	var lanes []sql.LeaseLanesRow
+	var about laneDetails
+	err := hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue(sql.AssertAlive, worker)
+		b.Queue(sql.LeaseLanes, worker, endpoints).Query(func(rows pgx.Rows) (err error) {
+			lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LeaseLanesRow])
+			return err
+		})
+		about.queue(b, endpoints)
+	})
+	if err != nil {
+		return nil, err
+	}
+	leased := make([]Leased, 0, len(lanes))
+	for _, l := range lanes {
+		leased = append(leased, Leased{
+			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID], Health: about.health[l.EndpointID],
+			Asked: about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
+		})
+	}
+	return leased, nil
+}
+
+// LaneDetails reads again what serving lanes takes, after a change. The key is the endpoint.
+func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUID]Leased, error) {
+	var about laneDetails
+	if err := hot(ctx, d, func(b *pgx.Batch) { about.queue(b, endpoints) }); err != nil {
+		return nil, err
+	}
+	out := make(map[id.UUID]Leased, len(about.endpoints))
+	for ep, e := range about.endpoints {
+		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep], Policy: about.policies[ep]}
+	}
+	return out, nil
+}
+
+type laneDetails struct {
+	endpoints map[id.UUID]sql.Endpoint
+	secrets   map[id.UUID][]sql.LaneSecretsRow
+	health    map[id.UUID]sql.EndpointHealth
+	asked     map[id.UUID]int64
+	policies  map[id.UUID]health.Policy
+}
+
+func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
+	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
+	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
+	b.Queue(sql.LaneEndpoints, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.Endpoint])
+		for _, e := range list {
+			a.endpoints[e.ID] = e
+		}
+		return err
+	})
+	b.Queue(sql.LaneSecrets, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LaneSecretsRow])
+		for _, s := range list {
+			a.secrets[s.EndpointID] = append(a.secrets[s.EndpointID], s)
+		}
+		return err
+	})
+	b.Queue(sql.LaneHealth, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.EndpointHealth])
+		for _, h := range list {
+			a.health[h.EndpointID] = h
+		}
+		return err
+	})
+	b.Queue(sql.LaneAsked, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LaneAskedRow])
+		for _, r := range list {
+			a.asked[r.EndpointID] = r.Seq
+		}
+		return err
+	})
+	b.Queue(sql.LanePolicies, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LanePoliciesRow])
+		for _, r := range list {
+			a.policies[r.ID] = health.ReadPolicy(r.PlatformSettings, r.Settings)
+		}
+		return err
+	})
+}
+
+// DeclareDead marks a worker that has not beaten since beat as dead and frees its lanes, in one transaction. ok is false
+// when it has beaten meanwhile, or another was faster.
+func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (freed []id.UUID, ok bool, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		if _, err := q.LockSilentWorker(ctx, sql.LockSilentWorkerParams{ID: worker, Beat: beat}); err != nil {
+			return err
+		}
+		if err := q.MarkWorkerDead(ctx, worker); err != nil {
+			return err
+		}
+		freed, err = q.FreeLanesOf(ctx, &worker)
+		return err
+	})
+	if db.IsNotFound(err) {
+		return nil, false, nil
+	}
+	return freed, err == nil, err
+}
+
+// vacuum clears the dead rows of the queue and the ledger. They die young: left to the server's own schedule their index
+// entries make every read dearer, and on a server whose settings are not ours nobody else does it in time. One process does it, as the
+// server's own does: helpers for the indexes would take every core at once from what is being delivered.
+func vacuum(ctx context.Context, d *db.DB, table string) error {
+	_, err := d.Pool().Exec(ctx, "VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0) "+db.Identifier(db.Schema, table))
+	return db.Translate(err)
+}
+
+// Due is what one look at the retries that wait brought.
+type Due struct {
+	Rows []sql.PromoteDueRow // that are ready now
+	Next *float64            // seconds until the next; nil: none is known
+	Now  time.Time           // the database's clock
+	// Shifted is by how many seconds that clock was seen to step in all, as far as it is taken account of.
+	Shifted float64
+}
+
+// ClockBounds say where a worker expects the database's clock to stand.
+type ClockBounds struct {
+	Shifted          float64 // when it last looked
+	Earliest, Latest time.Time
+}
+
+// PromoteDue makes rows ready whose time has come, at most most of them, with due times after since: none where the clock is out of
+// its bounds.
+func PromoteDue(ctx context.Context, d *db.DB, since time.Time, most int32, bounds ClockBounds) (due Due, err error) {
+	err = hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue("SELECT now(), shifted FROM clock").QueryRow(func(row pgx.Row) error { return row.Scan(&due.Now, &due.Shifted) })
+		b.Queue(sql.PromoteDue, since, bounds.Shifted, bounds.Earliest, bounds.Latest, most).Query(func(r pgx.Rows) (err error) {
+			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.PromoteDueRow])
+			return err
+		})
+		b.Queue(sql.NextDue, since).QueryRow(func(row pgx.Row) error {
+			if err := row.Scan(&due.Next); err != nil && !db.IsNoRows(err) {
+				return err
+			}
+			return nil
+		})
+	})
+	return due, err
+}
+
+// RingWalk steps through the lanes that have rows of a state, after an endpoint, at most steps of them.
+func RingWalk(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.RingWalkRow, err error) {
+	err = hot(ctx, d, func(b *pgx.Batch) {
+		b.Queue(sql.RingWalk, state, after, steps).Query(func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.RingWalkRow])
+			return err
+		})
+	})
+	return rows, err
+}
+
+// VacuumWhereDead vacuums those of the named tables that hold more than so many dead rows by the server's statistics.
+func VacuumWhereDead(ctx context.Context, d *db.DB, dead int64, tables ...string) error {
+	rows, err := d.Pool().Query(ctx,
+		"SELECT relname FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = ANY($2) AND n_dead_tup > $3", db.Schema, tables, dead)
+	if err != nil {
+		return db.Translate(err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return db.Translate(err)
+	}
+	for _, name := range names {
+		if err := vacuum(ctx, d, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// analyzeLock is the key of the lock under which partitions are analyzed; any number that nobody else takes.
+const analyzeLock = 0x706f7374_616e6c79
+
+// youngPartitions are the days whose statistics are missing or were made when the day had less than half its rows. A day begins
+// empty, and autovacuum looks at it when it has a hundred thousand rows: until then the planner would guess.
+const youngPartitions = `SELECT s.relname
+	FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid JOIN pg_inherits i ON i.inhrelid = s.relid
+	WHERE s.schemaname = $1 AND i.inhparent IN ('posthorn.events'::regclass, 'posthorn.deliveries'::regclass, 'posthorn.attempts'::regclass)
+		AND s.n_mod_since_analyze > greatest($2, c.reltuples)`
+
+// AnalyzeYoungPartitions analyzes the days that have grown to twice their rows since that was last done, by more than least rows.
+// One process does it at a time, and none waits for a lock. It returns the names of the tables.
+func AnalyzeYoungPartitions(ctx context.Context, d *db.DB, least int64) (names []string, err error) {
+	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
+		var mine bool
+		if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", analyzeLock).Scan(&mine); err != nil || !mine {
+			return err
+		}
+		rows, err := tx.Query(ctx, youngPartitions, db.Schema, least)
+		if err != nil {
+			return err
+		}
+		if names, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(names) == 0 {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, err := tx.Exec(ctx, "ANALYZE "+db.Identifier(db.Schema, name)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return names, db.Translate(err)
+}

@@ -1,0 +1,74 @@
+package queue
+
+import (
+	"strings"
+
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/domain/signature"
+)
+
+// Message is the event as the wire formats show it on its way to one endpoint, for the sender and for the page that shows
+// what was sent. The ids are in their outer form.
+func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
+	m := signature.Message{
+		EventID: event, DeliveryID: delivery, EndpointID: endpoint,
+		Type: e.Type, CreatedAt: e.CreatedAt, OccurredAt: e.CreatedAt, Data: e.Data,
+	}
+	if e.OccurredAt != nil {
+		m.OccurredAt = *e.OccurredAt
+	}
+	if e.Version != nil {
+		m.Version = *e.Version
+	}
+	return m
+}
+
+// First is the first delivery of d's event to d's endpoint: d itself where it is no replay. Replays of older versions name only
+// the delivery that they repeat.
+func First(d sql.Delivery) id.UUID {
+	switch {
+	case d.FirstID != nil:
+		return *d.FirstID
+	case d.ReplayOf != nil:
+		return *d.ReplayOf
+	}
+	return d.ID
+}
+
+// sentAgain reports whether the delivery's requests carry the mark of a replay.
+func sentAgain(d sql.Delivery) bool { return d.FirstID != nil || d.ReplayOf != nil || d.JobID != nil }
+
+// SentMessage is the event as the requests of a delivery show it.
+func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Message {
+	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.EndpointID))
+	m.TypeField = w.TypeField
+	if d.FirstID != nil {
+		m.FirstID = id.Delivery.Format(*d.FirstID)
+	}
+	return m
+}
+
+// SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their secrets
+// masked, and the format's as they were sent.
+func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery, t sql.Attempt) []signature.Header {
+	h := signature.FixedHeaders()
+	if s.Kind == endpoint.Kafka {
+		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
+	}
+	for _, name := range s.Headers.Names() {
+		value := s.Headers[name].Value
+		if s.Headers.Hidden(name) {
+			value = endpoint.Marker
+		}
+		h = append(h, signature.Header{Name: name, Value: value})
+	}
+	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{At: t.CreatedAt, Attempt: int(t.Number), Replayed: sentAgain(d)})...)
+	if s.Kind == endpoint.Kafka {
+		for i := range h {
+			h[i].Name = strings.ToLower(h[i].Name) // as a worker writes those of records
+		}
+	}
+	return h
+}

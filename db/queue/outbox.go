@@ -1,0 +1,71 @@
+package queue
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// ChannelOutbox is notified by posthorn.emit.
+const ChannelOutbox = "posthorn_outbox"
+
+// maxRelayTries is after how many tries a row that fails again and again, while others do not, is given up: a quarter of an
+// hour's worth.
+const maxRelayTries = 20
+
+// RelayOutbox takes rows of the outbox, gives them to store, and takes away those that it stored or refused for good; the
+// latter are kept as rejected. store's errors follow the rows: nil where the row's event is stored. One relay works at a time
+// in all processes, so that a tenant's events keep their order. It returns how many rows it looked at.
+//
+// store commits by itself. When this transaction fails afterwards the rows are given to store again: it must know an id that
+// it has stored.
+func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbox) []error) (n int, err error) {
+	var waits bool
+	if err := d.Worker(ctx, func(q *sql.Queries) error {
+		waits, err = q.OutboxWaits(ctx)
+		return err
+	}); err != nil || !waits {
+		return 0, err
+	}
+	_, err = d.Chore(ctx, "outbox", 0, func(q *sql.Queries) error {
+		rows, err := q.TakeOutbox(ctx, int32(most))
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		n = len(rows)
+		return settleOutbox(ctx, q, rows, store(rows))
+	})
+	return n, err
+}
+
+func settleOutbox(ctx context.Context, q *sql.Queries, rows []sql.Outbox, errs []error) error {
+	var done, later []id.UUID
+	for i, row := range rows {
+		e := fault.As(errs[i])
+		temporary := errs[i] != nil && (e == nil || e.Kind == fault.Unavailable || e.Kind == fault.Internal || e.Kind == fault.Limited)
+		switch {
+		case errs[i] == nil:
+		case temporary && row.Tries < maxRelayTries:
+			later = append(later, row.ID)
+			continue
+		default:
+			p := sql.RejectOutboxParams{ID: row.ID, Code: "internal", Detail: "The event could not be stored."}
+			if e != nil {
+				p.Code, p.Detail = e.Code, e.Detail
+			}
+			if err := q.RejectOutbox(ctx, p); err != nil {
+				return err
+			}
+		}
+		done = append(done, row.ID)
+	}
+	if len(later) > 0 {
+		if err := q.PostponeOutbox(ctx, later); err != nil {
+			return err
+		}
+	}
+	return q.DeleteOutbox(ctx, done)
+}

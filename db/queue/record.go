@@ -1,0 +1,457 @@
+// Package queue is the hot path: events are stored with their deliveries, lanes leased and read, and outcomes
+// recorded. Every statement goes by index, and a batch is one round trip.
+package queue
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+)
+
+// Outcome is the result of one attempt, or of a delivery that ended without one, as the recorder writes it.
+type Outcome struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+	EventID    id.UUID
+	EndpointID id.UUID
+	EventType  string
+	Gen        int32 // of the queue row that was read
+	Attempts   int16 // made so far, this one included
+	Probes     int16 // those of them that the schedule does not count
+	Decision   delivery.Decision
+	Result     delivery.Result
+	Attempt    *AttemptRecord // nil: the delivery ended without a request
+}
+
+// AttemptRecord is what is kept of one request and its answer. Durations are microseconds.
+type AttemptRecord struct {
+	ID                            id.UUID
+	StartedAt                     time.Time // the id's
+	DNS, Connect, TLS, Wait, Read int32
+	Total                         int32
+	URL, Format, Signature        string
+	ResponseHeaders               string
+	ResponseExcerpt               []byte
+	Error                         string
+	Class                         int16         // of the roll-ups
+	Held                          time.Duration // for how long the endpoint's own limits held the delivery back
+}
+
+// LaneDelay makes a whole lane wait.
+type LaneDelay struct {
+	EndpointID id.UUID
+	Wait       time.Duration
+}
+
+// Record is one transaction of the recorder.
+type Record struct {
+	Worker   id.UUID
+	Listened bool // outcomes of listeners: no worker has to be alive for them, and they are nobody's health
+	Outcomes []*Outcome
+	Health   []health.Change
+	Delays   []LaneDelay
+	Again    bool // an earlier try of the same outcomes ended without a known outcome
+}
+
+// Recorded says, by delivery id, which outcomes changed their delivery. The others came late: they were logged as
+// attempts and overwrote nothing.
+type Recorded map[id.UUID]bool
+
+// RecordOutcomes writes outcomes in one transaction: queue rows go or wait, attempts are inserted, deliveries updated,
+// dead letters listed, the books and roll-ups entered. ErrWorkerDead when another worker has taken over; LogLate is then
+// all that may be done.
+func RecordOutcomes(ctx context.Context, d *db.DB, r Record) (Recorded, error) {
+	conn, err := d.Pool().Acquire(ctx)
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	defer conn.Release()
+	matched, err := r.write(ctx, d, conn.Conn())
+	if err != nil && !conn.Conn().IsClosed() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+	}
+	return matched, db.Translate(err)
+}
+
+func (r *Record) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (Recorded, error) {
+	matched, known := Recorded{}, map[id.UUID]bool{}
+	first, err := d.Begin(ctx, conn, setHotRole, db.RoleWorker)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Listened {
+		first.Queue(sql.AssertAlive, r.Worker)
+	}
+	r.queueMatches(first, matched)
+	if r.Again {
+		queueKnown(first, r.Outcomes, known)
+	}
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return nil, err
+	}
+	outcomes := r.Outcomes
+	if len(known) > 0 {
+		// Their first try did commit; all of it stands.
+		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return o.Attempt != nil && known[o.Attempt.ID] })
+	}
+	books := ledger.Books{}
+	late, stray, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
+	if len(late)+len(stray) > 0 {
+		b := &pgx.Batch{}
+		queueLateSuccesses(b, late, books)
+		queueExpunged(b, stray, expunged)
+		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+			return nil, err
+		}
+		forgetAnswers(stray, expunged)
+	}
+	second := &pgx.Batch{}
+	queueAttempts(second, outcomes, matched)
+	queueDeliveries(second, outcomes, matched)
+	queueDeadLetters(second, outcomes, matched)
+	r.queueLedger(second, outcomes, matched, books)
+	r.queueLanes(second)
+	r.queueAnswered(second)
+	second.Queue("commit")
+	if err := conn.SendBatch(ctx, second).Close(); err != nil {
+		return nil, err
+	}
+	for _, o := range r.Outcomes {
+		if o.Attempt != nil && known[o.Attempt.ID] {
+			matched[o.DeliveryID] = true
+		}
+	}
+	return matched, nil
+}
+
+// queueMatches takes away or reschedules the queue rows that still are as they were read.
+func (r *Record) queueMatches(b *pgx.Batch, matched Recorded) {
+	var settle sql.SettleQueueParams
+	var later sql.RescheduleQueueParams
+	for _, o := range r.Outcomes {
+		if o.Decision.Status.Terminal() {
+			settle.Tenants = append(settle.Tenants, o.TenantID)
+			settle.Deliveries = append(settle.Deliveries, o.DeliveryID)
+			settle.Gens = append(settle.Gens, o.Gen)
+			continue
+		}
+		later.Tenants = append(later.Tenants, o.TenantID)
+		later.Deliveries = append(later.Deliveries, o.DeliveryID)
+		later.Gens = append(later.Gens, o.Gen)
+		later.DelaysUs = append(later.DelaysUs, o.Decision.RetryIn.Microseconds())
+		later.Attempts, later.Probes = append(later.Attempts, o.Attempts), append(later.Probes, o.Probes)
+		later.PlannedUs = append(later.PlannedUs, plannedUs(o.Decision))
+	}
+	if len(settle.Tenants) > 0 {
+		b.Queue(sql.SettleQueue, db.Args(settle)...).Query(collectIDs(matched))
+	}
+	if len(later.Tenants) > 0 {
+		b.Queue(sql.RescheduleQueue, db.Args(later)...).Query(collectIDs(matched))
+	}
+}
+
+// plannedUs is the wait of a probe's own schedule in microseconds; less than 0: the delivery was no probe.
+func plannedUs(d delivery.Decision) int64 {
+	if !d.Probe {
+		return -1
+	}
+	return d.PlanIn.Microseconds()
+}
+
+func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
+	var p sql.KnownAttemptsParams
+	for _, o := range outcomes {
+		if o.Attempt == nil {
+			continue
+		}
+		p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
+		p.Created, p.Ids = append(p.Created, o.Attempt.StartedAt), append(p.Ids, o.Attempt.ID)
+		p.Low, p.High = db.Widen(p.Low, p.High, o.Attempt.StartedAt)
+	}
+	if len(p.Ids) > 0 {
+		b.Queue(sql.KnownAttempts, db.Args(p)...).Query(collectIDs(known))
+	}
+}
+
+func lateSuccesses(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] && o.Decision.Status == delivery.Delivered {
+			late = append(late, o)
+		}
+	}
+	return late
+}
+
+func queueLateSuccesses(b *pgx.Batch, late []*Outcome, books ledger.Books) {
+	for _, group := range byDay(late) {
+		var p sql.RecordLateSuccessParams
+		for _, o := range group {
+			created := o.DeliveryID.Time()
+			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+			p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+			p.Low, p.High = db.Widen(p.Low, p.High, created)
+		}
+		b.Queue(sql.RecordLateSuccess, db.Args(p)...).Query(func(rows pgx.Rows) error {
+			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.RecordLateSuccessRow])
+			for _, won := range list {
+				e := books.At(won.TenantID, won.CreatedAt)
+				e.Canceled--
+				e.Delivered++
+			}
+			return err
+		})
+	}
+}
+
+// byDay groups outcomes by the UTC day of their delivery's creation.
+func byDay(outcomes []*Outcome) map[int64][]*Outcome {
+	days := map[int64][]*Outcome{}
+	for _, o := range outcomes {
+		day := o.DeliveryID.Time().Unix() / 86400
+		days[day] = append(days[day], o)
+	}
+	return days
+}
+
+func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	n := len(outcomes)
+	p := sql.InsertAttemptsParams{
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Deliveries: make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n), Numbers: make([]int16, 0, n), Late: make([]bool, 0, n), Statuses: make([]int16, 0, n),
+		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
+		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
+		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n), Excerpts: make([][]byte, 0, n),
+		Errors: make([]string, 0, n), Held: make([]int32, 0, n),
+	}
+	for _, o := range outcomes {
+		a := o.Attempt
+		if a == nil {
+			continue
+		}
+		p.Tenants, p.Created, p.Ids = append(p.Tenants, o.TenantID), append(p.Created, a.StartedAt), append(p.Ids, a.ID)
+		p.Deliveries, p.Endpoints = append(p.Deliveries, o.DeliveryID), append(p.Endpoints, o.EndpointID)
+		p.Numbers, p.Late = append(p.Numbers, o.Attempts), append(p.Late, !matched[o.DeliveryID])
+		p.Statuses, p.Failures = append(p.Statuses, int16(o.Result.Status)), append(p.Failures, int16(o.Result.Failure))
+		p.DNS, p.Connect, p.TLS = append(p.DNS, a.DNS), append(p.Connect, a.Connect), append(p.TLS, a.TLS)
+		p.Wait, p.Read, p.Total = append(p.Wait, a.Wait), append(p.Read, a.Read), append(p.Total, a.Total)
+		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format), append(p.Signatures, a.Signature)
+		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt), append(p.Errors, a.Error)
+		p.Held = append(p.Held, int32(min(a.Held.Milliseconds(), math.MaxInt32)))
+	}
+	if len(p.Ids) == 0 {
+		return
+	}
+	b.Queue(sql.InsertAttempts, db.Args(p)...)
+}
+
+func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	n := len(outcomes)
+	p := sql.RecordDeliveriesParams{
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Events: make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Statuses: make([]int16, 0, n), Reasons: make([]int16, 0, n),
+		Attempts: make([]int16, 0, n), LastStatuses: make([]int16, 0, n), LastFailures: make([]int16, 0, n),
+	}
+	var unsent []*Outcome
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] {
+			continue
+		}
+		if o.Attempt == nil {
+			unsent = append(unsent, o)
+			continue
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, o.DeliveryID.Time())
+		p.Events, p.Endpoints, p.Types = append(p.Events, o.EventID), append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
+		p.Statuses, p.Reasons = append(p.Statuses, int16(o.Decision.Status)), append(p.Reasons, int16(o.Decision.Reason))
+		p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
+		p.LastFailures = append(p.LastFailures, int16(o.Result.Failure))
+	}
+	if len(p.Ids) > 0 {
+		b.Queue(sql.RecordDeliveries, db.Args(p)...)
+	}
+	for _, group := range byDay(unsent) {
+		queueUnsent(b, group)
+	}
+}
+
+// queueUnsent fails deliveries of one day that ended without a request. Their day may be gone, and with it the rows.
+func queueUnsent(b *pgx.Batch, group []*Outcome) {
+	reasons := map[delivery.Reason]*sql.FailDeliveriesParams{}
+	for _, o := range group {
+		p := reasons[o.Decision.Reason]
+		if p == nil {
+			p = &sql.FailDeliveriesParams{Reason: o.Decision.Reason}
+			reasons[o.Decision.Reason] = p
+		}
+		created := o.DeliveryID.Time()
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+		p.Low, p.High = db.Widen(p.Low, p.High, created)
+	}
+	for _, p := range reasons {
+		b.Queue(sql.FailDeliveries, db.Args(*p)...)
+	}
+}
+
+func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+	var p sql.InsertDeadLettersParams
+	for _, o := range outcomes {
+		if matched[o.DeliveryID] && o.Decision.Status == delivery.Failed {
+			p.Tenants, p.Deliveries = append(p.Tenants, o.TenantID), append(p.Deliveries, o.DeliveryID)
+			p.Endpoints, p.Types = append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
+			p.Reasons = append(p.Reasons, int16(o.Decision.Reason))
+		}
+	}
+	if len(p.Tenants) > 0 {
+		b.Queue(sql.InsertDeadLetters, db.Args(p)...)
+	}
+}
+
+// queueAnswered takes what was answered out of the hands of listeners' programs.
+func (r *Record) queueAnswered(b *pgx.Batch) {
+	if !r.Listened {
+		return
+	}
+	for _, o := range r.Outcomes {
+		if o.Attempt != nil {
+			b.Queue(sql.TakeAnswered, o.TenantID, o.DeliveryID, o.Attempt.ID)
+		}
+	}
+}
+
+func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books ledger.Books) {
+	stats, failures := Stats{}, Failures{}
+	for _, o := range outcomes {
+		if o.Attempt != nil && !r.Listened {
+			stats.add(o)
+			failures.add(o)
+		}
+		if !matched[o.DeliveryID] {
+			continue
+		}
+		switch o.Decision.Status {
+		case delivery.Delivered:
+			books.At(o.TenantID, o.DeliveryID.Time()).Delivered++
+		case delivery.Failed:
+			books.At(o.TenantID, o.DeliveryID.Time()).Failed++
+		}
+	}
+	stats.queue(b)
+	failures.queue(b)
+	if len(books) > 0 {
+		tenants, days, counts := books.Columns()
+		b.Queue(sql.EnterSettled, tenants, days, counts[0], counts[1], counts[2], counts[3], counts[4])
+	}
+}
+
+func (r *Record) queueLanes(b *pgx.Batch) {
+	if len(r.Delays) > 0 {
+		var p sql.DelayLanesParams
+		for _, l := range r.Delays {
+			p.Endpoints, p.WaitsUs = append(p.Endpoints, l.EndpointID), append(p.WaitsUs, l.Wait.Microseconds())
+		}
+		b.Queue(sql.DelayLanes, db.Args(p)...)
+	}
+	r.queueHealth(b)
+}
+
+func (r *Record) queueHealth(b *pgx.Batch) {
+	if len(r.Health) == 0 {
+		return
+	}
+	var p sql.SaveHealthParams
+	var closed []id.UUID
+	var unhealthy, tls, firsts, lasts, successes, opened, probes, gone, outages []*time.Time
+	for _, h := range r.Health {
+		c := h.Counters
+		if h.Closed {
+			closed = append(closed, h.EndpointID)
+		}
+		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID), append(p.Epochs, h.Epoch)
+		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
+		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
+		unhealthy, tls = append(unhealthy, db.OrNull(c.UnhealthySince)), append(tls, db.OrNull(c.TLSOnlySince))
+		firsts, lasts = append(firsts, db.OrNull(c.FirstFailureAt)), append(lasts, db.OrNull(c.LastFailureAt))
+		successes = append(successes, db.OrNull(c.LastSuccessAt))
+		// A probe that is under way is lost with its worker: the next owner may make another.
+		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))), append(p.Probes, int32(h.Breaker.Probes))
+		opened, probes = append(opened, db.OrNull(h.Breaker.OpenedAt)), append(probes, db.OrNull(h.Breaker.NextProbeAt))
+		gone, outages = append(gone, db.OrNull(h.GoneAt)), append(outages, db.OrNull(h.OutageFrom))
+		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)), append(p.LastFailures, int16(h.LastError.Failure))
+		p.Errors, p.Excerpts = append(p.Errors, h.LastError.Text), append(p.Excerpts, h.LastError.Excerpt)
+	}
+	b.Queue(sql.SaveHealth, p.Endpoints, p.Tenants, p.Epochs, p.Failures, p.Auths, p.Exhausted, unhealthy, tls, firsts, lasts, successes,
+		p.Breakers, opened, probes, p.Probes, gone, outages, p.Statuses, p.LastFailures, p.Errors, p.Excerpts)
+	if len(closed) > 0 {
+		b.Queue(sql.ReleaseProbes, closed)
+	}
+}
+
+// OrNull is a time as a column that is NULL for the zero time.
+
+// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes. Of tenants that
+// were deleted meanwhile nothing is kept: they may have been erased already.
+func LogLate(ctx context.Context, d *db.DB, outcomes []*Outcome) error {
+	stray, expunged, deleted := lateAnswers(outcomes, Recorded{}), map[id.UUID]bool{}, map[id.UUID]bool{}
+	if err := hot(ctx, d, func(b *pgx.Batch) {
+		tenants := make([]id.UUID, len(outcomes))
+		for i, o := range outcomes {
+			tenants[i] = o.TenantID
+		}
+		b.Queue(sql.DeletedTenants, tenants).Query(collectIDs(deleted))
+		queueExpunged(b, stray, expunged)
+	}); err != nil {
+		return err
+	}
+	forgetAnswers(stray, expunged)
+	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return deleted[o.TenantID] })
+	return hot(ctx, d, func(b *pgx.Batch) {
+		queueAttempts(b, outcomes, Recorded{})
+	})
+}
+
+// lateAnswers are the outcomes that came late with something that was answered: their event may have been expunged while the
+// request was under way.
+func lateAnswers(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+	for _, o := range outcomes {
+		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil || o.Attempt.ResponseHeaders != "") {
+			late = append(late, o)
+		}
+	}
+	return late
+}
+
+func queueExpunged(b *pgx.Batch, outcomes []*Outcome, expunged map[id.UUID]bool) {
+	days := map[int64]*sql.ExpungedEventsParams{}
+	for _, o := range outcomes {
+		created := o.EventID.Time()
+		p := days[created.Unix()/86400]
+		if p == nil {
+			p = &sql.ExpungedEventsParams{}
+			days[created.Unix()/86400] = p
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.EventID), append(p.Created, created)
+		p.Low, p.High = db.Widen(p.Low, p.High, created)
+	}
+	for _, p := range days {
+		b.Queue(sql.ExpungedEvents, db.Args(*p)...).Query(collectIDs(expunged))
+	}
+}
+
+// forgetAnswers keeps the attempts without what was answered.
+func forgetAnswers(outcomes []*Outcome, expunged map[id.UUID]bool) {
+	for _, o := range outcomes {
+		if expunged[o.EventID] {
+			o.Attempt.ResponseExcerpt, o.Attempt.ResponseHeaders = nil, ""
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package queue
+
+import (
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/analytics"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+	"posthorn/domain/id"
+)
+
+// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot holds what is longer.
+var LatencyBounds = [15]int32{1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7}
+
+// Stats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are one entry.
+type Stats map[statKey]*statCount
+
+type statKey struct {
+	endpoint  id.UUID
+	eventType string
+	minute    int32
+	kind      int16 // class * 16 + slot, and analytics.Retry for attempts that are not a delivery's first
+}
+
+type statCount struct {
+	n  int32
+	us int64
+}
+
+func (s Stats) add(o *Outcome) {
+	slot, exact := slices.BinarySearch(LatencyBounds[:], o.Attempt.Total)
+	if exact {
+		slot++ // a bound belongs to the slot above it
+	}
+	k := statKey{o.EndpointID, o.EventType, int32(o.Attempt.StartedAt.Unix() / 60), o.Attempt.Class*16 + int16(slot)}
+	if o.Attempts > 1 {
+		k.kind += analytics.Retry
+	}
+	c := s[k]
+	if c == nil {
+		c = &statCount{}
+		s[k] = c
+	}
+	c.n++
+	c.us += int64(o.Attempt.Total)
+}
+
+// Failures are what failed attempts ended with, by endpoint, minute and code.
+type Failures map[failureKey]int32
+
+type failureKey struct {
+	endpoint id.UUID
+	minute   int32
+	code     int16 // the HTTP status; below zero: the failure
+}
+
+// failureCode is how a result is stored, and ErrorCount is what it was.
+func failureCode(r delivery.Result) int16 {
+	if r.Failure != delivery.FailNone {
+		return -int16(r.Failure)
+	}
+	return int16(r.Status)
+}
+
+// ErrorCount reads what failureCode stored.
+func ErrorCount(code int16, n int64) health.ErrorCount {
+	if code < 0 {
+		return health.ErrorCount{Failure: delivery.Failure(-code), Count: n}
+	}
+	return health.ErrorCount{Status: int(code), Count: n}
+}
+
+func (f Failures) add(o *Outcome) {
+	if o.Attempt.Class == health.ClassOK {
+		return
+	}
+	f[failureKey{o.EndpointID, int32(o.Attempt.StartedAt.Unix() / 60), failureCode(o.Result)}]++
+}
+
+func (f Failures) queue(b *pgx.Batch) {
+	var p sql.EnterFailuresParams
+	flush := func() {
+		if len(p.Endpoints) > 0 {
+			b.Queue(sql.EnterFailures, db.Args(p)...)
+			p = sql.EnterFailuresParams{}
+		}
+	}
+	for k, n := range f {
+		p.Endpoints, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Minutes, k.minute)
+		p.Codes, p.Counts = append(p.Codes, k.code), append(p.Counts, n)
+		if len(p.Endpoints) == maxStats {
+			flush()
+		}
+	}
+	flush()
+}
+
+// maxStats keeps a ledger row within a page, so that it is not moved out of line.
+const maxStats = 100
+
+func (s Stats) queue(b *pgx.Batch) {
+	var p sql.EnterStatsParams
+	flush := func() {
+		if len(p.Endpoints) > 0 {
+			b.Queue(sql.EnterStats, db.Args(p)...)
+			p = sql.EnterStatsParams{}
+		}
+	}
+	for k, c := range s {
+		p.Endpoints, p.Types, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Types, k.eventType), append(p.Minutes, k.minute)
+		p.Kinds, p.Counts, p.Us = append(p.Kinds, k.kind), append(p.Counts, c.n), append(p.Us, c.us)
+		if len(p.Endpoints) == maxStats {
+			flush()
+		}
+	}
+	flush()
+}

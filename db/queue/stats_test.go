@@ -1,0 +1,48 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"posthorn/db/endpoints"
+	"posthorn/db/queue"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/health"
+)
+
+func TestTheRollUpsAndTheSummaryShareTheirBounds(t *testing.T) {
+	t.Parallel()
+	for i, us := range queue.LatencyBounds {
+		if got := time.Duration(us) * time.Microsecond; got != health.LatencyBounds[i] {
+			t.Errorf("slot %d ends at %v in the roll-ups and at %v in the summary", i, got, health.LatencyBounds[i])
+		}
+	}
+	if len(queue.LatencyBounds) != len(health.LatencyBounds) {
+		t.Error("they differ in number")
+	}
+}
+
+func TestABreakerThatIsNotOnRecordFollowsFromTheCounters(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	next := at.Add(8 * time.Minute)
+	for _, tt := range []struct {
+		name string
+		h    sql.EndpointHealth
+		want health.Breaker
+	}{
+		{"nothing", sql.EndpointHealth{}, health.Breaker{}},
+		{"nine failures", sql.EndpointHealth{ConsecutiveFailures: 9, LastFailureAt: &at}, health.Breaker{}},
+		{"ten failures", sql.EndpointHealth{ConsecutiveFailures: 10, LastFailureAt: &at}, health.FromCounters(delivery.Counters{ConsecutiveFailures: 10, LastFailureAt: at})},
+		{
+			"open",
+			sql.EndpointHealth{ConsecutiveFailures: 14, LastFailureAt: &at, BreakerState: health.Open, OpenedAt: &at, NextProbeAt: &next, Probes: 3},
+			health.Breaker{State: health.Open, OpenedAt: at, NextProbeAt: next, Probes: 3},
+		},
+	} {
+		if got := endpoints.Breaker(tt.h); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}

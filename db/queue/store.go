@@ -1,0 +1,277 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+)
+
+// Queue states, as in the schema: which rows a lane's owner may send, and what the others wait for.
+const (
+	Ready     int16 = 0
+	Scheduled int16 = 1 // a retry that is not due
+	Blocked   int16 = 2 // behind an older delivery of its key
+	Deferred  int16 = 3 // deliver_at; takes its place in the order when due
+)
+
+// StrictKey is the one order key of an endpoint whose ordering is strict.
+const StrictKey = "*"
+
+// NewEvent is an event that is about to be stored, with its fan-out.
+type NewEvent struct {
+	sql.Event
+	Deliveries     []NewDelivery
+	IdempotencyKey string // empty: none
+	BodyHash       [32]byte
+}
+
+// NewDelivery is one endpoint that an event goes to.
+type NewDelivery struct {
+	ID         id.UUID
+	EndpointID id.UUID
+	OrderKey   string // empty: unordered
+}
+
+// FirstAnswer is what the first request under an idempotency key came to.
+type FirstAnswer struct {
+	EventID    id.UUID
+	Deliveries int
+	SameBody   bool
+}
+
+// StoreEvents writes events, their idempotency keys, deliveries, queue rows and entries in the books in one transaction,
+// and returns after its commit. routes are the routing versions that the fan-out used: ErrRoutesChanged when the
+// database has newer ones. Events whose key was taken are not stored; the answer by index says what the first one was.
+//
+// again says that an earlier call with the same events ended without a known outcome: whatever it stored stays as it is.
+func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
+	conn, err := d.Pool().Acquire(ctx)
+	if err != nil {
+		return nil, db.Translate(err)
+	}
+	defer conn.Release()
+	if !again && !slices.ContainsFunc(events, func(e *NewEvent) bool { return e.IdempotencyKey != "" }) {
+		return nil, db.Translate(d.Pipeline(ctx, conn.Conn(), db.RoleIngest, func(b *pgx.Batch) {
+			queueAssertRoutes(b, routes)
+			queueEvents(b, events, sql.InsertEvents)
+			queueFanOut(b, events)
+		}))
+	}
+	answers, err := storeCarefully(ctx, d, conn.Conn(), events, routes, again)
+	if err != nil && !conn.Conn().IsClosed() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+	}
+	return answers, db.Translate(err)
+}
+
+// storeCarefully is StoreEvents in two round trips: first who won, then what follows for the winners.
+func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
+	claims, wonBy := claimsOf(events)
+	stored := make(map[id.UUID]bool, len(events))
+	first, err := d.Begin(ctx, conn, db.SetRole, db.RoleIngest, "")
+	if err != nil {
+		return nil, err
+	}
+	if again {
+		first.Queue(leaveATrace)
+	}
+	queueAssertRoutes(first, routes)
+	if len(claims.Keys) > 0 {
+		first.Queue(sql.ClaimIdempotencyKeys, db.Args(claims)...).Query(collectIDs(wonBy))
+	}
+	if err := conn.SendBatch(ctx, first).Close(); err != nil {
+		return nil, err
+	}
+	answers, err := firstAnswers(ctx, conn, events, wonBy)
+	if err != nil {
+		return nil, err
+	}
+	winners := make([]*NewEvent, 0, len(events))
+	for i, e := range events {
+		if _, lost := answers[i]; !lost {
+			winners = append(winners, e)
+		}
+	}
+	if again && len(winners) > 0 {
+		b := &pgx.Batch{}
+		queueEvents(b, winners, sql.InsertEventsOnce).Query(collectIDs(stored))
+		if err := conn.SendBatch(ctx, b).Close(); err != nil {
+			return nil, err
+		}
+		winners = slices.DeleteFunc(winners, func(e *NewEvent) bool { return !stored[e.ID] })
+	}
+	second := &pgx.Batch{}
+	if len(winners) > 0 {
+		if !again {
+			queueEvents(second, winners, sql.InsertEvents)
+		}
+		queueFanOut(second, winners)
+	}
+	second.Queue("commit")
+	return answers, conn.SendBatch(ctx, second).Close()
+}
+
+// leaveATrace writes a word into the log. What an earlier try committed may wait for its synchronous replica still, and a
+// server that was killed shows it all the same: a transaction that finds all of it and writes nothing would not wait.
+// (One that finds an idempotency key taken locks its row, which is a change.)
+const leaveATrace = "SELECT pg_logical_emit_message(true, 'posthorn', '')"
+
+// claimsOf lists the keys that a batch wants, each once: of two events with one key the first asks.
+func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]bool) {
+	type claim struct {
+		tenant id.UUID
+		key    string
+	}
+	var p sql.ClaimIdempotencyKeysParams
+	asked := map[claim]bool{}
+	for _, e := range events {
+		if e.IdempotencyKey == "" || asked[claim{e.TenantID, e.IdempotencyKey}] {
+			continue
+		}
+		asked[claim{e.TenantID, e.IdempotencyKey}] = true
+		p.Tenants = append(p.Tenants, e.TenantID)
+		p.Keys = append(p.Keys, e.IdempotencyKey)
+		p.Hashes = append(p.Hashes, e.BodyHash[:])
+		p.Events = append(p.Events, e.ID)
+		p.Deliveries = append(p.Deliveries, int32(len(e.Deliveries)))
+	}
+	return p, map[id.UUID]bool{}
+}
+
+// firstAnswers looks up what those who did not win must answer. An event that finds its own id under its key won in an
+// earlier try of this batch.
+func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer, error) {
+	answers := map[int]FirstAnswer{}
+	var ask sql.IdempotencyAnswersParams
+	for _, e := range events {
+		if e.IdempotencyKey != "" && !won[e.ID] {
+			ask.Tenants = append(ask.Tenants, e.TenantID)
+			ask.Keys = append(ask.Keys, e.IdempotencyKey)
+		}
+	}
+	if len(ask.Keys) == 0 {
+		return answers, nil
+	}
+	rows, err := sql.New(conn).IdempotencyAnswers(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	type claim struct {
+		tenant id.UUID
+		key    string
+	}
+	first := make(map[claim]sql.IdempotencyAnswersRow, len(rows))
+	for _, r := range rows {
+		first[claim{r.TenantID, r.Key}] = r
+	}
+	for i, e := range events {
+		r, ok := first[claim{e.TenantID, e.IdempotencyKey}]
+		if !ok || won[e.ID] || r.EventID == e.ID {
+			continue
+		}
+		answers[i] = FirstAnswer{EventID: r.EventID, Deliveries: int(r.Deliveries), SameBody: string(r.BodyHash) == string(e.BodyHash[:])}
+	}
+	return answers, nil
+}
+
+func collectIDs(into map[id.UUID]bool) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			var u id.UUID
+			if err := rows.Scan(&u); err != nil {
+				return err
+			}
+			into[u] = true
+		}
+		return rows.Err()
+	}
+}
+
+func queueAssertRoutes(b *pgx.Batch, routes map[id.UUID]int64) {
+	tenants := make([]id.UUID, 0, len(routes))
+	versions := make([]int64, 0, len(routes))
+	for t, v := range routes {
+		tenants = append(tenants, t)
+		versions = append(versions, v)
+	}
+	b.Queue(sql.AssertRoutes, tenants, versions)
+}
+
+func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.QueuedQuery {
+	n := len(events)
+	p := sql.InsertEventsParams{
+		Tenants: make([]id.UUID, n), Created: make([]time.Time, n), Ids: make([]id.UUID, n), Types: make([]string, n),
+		Datas: make([][]byte, n), Keys: make([]string, n), Channels: make([]string, n), Versions: make([]string, n),
+		RoutingVersions: make([]int64, n),
+	}
+	occurred, deliver := make([]*time.Time, n), make([]*time.Time, n)
+	for i, e := range events {
+		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data
+		p.RoutingVersions[i] = e.RoutingVersion
+		p.Channels[i] = strings.Join(e.Channels, "\x1f")
+		if e.Key != nil {
+			p.Keys[i] = *e.Key
+		}
+		if e.Version != nil {
+			p.Versions[i] = *e.Version
+		}
+		occurred[i], deliver[i] = e.OccurredAt, e.DeliverAt
+	}
+	return b.Queue(statement, p.Tenants, p.Created, p.Ids, p.Types, p.Datas, p.Keys, p.Channels, p.Versions, occurred, deliver, p.RoutingVersions)
+}
+
+func queueFanOut(b *pgx.Batch, events []*NewEvent) {
+	n := 0
+	for _, e := range events {
+		n += len(e.Deliveries)
+	}
+	books := ledger.Books{}
+	for _, e := range events {
+		books.At(e.TenantID, e.CreatedAt).Events++
+	}
+	defer books.Queue(b)
+	if n == 0 {
+		return
+	}
+	d := sql.InsertDeliveriesParams{
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
+		Events: make([]id.UUID, 0, n), Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n),
+	}
+	states, keys, due := make([]int16, 0, n), make([]string, 0, n), make([]*time.Time, 0, n)
+	for _, e := range events {
+		for i := range e.Deliveries {
+			v := &e.Deliveries[i]
+			created := v.ID.Time()
+			d.Tenants = append(d.Tenants, e.TenantID)
+			d.Created = append(d.Created, created)
+			d.Ids = append(d.Ids, v.ID)
+			d.Events = append(d.Events, e.ID)
+			d.Endpoints = append(d.Endpoints, v.EndpointID)
+			d.Types = append(d.Types, e.Type)
+			states = append(states, firstState(e, v))
+			keys = append(keys, v.OrderKey)
+			due = append(due, e.DeliverAt)
+			books.At(e.TenantID, created).Accepted++
+		}
+	}
+	b.Queue(sql.InsertDeliveries, db.Args(d)...)
+	b.Queue(sql.InsertQueue, d.Tenants, d.Ids, d.Events, d.Endpoints, states, keys, due)
+}
+
+func firstState(e *NewEvent, d *NewDelivery) int16 {
+	switch {
+	case e.DeliverAt != nil:
+		return Deferred
+	case d.OrderKey != "":
+		return Blocked
+	}
+	return Ready
+}

@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/ledger"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+// TakenRow is a queue row that was taken away because its delivery ends without a send.
+type TakenRow = sql.TakeDeletedRowsRow
+
+// FailDeletedEndpoint ends up to most deliveries that wait for a deleted endpoint: they fail, or are canceled where a
+// developer's own program would have got them. It returns how many it found.
+func FailDeletedEndpoint(ctx context.Context, d *db.DB, endpointID id.UUID, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		rows, err := q.TakeDeletedRows(ctx, sql.TakeDeletedRowsParams{Endpoint: endpointID, Most: most})
+		if err != nil {
+			return err
+		}
+		if n = len(rows); n == 0 {
+			_, err := q.RemoveLane(ctx, endpointID)
+			return err
+		}
+		kind, err := q.EndpointKind(ctx, endpointID)
+		switch {
+		case err != nil && !db.IsNoRows(err):
+			return err
+		case kind == string(endpoint.Listen):
+			return cancelTaken(ctx, q, rows)
+		}
+		return FailTaken(ctx, q, rows, delivery.EndpointDeleted)
+	})
+	return n, err
+}
+
+// FailBefore ends up to most deliveries that themselves, or whose events, were created before a moment.
+func FailBefore(ctx context.Context, d *db.DB, before time.Time, most int32) (n int, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		rows, err := q.TakeExpiringRows(ctx, sql.TakeExpiringRowsParams{Before: db.FirstID(before), Most: most})
+		if err != nil {
+			return err
+		}
+		if n = len(rows); n == 0 {
+			return nil
+		}
+		taken := make([]TakenRow, n)
+		for i, r := range rows {
+			taken[i] = TakenRow(r)
+		}
+		return FailTaken(ctx, q, taken, delivery.Expired)
+	})
+	return n, err
+}
+
+// FailTaken fails the deliveries of rows that were just taken from the queue, lists them as dead letters and enters the
+// books.
+func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
+	books := ledger.Books{}
+	days := map[int64]*sql.FailDeliveriesParams{}
+	for _, r := range rows {
+		created := r.DeliveryID.Time()
+		p := days[created.Unix()/86400]
+		if p == nil {
+			p = &sql.FailDeliveriesParams{Reason: reason}
+			days[created.Unix()/86400] = p
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
+		p.Low, p.High = db.Widen(p.Low, p.High, created)
+		books.At(r.TenantID, created).Failed++
+	}
+	for _, p := range days {
+		ended, err := q.FailDeliveries(ctx, *p)
+		if err != nil {
+			return err
+		}
+		letters := sql.InsertDeadLettersParams{}
+		for _, e := range ended {
+			letters.Tenants, letters.Deliveries = append(letters.Tenants, e.TenantID), append(letters.Deliveries, e.ID)
+			letters.Endpoints, letters.Types = append(letters.Endpoints, e.EndpointID), append(letters.Types, e.EventType)
+			letters.Reasons = append(letters.Reasons, int16(reason))
+		}
+		if len(letters.Tenants) > 0 {
+			if err := q.InsertDeadLetters(ctx, letters); err != nil {
+				return err
+			}
+		}
+	}
+	return ledger.EnterSettled(ctx, q, books)
+}
+
+// cancelTaken cancels the deliveries of rows that were just taken from the queue of a listener that is no more.
+func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
+	books := ledger.Books{}
+	days := map[int64]*sql.EndListenedParams{}
+	for _, r := range rows {
+		created := r.DeliveryID.Time()
+		p := days[created.Unix()/86400]
+		if p == nil {
+			p = &sql.EndListenedParams{Reason: delivery.EndpointDeleted}
+			days[created.Unix()/86400] = p
+		}
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
+		p.Low, p.High = db.Widen(p.Low, p.High, created)
+		books.At(r.TenantID, created).Canceled++
+	}
+	for _, p := range days {
+		if _, err := q.EndListened(ctx, *p); err != nil {
+			return err
+		}
+	}
+	return ledger.EnterSettled(ctx, q, books)
+}
