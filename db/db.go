@@ -1,8 +1,10 @@
-// Package db is Posthorn's only way to PostgreSQL: the queries of queries/ as Go functions (generated), the transactions
-// that need several statements (a file each), and the seam where the driver's errors become the project's own.
+// Package db opens Posthorn's database: connections, roles, transactions, the audit log, notifications, migrations, and the
+// translation of the driver's errors into the project's own. The statements are in db/sql, which sqlc generates from
+// queries/; what several of them do together is in the packages above this one: ledger, queue, accounts, endpoints,
+// deliveries, listen and maintenance.
 //
-// Nothing runs outside a role. Tenant, Ingest, Worker and Console each open a transaction, take their role, and hand the
-// closure a *Queries that is bound to it; the connection carries nothing over to the next transaction.
+// Nothing runs outside a role. Tenant, Ingest, Worker, Console and Account each open a transaction, set their role, and
+// pass a *sql.Queries that is bound to it; the connection carries nothing over to the next transaction.
 package db
 
 import (
