@@ -1,4 +1,4 @@
--- Verifications: a row asks for one, a job of the worker makes it (DESIGN section 7).
+-- Verifications: a row asks for one, a job of the worker makes it.
 
 -- name: SupersedeVerifications :exec
 UPDATE verifications SET state = 'superseded', done_at = now()

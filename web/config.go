@@ -25,8 +25,8 @@ import (
 	"posthorn/handlers"
 )
 
-// Config is everything that the environment says: DESIGN section 13, one field a variable, with what `serve --help` says
-// of it. An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
+// Config is everything that the environment says, one field for each variable, with the text that `serve --help` prints.
+// An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
 type Config struct {
 	Addr              string        `env:"POSTHORN_ADDR" envDefault:"127.0.0.1:8080" help:"where the web server listens"`
 	BaseURL           string        `env:"POSTHORN_BASE_URL" help:"the public URL, for links and cookies; from the address when unset"` // empty: from the address, once it is known

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxClockSkew is how far a node's clock may be off the database's: ids carry the creation time and name the
-	// day's partition, so a node that is further off must not take events (DESIGN section 3).
+	// day's partition, so a node that is further off must not accept events.
 	maxClockSkew = 5 * time.Second
 	probeTime    = 3 * time.Second // for all probes together
 	probeEvery   = time.Second     // at most, however often somebody asks

@@ -1,5 +1,4 @@
-// Command posthorn delivers events to HTTPS endpoints: the server, its worker, and the commands around them. DESIGN
-// section 13 fixes its commands and variables.
+// Command posthorn delivers events to HTTPS endpoints: the server, its worker, and the commands around them.
 //
 // main only connects the process to run; run parses the command line, and Program is the server as a value that tests
 // start and close.

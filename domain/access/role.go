@@ -6,7 +6,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Role is what a member is in a tenant (DESIGN section 1). The zero Role may do nothing.
+// Role is what a member is in a tenant. The zero Role has no permission.
 type Role string
 
 // The roles.
@@ -31,7 +31,7 @@ func ParseRole(name string) (Role, error) {
 // Action is something that a member does in the dashboard.
 type Action string
 
-// The actions, in the order of DESIGN section 11's table.
+// The actions, in the order of the table in grants.
 const (
 	Read              Action = "read"               // endpoints, deliveries, events, health
 	ReadMembers       Action = "read_members"       // who the members are; closed to sign-in links
@@ -50,7 +50,7 @@ const (
 // Reads reports whether an action changes nothing.
 func (a Action) Reads() bool { return a == Read || a == ReadMembers || a == ReadPayloads }
 
-// grants is DESIGN section 11's table of action by role, a column to a role.
+// grants is the table of actions by role, a column for each role.
 var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	Read:              {true, true, true, true},
 	ReadMembers:       {true, true, true, true},

@@ -7,7 +7,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// TestTheTableOfActionsByRole is DESIGN section 11's table, row by row. Who is not named in a row may not.
+// TestTheTableOfActionsByRole is the table of actions by role, row by row. A role that a row does not name is refused.
 func TestTheTableOfActionsByRole(t *testing.T) {
 	t.Parallel()
 	table := []struct {

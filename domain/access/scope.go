@@ -3,7 +3,7 @@ package access
 
 import "slices"
 
-// Scope is a permission that an API key carries (DESIGN section 11). None includes another.
+// Scope is a permission that an API key carries. None includes another.
 type Scope string
 
 // The scopes. TenantsWrite is for platform keys alone.

@@ -1,5 +1,5 @@
 // Package bulk holds the rules of what is done to many deliveries or events at once: which kinds there are, what they
-// may select, and why one of the selected is left alone. DESIGN section 5 is its source.
+// may select, and why one of the selected is left alone. See docs/design.md, "Bulk jobs".
 package bulk
 
 import (

@@ -2,8 +2,8 @@ package delivery
 
 import "time"
 
-// Counters is an endpoint's recent record, from which the breaker, the warnings and the disable policy decide (DESIGN
-// section 7). Consecutive means: with no success in between. An answer of one class neither adds to nor breaks the
+// Counters is an endpoint's recent record, from which the breaker, the warnings and the disable policy decide
+// (docs/health.md). Consecutive means: with no success in between. An answer of one class neither adds to nor breaks the
 // streak of another, so that an endpoint that alternates 500 and 401 does not escape both rules; only TLSOnlySince ends
 // with any proof that a TLS session can be made. Times are zero when nothing counts.
 type Counters struct {

@@ -57,8 +57,8 @@ var classWords = [...]string{"neutral", "success", "unhealthy", "auth", "throttl
 // String is the word for the class, as metrics and logs carry it.
 func (c Class) String() string { return word(classWords[:], int(c), "class") }
 
-// Decide says what an attempt's result means for its delivery, by the table of DESIGN section 6. attempt counts from 1
-// and is the one that just ended; random is drawn evenly from [0, 1) and spreads the retry.
+// Decide says what an attempt's result means for its delivery, by the table of docs/delivery.md. attempt counts from 1
+// and is the attempt that just ended; random is drawn evenly from [0, 1) and spreads the retry.
 func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
 	wait := laneWait(r)

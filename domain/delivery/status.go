@@ -1,5 +1,5 @@
-// Package delivery holds the states of a delivery, what an answer means for it and for its endpoint's health, and which
-// actions each state allows. DESIGN sections 5 and 6 are its source; nothing here reads a clock.
+// Package delivery holds the states of a delivery, what a response means for it and for its endpoint's health, and which
+// actions each state allows (docs/delivery.md). Nothing here reads a clock.
 package delivery
 
 import "fmt"

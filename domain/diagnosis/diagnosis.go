@@ -1,5 +1,4 @@
-// Package diagnosis says in plain words what happened to a delivery, what to do about it, and what happens next by itself
-// (DESIGN sections 6 and 12).
+// Package diagnosis says in plain words what happened to a delivery, what to do about it, and what happens next by itself.
 package diagnosis
 
 import (

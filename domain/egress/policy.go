@@ -133,7 +133,7 @@ func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
 	return nil
 }
 
-// portOpen is DESIGN section 9's port rule. The low ports are those of other protocols, some of which (mail, FTP) can be
+// portOpen is the rule for ports: 443, 80, or from 1024. The low ports are those of other protocols, some of which (mail, FTP) can be
 // made to act on what an HTTP request says.
 func portOpen(port uint16) bool {
 	return port == 443 || port == 80 || port >= 1024

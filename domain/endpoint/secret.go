@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// The rules of rotation (DESIGN section 7).
+// The rules of rotation (docs/delivery.md).
 const (
 	MaxLiveSecrets = 10
 	MaxOverlap     = 7 * 24 * 3600 // seconds

@@ -1,5 +1,5 @@
 // Package endpoint holds what a tenant may say about an endpoint: its settings with their ranges and defaults, its custom
-// headers, and the rules of its states and secrets. DESIGN sections 7, 8 and 11 are its source.
+// headers, and the rules of its states and secrets.
 package endpoint
 
 import (
@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// The ranges of DESIGN section 11 and the contract.
+// The ranges, as in the API's contract.
 const (
 	MaxDescription = 1000 // characters
 	MaxEventTypes  = 100
@@ -180,8 +180,8 @@ type defaultsJSON struct {
 	} `json:"endpoints"`
 }
 
-// ReadDefaults lays the settings of the platform and of a tenant, both JSON objects, over what Posthorn comes with (DESIGN
-// section 11) and the number of endpoints that a tenant may have unless they say otherwise. What does not read as settings
+// ReadDefaults lays the settings of the platform and of a tenant, both JSON objects, over Posthorn's own defaults,
+// and returns the number of endpoints that a tenant may have unless they say otherwise. What does not read as settings
 // is left out: a wrong setting must not keep tenants from their endpoints.
 func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50

@@ -5,7 +5,7 @@ import "posthorn/domain/fault"
 // Status is the state of an endpoint.
 type Status string
 
-// The states (DESIGN section 7).
+// The states (docs/health.md).
 const (
 	Unverified Status = "unverified" // has not proved itself; its deliveries are held
 	Active     Status = "active"

@@ -2,7 +2,7 @@ package event
 
 import "time"
 
-// The limits of an emission (DESIGN sections 10 and 11).
+// The limits of an emission.
 const (
 	DefaultMaxPayload = 256 << 10 // bytes of data
 	DefaultMaxDepth   = 64        // arrays and objects nested within the data

@@ -1,5 +1,5 @@
 // Package health decides from numbers that others keep: when a lane stops and probes, when an endpoint's owner is warned
-// and the endpoint disabled, how well a tenant is, and when it is told. DESIGN sections 6 and 7 are its source; nothing here
+// and the endpoint disabled, how well a tenant is, and when it is told. See docs/health.md. Nothing here
 // reads a clock, and the same numbers at the same moment always give the same answer.
 package health
 
@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// The breaker's numbers (DESIGN section 7).
+// The breaker's numbers (docs/design.md, "Circuit breaker").
 const (
 	FailuresToOpen = 10          // consecutive failures after which the lane stops
 	FirstProbeWait = time.Minute // until the first probe; it doubles with each probe that fails

@@ -6,7 +6,7 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// UnverifiedHold is how long an endpoint that has never proven itself holds a delivery (DESIGN section 7). Others hold them as
+// UnverifiedHold is how long an endpoint that was never verified holds a delivery. Other endpoints hold deliveries for as
 // long as the tenant keeps its events.
 const UnverifiedHold = 7 * day
 

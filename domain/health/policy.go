@@ -45,7 +45,7 @@ func (r Reason) Sentence(auth, failures int) string {
 	return ""
 }
 
-// Policy says when an endpoint is disabled (DESIGN section 7). Each part is a setting of the platform and of the tenant, under
+// Policy says when an endpoint is disabled (docs/health.md). Each part is a setting of the platform and of the tenant, under
 // "health" with the names below; 0 means never, where the part allows it.
 type Policy struct {
 	Gone              bool `json:"gone"`               // a 410 disables at once
@@ -58,7 +58,7 @@ type Policy struct {
 	Exhausted         int  `json:"exhausted"`          // so many deliveries ran out of attempts since the last success; 0 never
 }
 
-// DefaultPolicy is what holds where nobody said otherwise (DESIGN section 7).
+// DefaultPolicy is the policy of a platform and a tenant without settings of their own.
 func DefaultPolicy() Policy {
 	return Policy{
 		Gone: true, AuthFailures: 10, UnhealthyHours: 5 * 24, UnhealthyFailures: 10,

@@ -55,7 +55,7 @@ func Problems() []Problem {
 	return out
 }
 
-// Action is the sentence that says what to do about a problem (DESIGN section 7); empty for none.
+// Action is the sentence that says what to do about a problem (docs/health.md); empty for none.
 func (p Problem) Action() string {
 	for _, a := range actions {
 		if a.Problem == p {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The thresholds of DESIGN section 7. Each is crossed beyond it, not at it.
+// The thresholds of a summary's severity. A value at a threshold has not crossed it.
 const (
 	criticalPercent  = 90 // of the last hour's attempts succeeded
 	criticalAttempts = 20 // in that hour, for the rate to mean something
@@ -144,7 +144,7 @@ func (s Summary) Reason() string {
 	return s.Findings[0].Detail
 }
 
-// Summarise makes the summary of a tenant by the thresholds of DESIGN section 7.
+// Summarise makes the summary of a tenant by the thresholds above.
 func Summarise(in Inputs) Summary {
 	s := Summary{Inputs: in, SuccessDay: in.Day.Rate(), SuccessHour: in.Hour.Rate()}
 	s.P50, _ = in.Latency.Quantile(0.50)

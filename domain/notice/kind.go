@@ -1,5 +1,5 @@
 // Package notice says what Posthorn tells tenants: the kinds of notices, how bad each is, who sees it, and who gets it by
-// mail unless they chose otherwise (DESIGN sections 1 and 7).
+// mail unless they chose otherwise.
 package notice
 
 import (

@@ -1,5 +1,5 @@
-// Package signature is the wire of a delivery: how an event's body is rendered, signed and verified in each of the five
-// formats of DESIGN section 8. A format is data that a customer's code depends on: its bytes never change. Times come
+// Package signature is the wire format of a delivery: how an event's body is rendered, signed and verified in each of the
+// five formats (docs/delivery.md). A format is data that a customer's code depends on: its bytes never change. Times come
 // from the caller.
 package signature
 

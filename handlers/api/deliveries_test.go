@@ -488,8 +488,8 @@ func TestWhatIsOlderThanTheRetentionIsHidden(t *testing.T) {
 	w.do("POST", "/api/v1/deliveries/"+past+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 }
 
-// TestForeignIDsAnswerAsUnknownOnes holds every route with an endpoint or delivery id in it to DESIGN section 11: byte for
-// byte, and nothing changed.
+// TestForeignIDsAnswerAsUnknownOnes calls every route with an endpoint or delivery id in it: a foreign id
+// answers byte for byte as an unknown one, and changes nothing.
 func TestForeignIDsOfEndpointsAndDeliveriesAnswerAsUnknownOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
