@@ -46,22 +46,24 @@ func TestTheWalkThroughTheDesignNamesFunctionsThatExist(t *testing.T) {
 	}
 }
 
-// Every file and folder that the page names exists.
-func TestTheDesignNamesFilesThatExist(t *testing.T) {
+// Every file and folder that the pages for maintainers name exists.
+func TestThePagesForMaintainersNameFilesThatExist(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("design.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := regexp.MustCompile("`((?:db|worker|handlers|domain|queries|web|views|client)/[a-z0-9_/.]*)`")
-	named := path.FindAllStringSubmatch(string(page), -1)
-	for _, m := range named {
-		if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
-			t.Errorf("%s does not exist", m[1])
+	path := regexp.MustCompile("`((?:db|worker|handlers|domain|queries|web|views|client|docs)/[a-z0-9_/.]*)`")
+	for page, least := range map[string]int{"design.md": 30, "../CONTRIBUTING.md": 25, "../SECURITY.md": 8} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if len(named) < 30 {
-		t.Errorf("only %d files are named", len(named))
+		named := path.FindAllStringSubmatch(string(text), -1)
+		for _, m := range named {
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s names %s, which does not exist", page, m[1])
+			}
+		}
+		if len(named) < least {
+			t.Errorf("%s names only %d files", page, len(named))
+		}
 	}
 }
 

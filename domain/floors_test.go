@@ -293,3 +293,37 @@ func TestReachesAreFound(t *testing.T) {
 		}
 	}
 }
+
+// What each package of worker may import of worker. worker/lanes is pure: it has no database and no context of its own.
+var workerRooms = map[string][]string{
+	"worker":             {"worker/jobs", "worker/lanes", "worker/loop", "worker/maintenance", "worker/send"},
+	"worker/lanes":       {"worker/send"},
+	"worker/maintenance": {"worker/loop"},
+	"worker/send":        {},
+	"worker/loop":        {},
+	"worker/jobs":        {},
+}
+
+func TestWorkerHasRooms(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, one := range packages(t) {
+		name := strings.TrimPrefix(one.ImportPath, module+"/")
+		allowed, known := workerRooms[name]
+		if !known {
+			continue
+		}
+		seen++
+		for _, imported := range one.Imports {
+			if within(imported, module+"/worker") && !slices.Contains(allowed, strings.TrimPrefix(imported, module+"/")) {
+				t.Errorf("%s imports %s", one.ImportPath, imported)
+			}
+			if name == "worker/lanes" && (imported == "context" || within(imported, module+"/db")) {
+				t.Errorf("%s imports %s: lanes have no database and no context", one.ImportPath, imported)
+			}
+		}
+	}
+	if seen != len(workerRooms) {
+		t.Errorf("found %d of %d packages of worker", seen, len(workerRooms))
+	}
+}
