@@ -20,6 +20,7 @@ type WaitingLane struct {
 	At time.Time
 }
 
+// WaitingLanes returns the lanes of endpoints as they are now. The console passes no tenant and sees all.
 func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
 	found, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: trouble.Silent.Seconds(), Ids: endpoints, TenantID: tenant})
 	if err != nil {

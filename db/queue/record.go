@@ -329,7 +329,7 @@ func (r *Record) queueAnswered(b *pgx.Batch) {
 }
 
 func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books ledger.Books) {
-	stats, failures := Stats{}, Failures{}
+	stats, failures := attemptStats{}, failureCounts{}
 	for _, o := range outcomes {
 		if o.Attempt != nil && !r.Listened {
 			stats.add(o)

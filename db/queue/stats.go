@@ -16,8 +16,8 @@ import (
 // LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot holds what is longer.
 var LatencyBounds = [15]int32{1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7}
 
-// Stats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are one entry.
-type Stats map[statKey]*statCount
+// attemptStats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are one entry.
+type attemptStats map[statKey]*statCount
 
 type statKey struct {
 	endpoint  id.UUID
@@ -31,7 +31,7 @@ type statCount struct {
 	us int64
 }
 
-func (s Stats) add(o *Outcome) {
+func (s attemptStats) add(o *Outcome) {
 	slot, exact := slices.BinarySearch(LatencyBounds[:], o.Attempt.Total)
 	if exact {
 		slot++ // a bound belongs to the slot above it
@@ -49,8 +49,8 @@ func (s Stats) add(o *Outcome) {
 	c.us += int64(o.Attempt.Total)
 }
 
-// Failures are what failed attempts ended with, by endpoint, minute and code.
-type Failures map[failureKey]int32
+// failureCounts are what failed attempts ended with, by endpoint, minute and code.
+type failureCounts map[failureKey]int32
 
 type failureKey struct {
 	endpoint id.UUID
@@ -74,14 +74,14 @@ func ErrorCount(code int16, n int64) health.ErrorCount {
 	return health.ErrorCount{Status: int(code), Count: n}
 }
 
-func (f Failures) add(o *Outcome) {
+func (f failureCounts) add(o *Outcome) {
 	if o.Attempt.Class == health.ClassOK {
 		return
 	}
 	f[failureKey{o.EndpointID, int32(o.Attempt.StartedAt.Unix() / 60), failureCode(o.Result)}]++
 }
 
-func (f Failures) queue(b *pgx.Batch) {
+func (f failureCounts) queue(b *pgx.Batch) {
 	var p sql.EnterFailuresParams
 	flush := func() {
 		if len(p.Endpoints) > 0 {
@@ -102,7 +102,7 @@ func (f Failures) queue(b *pgx.Batch) {
 // maxStats keeps a ledger row within a page, so that it is not moved out of line.
 const maxStats = 100
 
-func (s Stats) queue(b *pgx.Batch) {
+func (s attemptStats) queue(b *pgx.Batch) {
 	var p sql.EnterStatsParams
 	flush := func() {
 		if len(p.Endpoints) > 0 {
