@@ -264,6 +264,11 @@ SELECT * FROM attempts
 WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at BETWEEN @since AND @until
 ORDER BY created_at DESC, id DESC LIMIT @most;
 
+-- name: GetAttempt :one
+SELECT * FROM attempts
+WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND id = @id AND created_at BETWEEN @since AND @until
+LIMIT 1;
+
 -- name: LockQueued :one
 -- The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it must
 -- have before it draws one of the queue's.

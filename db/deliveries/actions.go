@@ -274,13 +274,27 @@ const afterSettled = 24 * time.Hour
 
 // Attempts is a delivery's newest attempts, oldest first.
 func Attempts(ctx context.Context, q *sql.Queries, d sql.Delivery, most int) ([]sql.Attempt, error) {
-	ask := sql.ListAttemptsParams{
-		TenantID: d.TenantID, DeliveryID: d.ID, Since: d.CreatedAt.Add(-db.ClockSkew), Until: id.Last.Time(), Most: int32(most),
-	}
-	if d.SettledAt != nil {
-		ask.Until = d.SettledAt.Add(afterSettled)
-	}
-	attempts, err := q.ListAttempts(ctx, ask)
+	since, until := attemptsBetween(d)
+	attempts, err := q.ListAttempts(ctx, sql.ListAttemptsParams{
+		TenantID: d.TenantID, DeliveryID: d.ID, Since: since, Until: until, Most: int32(most),
+	})
 	slices.Reverse(attempts)
 	return attempts, err
+}
+
+// Attempt is one attempt of a delivery.
+func Attempt(ctx context.Context, q *sql.Queries, d sql.Delivery, attempt id.UUID) (sql.Attempt, error) {
+	since, until := attemptsBetween(d)
+	return q.GetAttempt(ctx, sql.GetAttemptParams{
+		TenantID: d.TenantID, DeliveryID: d.ID, ID: attempt, Since: since, Until: until,
+	})
+}
+
+// attemptsBetween is the time in which a delivery's attempts started. It names the partitions that can hold them.
+func attemptsBetween(d sql.Delivery) (since, until time.Time) {
+	since, until = d.CreatedAt.Add(-db.ClockSkew), id.Last.Time()
+	if d.SettledAt != nil {
+		until = d.SettledAt.Add(afterSettled)
+	}
+	return since, until
 }

@@ -295,6 +295,56 @@ func (q *Queries) EventsOnChannel(ctx context.Context, arg EventsOnChannelParams
 	return items, nil
 }
 
+const GetAttempt = `-- name: GetAttempt :one
+SELECT tenant_id, created_at, id, delivery_id, endpoint_id, number, late, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms FROM attempts
+WHERE tenant_id = $1 AND delivery_id = $2 AND id = $3 AND created_at BETWEEN $4 AND $5
+LIMIT 1
+`
+
+type GetAttemptParams struct {
+	TenantID   id.UUID
+	DeliveryID id.UUID
+	ID         id.UUID
+	Since      time.Time
+	Until      time.Time
+}
+
+func (q *Queries) GetAttempt(ctx context.Context, arg GetAttemptParams) (Attempt, error) {
+	row := q.db.QueryRow(ctx, GetAttempt,
+		arg.TenantID,
+		arg.DeliveryID,
+		arg.ID,
+		arg.Since,
+		arg.Until,
+	)
+	var i Attempt
+	err := row.Scan(
+		&i.TenantID,
+		&i.CreatedAt,
+		&i.ID,
+		&i.DeliveryID,
+		&i.EndpointID,
+		&i.Number,
+		&i.Late,
+		&i.Status,
+		&i.Failure,
+		&i.DNSUs,
+		&i.ConnectUs,
+		&i.TLSUs,
+		&i.WaitUs,
+		&i.ReadUs,
+		&i.TotalUs,
+		&i.URL,
+		&i.Format,
+		&i.Signature,
+		&i.ResponseHeaders,
+		&i.ResponseExcerpt,
+		&i.Error,
+		&i.HeldMs,
+	)
+	return i, err
+}
+
 const GetDelivery = `-- name: GetDelivery :one
 SELECT d.tenant_id, d.created_at, d.id, d.event_id, d.endpoint_id, d.event_type, d.status, d.reason, d.attempts, d.last_status, d.last_failure, d.settled_at, d.archived_at, d.replay_of, d.job_id, d.first_id, q.due_at AS next_at, (q.delivery_id IS NOT NULL)::boolean AS queued, coalesce(q.seq, 0)::bigint AS seq,
 	coalesce(q.state, 0)::smallint AS queue_state, coalesce(q.asked, false)::boolean AS asked, q.order_key, coalesce(l.held, false)::boolean AS held,

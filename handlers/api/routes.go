@@ -183,6 +183,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 
 		route("GET", "/deliveries", access.WebhooksRead, a.listDeliveries),
 		route("GET", "/deliveries/:delivery_id", access.WebhooksRead, a.getDelivery),
+		route("GET", "/deliveries/:delivery_id/attempts/:attempt_id", access.WebhooksRead, a.getAttempt),
 		route("POST", "/deliveries/:delivery_id/retry-now", access.WebhooksWrite, a.retryDelivery),
 		route("POST", "/deliveries/:delivery_id/cancel", access.WebhooksWrite, a.cancelDelivery),
 		route("POST", "/deliveries/:delivery_id/replay", access.WebhooksWrite, a.replayDelivery),

@@ -1687,6 +1687,37 @@ type Attempt struct {
 	URL string `json:"url"`
 }
 
+// AttemptWithRequest defines model for AttemptWithRequest.
+type AttemptWithRequest struct {
+	// Error In plain words
+	Error   nullable.Nullable[string] `json:"error"`
+	Failure nullable.Nullable[string] `json:"failure"`
+	Format  string                    `json:"format"`
+	ID      string                    `json:"id"`
+
+	// Late Its result came after the delivery had moved on, and changed nothing
+	Late   bool `json:"late"`
+	Number int  `json:"number"`
+
+	// Phases Microseconds; 0 for what did not happen.
+	Phases  Phases      `json:"phases"`
+	Request SentRequest `json:"request"`
+
+	// ResponseExcerpt At most 16 KiB of the answer's body, as text
+	ResponseExcerpt nullable.Nullable[string] `json:"response_excerpt"`
+	ResponseHeaders nullable.Nullable[string] `json:"response_headers"`
+
+	// Signature As sent
+	Signature string    `json:"signature"`
+	StartedAt time.Time `json:"started_at"`
+
+	// Status HTTP
+	Status nullable.Nullable[int] `json:"status"`
+
+	// URL Query values masked
+	URL string `json:"url"`
+}
+
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
 	Action    string              `json:"action"`
@@ -3654,6 +3685,21 @@ type SecretPage struct {
 // SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
 type SecretType string
 
+// SentRequest defines model for SentRequest.
+type SentRequest struct {
+	// Body The request's body, byte for byte. Null: the key lacks `events:read`, or the event's data is expunged or past its retention
+	Body nullable.Nullable[string] `json:"body"`
+
+	// Headers In the order in which Posthorn sets them. HTTP adds `Host` and `Content-Length`
+	Headers []HandoutHeader `json:"headers"`
+
+	// Sent False: no connection was made or no request was rendered, so the receiver saw nothing
+	Sent bool `json:"sent"`
+
+	// Timestamp The time of the attempt as it was signed: milliseconds in the format `body_hex`, whole seconds in the others
+	Timestamp time.Time `json:"timestamp"`
+}
+
 // StatusClass What came of an attempt: a success, a 3xx, 4xx or 5xx answer, no connection, a time-out, or an address that is refused
 type StatusClass string
 
@@ -3835,6 +3881,9 @@ type WaitReason string
 // WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 // no delivery, and the event's routing says so.
 type WhenHeld string
+
+// AttemptID defines model for attempt_id.
+type AttemptID = string
 
 // Channel defines model for channel.
 type Channel = string
