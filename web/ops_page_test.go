@@ -209,8 +209,8 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 	return certificate, key, pool
 }
 
-// behindNginx starts an nginx with the page's configuration before a server, and gives a client that speaks to it alone.
-func behindNginx(t *testing.T, backend string) *http.Client {
+// behindNginx starts an nginx with the page's configuration before two servers, and returns a client that speaks to it alone.
+func behindNginx(t *testing.T, one, two string) *http.Client {
 	t.Helper()
 	tool(t, "nginx")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -223,7 +223,7 @@ func behindNginx(t *testing.T, backend string) *http.Client {
 	certificate, key, pool := selfSigned(t, dir, "posthorn.example.com")
 	page := strings.NewReplacer(
 		"listen 443 ", "listen "+front+" ", "/etc/ssl/posthorn.example.com.pem", certificate, "/etc/ssl/posthorn.example.com.key", key,
-		"10.0.0.11:8080", backend, "10.0.0.12:8080", backend,
+		"10.0.0.11:8080", one, "10.0.0.12:8080", two,
 	).Replace(examples(t, "deploy.md", "nginx", 1)[0])
 	var whole bytes.Buffer
 	if os.Getuid() == 0 {
@@ -292,7 +292,7 @@ func TestTheProxyOfThePagePassesOnWhatPosthornNeeds(t *testing.T) {
 		seen <- h
 	}))
 	t.Cleanup(backend.Close)
-	client := behindNginx(t, backend.Listener.Addr().String())
+	client := behindNginx(t, backend.Listener.Addr().String(), backend.Listener.Addr().String())
 	ask := func(method, path string, body io.Reader) *http.Response {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, "https://posthorn.example.com"+path, body)

@@ -59,6 +59,7 @@ type Program struct {
 	closing       chan struct{} // closed by Close: streams end, so that nobody waits for them
 	main, metrics net.Listener  // nil: not served
 	web           *http.Server
+	drainer       drainer // of web
 	diagnostics   *http.Server
 	committer     *task
 	keys          *task // notices revoked keys
@@ -184,6 +185,7 @@ func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring,
 	committer := emit.New(emit.Config{DB: pool, Log: p.Log, OnCommit: onCommit})
 	p.committer = p.run("committer", committer.Run)
 	p.web = newServer(newRouter(p, general, ring, committer), p.Log)
+	p.drainer.attach(p.web)
 	p.serve(p.web, p.main)
 	return nil
 }
@@ -218,7 +220,7 @@ func (p *Program) run(name string, do func(context.Context) error) *task {
 
 func (p *Program) serve(s *http.Server, l net.Listener) {
 	go func() {
-		if err := serve(s, l); err != nil {
+		if err := serve(s, l); err != nil && !p.drainer.stopping.Load() {
 			p.fail(err)
 		}
 	}()
@@ -240,6 +242,9 @@ func (p *Program) Close() error {
 		p.ready.stop()
 	}
 	p.stopStreams.Do(func() { close(p.closing) })
+	if p.web != nil {
+		p.drainer.drain(p.main)
+	}
 	stopServer(p.web, p.main, min(requestGrace, p.Config.ShutdownGrace))
 	p.keys.end()
 	p.committer.end()
