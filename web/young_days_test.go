@@ -37,6 +37,7 @@ type youngDay struct {
 	tenant  id.UUID
 	last    map[string]string // path parameters
 	cookies []*http.Cookie
+	owner   id.UUID // the person who is signed in
 }
 
 // No page and no list depends on when autovacuum last saw today's tables: with 5,000 deliveries in a new database every one is
@@ -227,6 +228,7 @@ func (y *youngDay) signIn() {
 	}); err != nil {
 		y.t.Fatal(err)
 	}
+	y.owner = person
 	start(account.Person, accounts.NewSession{Person: &person, Life: time.Hour})
 	start(account.Operator, accounts.NewSession{Operator: &operator, Life: time.Hour})
 }

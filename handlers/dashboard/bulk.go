@@ -32,7 +32,7 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 }
 
 // filterNames are the fields of a form that narrow the deliveries down.
-var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "job", "archived"}
+var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "wait", "job", "archived"}
 
 // bulkForm is what a form asks to be done.
 type bulkForm struct {
@@ -44,6 +44,9 @@ type bulkForm struct {
 var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "Nothing is chosen. Go back, and choose deliveries in the list.")
 
 var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results can't be limited to the deliveries of a job. Select the deliveries in the list.")
+
+// errOfWait is for actions on all that wait for one reason: a job's filter has no such condition.
+var errOfWait = fault.InvalidField("wait", "filter_wait", "Actions on all results can't be limited to a reason for waiting. Select the deliveries in the list.")
 
 // errNoSince is for missing events of no endpoint, or of all time.
 var errNoSince = fault.InvalidField("since", "field_missing", "Go back, and say since when events are missing.")
@@ -85,6 +88,9 @@ func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err
 	}
 	if filter.Get("job") != "" {
 		return b, errOfJob
+	}
+	if filter.Get("wait") != "" {
+		return b, errOfWait
 	}
 	b.fields["all"] = []string{"true"}
 	for name := range filter {

@@ -78,6 +78,7 @@ func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
 	ask := func(form url.Values) *page { return dev.post(mine.path+"/deliveries/bulk", form) }
 	ask(url.Values{"action": {"replay"}}).want(400, "Nothing is chosen")
 	ask(url.Values{"action": {"explode"}, "all": {"true"}}).want(400, "action is one of")
+	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "wait": {"breaker"}}).want(400, "reason for waiting")
 	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Say which deliveries are meant")
 	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Say which deliveries are meant")
 	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(404)

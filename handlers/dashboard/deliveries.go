@@ -34,7 +34,8 @@ var deliveryFilters = handlers.List{
 	Name:     "deliveries",
 	Statuses: []string{"pending", "retrying", "held", "delivered", "failed", delivery.DeadLetter, "canceled", bulk.AllFailed},
 	Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByJob, handlers.ByArchived,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByEndpoint, handlers.ByWait, handlers.ByJob,
+		handlers.ByArchived,
 	},
 }
 
@@ -82,13 +83,13 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	return pages.DeliveryFilter{
 		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
-		Since: q.Get("since"), Until: q.Get("until"), Job: q.Get("job"), Archived: q.Get("archived") == "true",
+		Since: q.Get("since"), Until: q.Get("until"), Wait: q.Get("wait"), Job: q.Get("job"), Archived: q.Get("archived") == "true",
 	}
 }
 
 // deliveryList is what a page asks of the database.
 func deliveryList(p handlers.Page) deliveries.ListOptions {
-	l := deliveries.ListOptions{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived}
+	l := deliveries.ListOptions{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived, Wait: p.Wait}
 	if !p.Endpoint.IsZero() {
 		l.Endpoint = &p.Endpoint
 	}

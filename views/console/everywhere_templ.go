@@ -1045,7 +1045,7 @@ func insideDelivery(v DeliveryView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Attempts) == 0 {
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Clock, Title: "No attempt yet", Text: "If its lane is held or paused, the tenant's page says so."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Clock, Title: "No attempt yet", Text: "It is shown here once it was sent."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -27,8 +27,8 @@ type DeliveriesView struct {
 
 // DeliveryFilter is what a list is narrowed down to, as it stands in the address.
 type DeliveryFilter struct {
-	Search, Status, Type, Endpoint, Channel, Since, Until, Job string
-	Archived                                                   bool
+	Search, Status, Type, Endpoint, Channel, Since, Until, Wait, Job string
+	Archived                                                         bool
 }
 
 // Empty reports whether the list is narrowed down to nothing in particular.
@@ -116,6 +116,15 @@ func allStatusOptions() []components.Option {
 	return append(StatusOptions(), components.Option{Value: bulk.AllFailed, Label: "All that went wrong"})
 }
 
+// waitOptions are the reasons for which deliveries wait.
+func waitOptions() []components.Option {
+	o := []components.Option{{Value: "", Label: "Waiting or not"}}
+	for _, r := range condition.Reasons() {
+		o = append(o, components.Option{Value: string(r), Label: "Waiting: " + r.Word()})
+	}
+	return o
+}
+
 func endpointOptions(known []components.Option, chosen string) []components.Option {
 	o := []components.Option{{Value: "", Label: "Any endpoint"}}
 	found := chosen == ""
@@ -133,7 +142,7 @@ func endpointOptions(known []components.Option, chosen string) []components.Opti
 func (f DeliveryFilter) fields() map[string]string {
 	out := map[string]string{}
 	for name, value := range map[string]string{
-		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until, "job": f.Job,
+		"status": f.Status, "type": f.Type, "endpoint": f.Endpoint, "channel": f.Channel, "since": f.Since, "until": f.Until, "wait": f.Wait, "job": f.Job,
 	} {
 		if value != "" {
 			out[name] = value
@@ -167,9 +176,9 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
 
 // bulkMenu are the actions on all results of the filter. Each action needs a status: where the filter has none, the menu offers
-// what is done most with the rest of it. No action can be limited to a bulk job.
+// what is done most with the rest of it. No action can be limited to a bulk job or to why deliveries wait.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
-	if v.Filter.Job != "" || !v.List.Acts || len(v.Wrong) > 0 {
+	if v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
 	}
 	item := func(label, status string, k bulk.Kind) components.MenuItem {

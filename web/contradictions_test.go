@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/client"
+	"posthorn/client/cli"
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/condition"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
+)
+
+// situation is an endpoint in a condition with one delivery that waits for a reason.
+type situation struct {
+	state condition.State
+	wait  condition.Reason
+	make  string // the SQL that makes them so; $1 is the endpoint, $2 the delivery
+
+	tenant, key                  string
+	endpoint, delivery, of, host string
+}
+
+// situations has a situation for every condition and every reason. Whoever adds one of these adds it here.
+func situations() []*situation {
+	const later = "now() + interval '1 hour'"
+	lane := func(set string) string {
+		return "UPDATE lanes SET " + set + " WHERE endpoint_id = $1 AND $2::uuid IS NOT NULL"
+	}
+	row := func(set string) string {
+		return "UPDATE queue SET " + set + " WHERE endpoint_id = $1 AND delivery_id = $2"
+	}
+	held := func(set string) string {
+		return "WITH h AS (UPDATE lanes SET held = true WHERE endpoint_id = $1) UPDATE endpoints SET " + set + " WHERE id = $1 AND $2::uuid IS NOT NULL"
+	}
+	const live, dead = "(SELECT id FROM workers WHERE NOT dead)", "(SELECT id FROM workers WHERE dead)"
+	return []*situation{
+		{state: condition.Active, wait: condition.Next},
+		{
+			state: condition.Active, wait: condition.Retry,
+			make: "WITH d AS (UPDATE deliveries SET status = 1, attempts = 1, last_status = 500 WHERE id = $2) " + row("state = 1, attempts = 1, due_at = "+later),
+		},
+		{state: condition.Active, wait: condition.Deferred, make: row("state = 3, due_at = " + later)},
+		{
+			state: condition.Active, wait: condition.Order,
+			make: `WITH first AS (INSERT INTO queue (seq, tenant_id, delivery_id, event_id, endpoint_id, order_key)
+				SELECT seq - 1000, tenant_id, gen_random_uuid(), event_id, endpoint_id, 'k' FROM queue WHERE delivery_id = $2)
+				` + row("state = 2, order_key = 'k'"),
+		},
+		{
+			state: condition.Active, wait: condition.RateLimit,
+			make: "WITH e AS (UPDATE endpoints SET rate_limit = 1 WHERE id = $1) " + lane("limited_by = 1, owner = "+live),
+		},
+		{state: condition.Active, wait: condition.Concurrency, make: lane("limited_by = 2, owner = " + live)},
+		{state: condition.Active, wait: condition.RetryAfter, make: lane("not_before = " + later)},
+		{
+			state: condition.Failing, wait: condition.Breaker,
+			make: `INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures, last_status,
+					first_failure_at, last_failure_at, unhealthy_since)
+				SELECT tenant_id, id, 1, now() - interval '1 hour', ` + later + `, 12, 503, now() - interval '1 hour', now(), now() - interval '1 hour'
+				FROM endpoints WHERE id = $1 AND $2::uuid IS NOT NULL`,
+		},
+		{state: condition.Active, wait: condition.NoWorker, make: lane("owner = " + dead)},
+		{
+			state: condition.OnHold, wait: condition.OperatorPause,
+			make: `WITH h AS (INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures)
+					SELECT tenant_id, id, 1, now(), ` + later + `, 12 FROM endpoints WHERE id = $1)
+				INSERT INTO dispatch_pauses (id, scope, tenant_id, endpoint_id, reason, actor_kind, created_at)
+				SELECT gen_random_uuid(), 'endpoint', tenant_id, id, 'test', 'operator', now() FROM endpoints WHERE id = $1 AND $2::uuid IS NOT NULL`,
+		},
+		{state: condition.Paused, wait: condition.EndpointPaused, make: held("status = 'paused'")},
+		{state: condition.Unverified, wait: condition.EndpointUnverified, make: held("status = 'unverified'")},
+		{state: condition.Disabled, wait: condition.EndpointDisabled, make: held("status = 'disabled', status_reason = 'auth'")},
+		{state: condition.Suspended, wait: condition.TenantSuspended, make: "UPDATE tenants SET state = 'suspended', state_at = now() WHERE $1::uuid IS NOT NULL AND id = (SELECT tenant_id FROM queue WHERE delivery_id = $2)"},
+		{state: condition.Active, wait: condition.Listener, make: "UPDATE endpoints SET kind = 'listen' WHERE id = $1 AND $2::uuid IS NOT NULL"},
+	}
+}
+
+// scene is a platform on which every situation holds at once.
+type scene struct {
+	*youngDay
+	all []*situation
+}
+
+// newScene makes the situations, those of a suspended tenant in a tenant of its own.
+func newScene(t *testing.T) scene {
+	t.Helper()
+	s := scene{newYoungDay(t), situations()}
+	for _, state := range condition.States() {
+		if !slices.ContainsFunc(s.all, func(one *situation) bool { return one.state == state }) {
+			t.Errorf("no situation has an endpoint that is %s: add one", state)
+		}
+	}
+	for _, reason := range condition.Reasons() {
+		if !slices.ContainsFunc(s.all, func(one *situation) bool { return one.wait == reason }) {
+			t.Errorf("no situation has a delivery that waits for %s: add one", reason)
+		}
+	}
+	var other made
+	succeed(t, databaseEnvironment(s.url), &other, "tenant", "create", "--name", "Late payer", "--json")
+	s.signIn()
+	suspended, err := id.Tenant.Parse(other.TenantID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.program.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+		_, err := accounts.AddMember(t.Context(), q, suspended, s.owner, access.Owner)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.fill(suspended, other)
+	return s
+}
+
+func (s scene) fill(suspended id.UUID, other made) {
+	s.t.Helper()
+	s.connect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, `INSERT INTO workers (id, name, dead, beat_at) VALUES (gen_random_uuid(), 'live', false, now() + interval '1 hour'), (gen_random_uuid(), 'dead', true, now())`)
+		for i := 0; err == nil && i < len(s.all); i++ {
+			one, tenant := s.all[i], s.tenant
+			one.tenant, one.key = s.last["tenant_id"], s.key
+			if one.state == condition.Suspended {
+				tenant, one.tenant, one.key = suspended, other.TenantID, other.APIKey
+			}
+			err = one.insert(ctx, c, tenant)
+		}
+		return err
+	})
+}
+
+// insert writes the endpoint and the delivery, ready to be sent, and makes them what they are to be.
+func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) error {
+	e, d := db.NewID(), db.NewID()
+	one.host = strings.ReplaceAll(string(one.wait), "_", "-") + ".example.com"
+	one.endpoint, one.delivery = id.Endpoint.Format(e), id.Delivery.Format(d)
+	_, err := c.Exec(ctx, `WITH e AS (
+			INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at)
+			VALUES ($1, $2, $3, '{*}', 'active', now() - interval '1 hour', now())
+		), v AS (
+			INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $5, $4, 'order.paid', '{}', 1)
+		), d AS (
+			INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status)
+			VALUES ($1, $5, $4, $4, $2, 'order.paid', 0, 0, 0, 0)
+		), q AS (INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $4, $4, $2))
+		INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($2, $1, false)`, tenant.String(), e.String(), "https://"+one.host+"/", d.String(), d.Time())
+	if err != nil || one.make == "" {
+		return err
+	}
+	if _, err = c.Exec(ctx, one.make, e.String(), d.String()); err != nil {
+		return fmt.Errorf("%s: %w", one.wait, err)
+	}
+	return nil
+}
+
+// Every surface says the same of an endpoint and of a delivery that waits for it.
+func TestNoSurfaceContradictsAnother(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	for _, one := range s.all {
+		s.api(one)
+		s.commandLine(one)
+		s.dashboard(one)
+		s.console(one)
+	}
+	s.lists()
+}
+
+// is is the condition and title is what people call the reason.
+func (one *situation) is() condition.Condition {
+	return condition.Condition{State: one.state, Scope: pause.Endpoint}
+}
+
+// A delivery that was tried is told of by its last failure, with the time of the next attempt.
+func (one *situation) title() string {
+	if one.wait == condition.Retry {
+		return "Next attempt in"
+	}
+	return condition.Wait{Reason: one.wait, Scope: pause.Endpoint}.Title()
+}
+
+func (s scene) api(one *situation) {
+	s.t.Helper()
+	var e client.Endpoint
+	s.json(one, "/api/v1/endpoints/"+one.endpoint, &e)
+	if string(e.Condition.State) != string(one.state) {
+		s.t.Errorf("API, %s: the endpoint is %q, want %q", one.wait, e.Condition.State, one.state)
+	}
+	if failing := one.state == condition.Failing; failing != (optionalTime(e.Condition.NextProbeAt) != time.Time{}) {
+		s.t.Errorf("API, %s: next probe at %v", one.wait, e.Condition.NextProbeAt)
+	}
+	var d client.DeliveryWithAttempts
+	s.json(one, "/api/v1/deliveries/"+one.delivery, &d)
+	s.agrees("API", one, d.Wait, d.NextAttemptAt)
+	var page client.DeliveryPage
+	s.json(one, "/api/v1/deliveries?wait="+string(one.wait), &page)
+	if len(page.Data) != 1 || page.Data[0].ID != one.delivery {
+		s.t.Errorf("API: the filter wait=%s finds %d deliveries", one.wait, len(page.Data))
+	} else {
+		s.agrees("API, list", one, page.Data[0].Wait, page.Data[0].NextAttemptAt)
+	}
+}
+
+// agrees checks a delivery as the API shows it.
+func (s scene) agrees(where string, one *situation, n client.Nullable[client.DeliveryWait], next client.Nullable[time.Time]) {
+	s.t.Helper()
+	w, err := n.Get()
+	if err != nil || string(w.Reason) != string(one.wait) {
+		s.t.Errorf("%s: the delivery waits for %q (%v), want %s", where, w.Reason, err, one.wait)
+		return
+	}
+	want := condition.Wait{Reason: one.wait, Until: optionalTime(w.Until)}.NextAttempt()
+	if at := optionalTime(next); !at.Equal(want) {
+		s.t.Errorf("%s, %s: next attempt at %v, want %v", where, one.wait, at, want)
+	}
+}
+
+func optionalTime(n client.Nullable[time.Time]) time.Time {
+	at, _ := n.Get()
+	return at
+}
+
+func (s scene) commandLine(one *situation) {
+	s.t.Helper()
+	shows := func(line string, want ...string) {
+		s.t.Helper()
+		var stdout, stderr bytes.Buffer
+		a := &app{
+			program: "posthorn", args: strings.Fields(line), stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+			environ: []string{"POSTHORN_URL=" + s.program.URL(), "POSTHORN_API_KEY=" + one.key, "HOME=" + s.t.TempDir()},
+		}
+		if code := a.run(s.t.Context()); code != cli.ExitOK {
+			s.t.Errorf("posthorn %s: exit code %d\n%s", line, code, stderr.String())
+		}
+		said := strings.Join(strings.Fields(stdout.String()), " ")
+		for _, part := range want {
+			if !strings.Contains(said, part) {
+				s.t.Errorf("posthorn %s (%s) does not say %q:\n%s", line, one.wait, part, stdout.String())
+			}
+		}
+	}
+	shows("endpoints get "+one.endpoint, "Condition "+string(one.state))
+	shows("endpoints list --condition "+string(one.state), one.endpoint)
+	shows("deliveries get "+one.delivery, "Waits for "+string(one.wait))
+	shows("deliveries list --waits-for "+string(one.wait), one.delivery)
+}
+
+func (s scene) dashboard(one *situation) {
+	s.t.Helper()
+	root, word, title := "/t/"+one.tenant, one.state.Word(), one.title()
+	s.says("list of endpoints", one, s.row(root+"/endpoints", one.host), word)
+	s.says("list of endpoints by condition", one, s.row(root+"/endpoints?condition="+string(one.state), one.host), word)
+	header := s.text(root + "/endpoints/" + one.endpoint)
+	s.says("endpoint", one, header, word)
+	if one.state != condition.Active {
+		s.says("endpoint", one, header, one.is().Title())
+	}
+	s.says("delivery", one, s.text(root+"/deliveries/"+one.delivery), title)
+	list := s.row(root+"/deliveries?wait="+string(one.wait), one.delivery)
+	if one.wait != condition.Next && one.wait != condition.Retry {
+		s.says("list of deliveries", one, list, one.wait.Word())
+	}
+}
+
+func (s scene) console(one *situation) {
+	s.t.Helper()
+	page := s.text("/console/tenants/" + one.tenant + "/deliveries/" + one.delivery)
+	s.says("console, delivery", one, page, one.title())
+	s.says("console, delivery", one, page, one.state.Word())
+	s.says("console, queue", one, s.row("/console/queue", one.host), one.state.Word())
+	if one.state == condition.Failing || one.state == condition.OnHold {
+		s.says("console, health", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
+	}
+}
+
+// lists checks that the filter of each condition finds all endpoints that are so and no other.
+func (s scene) lists() {
+	s.t.Helper()
+	for _, state := range condition.States() {
+		want, got := []string{}, []string{}
+		key := s.key
+		for _, one := range s.all {
+			if one.state == state {
+				want, key = append(want, one.endpoint), one.key
+			}
+		}
+		var page client.EndpointPage
+		s.json(&situation{key: key}, "/api/v1/endpoints?limit=100&condition="+string(state), &page)
+		for _, e := range page.Data {
+			got = append(got, e.ID)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			s.t.Errorf("API: %d endpoints are %s, want %d", len(got), state, len(want))
+		}
+	}
+}
+
+// says reports where a surface does not say a text.
+func (s scene) says(where string, one *situation, text, want string) {
+	s.t.Helper()
+	if !strings.Contains(text, want) {
+		s.t.Errorf("%s (%s, %s) does not say %q: %.3000s", where, one.state, one.wait, want, text)
+	}
+}
+
+func (s scene) json(one *situation, path string, into any) {
+	s.t.Helper()
+	status, body := fetch(s.t, s.program.URL()+path, one.key)
+	if err := json.Unmarshal([]byte(body), into); status != http.StatusOK || err != nil {
+		s.t.Errorf("%s: %d, %v: %s", path, status, err, body)
+	}
+}
+
+var (
+	tags   = regexp.MustCompile(`(?s)<(script|style|template|select|dialog)\b.*?</(script|style|template|select|dialog)>|<[^>]*>`)
+	spaces = regexp.MustCompile(`\s+`)
+)
+
+// read is the main part of a page.
+func (s scene) read(path string) string {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.program.URL()+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	for _, c := range s.cookies {
+		r.AddCookie(c)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		s.t.Errorf("%s: %d, %v", path, res.StatusCode, err)
+	}
+	_, main, _ := strings.Cut(string(body), "<main")
+	return main
+}
+
+func plainText(markup string) string {
+	return spaces.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString("<"+markup, " ")), " ")
+}
+
+func (s scene) text(path string) string {
+	s.t.Helper()
+	return plainText(s.read(path))
+}
+
+// row is the row of a page's tables that has a text in it.
+func (s scene) row(path, with string) string {
+	s.t.Helper()
+	for _, row := range strings.Split(s.read(path), "<tr")[1:] {
+		if row, _, _ = strings.Cut(row, "</tr>"); strings.Contains(row, with) {
+			return plainText("<tr" + row)
+		}
+	}
+	s.t.Errorf("%s has no row with %s", path, with)
+	return ""
+}
