@@ -21,6 +21,9 @@ type Record struct {
 	Paused    *Paused // the widest pause of an operator that concerns the endpoint
 	Held      int64   // deliveries that wait because of the endpoint's condition
 	HeldExact bool    // else there are more
+
+	Waiting      int64 // deliveries that wait for whatever reason; counted where one endpoint is read
+	WaitingExact bool  // else there are more
 }
 
 // Condition is how the endpoint is at a moment.
@@ -94,11 +97,11 @@ func pausedOf(scope string, since time.Time) *Paused {
 	return p
 }
 
-// addHeld counts what waits for endpoints whose deliveries are not sent now.
+// addHeld counts what waits: for one endpoint in any case, for many only where their deliveries are not sent now.
 func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, place map[id.UUID]*Record) error {
 	var waiting []id.UUID
 	for _, e := range full {
-		if !e.Condition(time.Time{}).Sends() {
+		if len(full) == 1 || !e.Condition(time.Time{}).Sends() {
 			waiting = append(waiting, e.ID)
 		}
 	}
@@ -111,7 +114,13 @@ func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, p
 	}
 	counts, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: waiting, Most: int32(most) + 1})
 	for _, c := range counts {
-		place[c.EndpointID].Held, place[c.EndpointID].HeldExact = min(c.Held, most), c.Held <= most
+		r := place[c.EndpointID]
+		r.Waiting, r.WaitingExact = min(c.Held, most), c.Held <= most
+	}
+	for _, e := range full {
+		if r := place[e.ID]; !e.Condition(time.Time{}).Sends() {
+			r.Held, r.HeldExact = r.Waiting, r.WaitingExact
+		}
 	}
 	return err
 }

@@ -146,6 +146,7 @@ func (a *dashboard) head(c *handlers.Call, e endpoints.Full, tab string) pages.E
 	return pages.EndpointHead{
 		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
 		Description: e.Description, Status: endpoint.Status(e.Status), Condition: e.Condition(a.Now()), Tab: tab,
+		InQueue: e.Record.Waiting, InQueueMore: !e.Record.WaitingExact,
 		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets), Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
 	}
 }

@@ -102,7 +102,7 @@ func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("The endpoint was deleted. What still waited for it is being canceled.")
+	c.Flash("The endpoint was deleted. Deliveries that still waited for it fail permanently.")
 	return c.Redirect(root(c) + "/endpoints")
 }
 

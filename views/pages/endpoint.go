@@ -28,9 +28,23 @@ type EndpointHead struct {
 	Condition   condition.Condition
 	Tab         string
 	MayChange   bool
-	MaySecrets  bool // rotate and see new ones
-	Inbox       bool // a test inbox
-	Waiting     bool // a verification is under way
+	MaySecrets  bool  // rotate and see new ones
+	Inbox       bool  // a test inbox
+	Waiting     bool  // a verification is under way
+	InQueue     int64 // deliveries that wait for it
+	InQueueMore bool  // there are more
+}
+
+// deleteText says what deleting the endpoint does to the deliveries that wait for it.
+func (h EndpointHead) deleteText() string {
+	said := "No delivery waits for it."
+	if h.InQueue > 0 {
+		said = components.Many(h.InQueue, "delivery that waits for it fails permanently.", "deliveries that wait for it fail permanently.")
+	}
+	if h.InQueue > 0 && h.InQueueMore {
+		said = "More than " + said
+	}
+	return said + " Its secrets are destroyed. Delivered events stay in the lists. This can't be undone."
 }
 
 func (h EndpointHead) title() string { return strings.TrimPrefix(h.URL, "https://") }

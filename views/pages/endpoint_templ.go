@@ -283,7 +283,7 @@ func endpointDialogs(h EndpointHead) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "delete", Title: "Delete this endpoint?", Label: "Delete endpoint", Danger: true, Action: h.Href + "/delete", Text: "Everything that still waits for it is canceled, and its secrets are destroyed. What was delivered stays in the lists. This can't be undone."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "delete", Title: "Delete this endpoint?", Label: "Delete endpoint", Danger: true, Action: h.Href + "/delete", Text: h.deleteText()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
