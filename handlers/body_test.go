@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -10,7 +11,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
 
@@ -56,7 +56,7 @@ func TestABodyIsReadWholeHoweverItArrives(t *testing.T) {
 			}
 		}
 	}
-	if _, err := readAll(bytes.NewReader(text), int64(len(text))+1); err != io.ErrUnexpectedEOF {
+	if _, err := readAll(bytes.NewReader(text), int64(len(text))+1); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a body that ends early: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestBytesInFlightAreBoundedAndGivenBack(t *testing.T) {
 	a, b := id.UUID{1}, id.UUID{2}
 	hold := func(who sender, n int64, want error) {
 		t.Helper()
-		if err := f.hold(who, n); err != want && fault.As(err) != want {
+		if err := f.hold(who, n); !errors.Is(err, want) {
 			t.Fatalf("%d bytes: %v, want %v", n, err, want)
 		}
 	}

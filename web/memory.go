@@ -86,10 +86,13 @@ type use struct {
 
 func memoryUse() use {
 	samples := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/cycles/total:gc-cycles"},
-		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/memory/classes/heap/stacks:bytes"},
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(samples)
-	read := func(i int) int64 { return int64(samples[i].Value.Uint64()) } //nolint:gosec // no memory has 2^63 bytes
+	read := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
 	return use{live: read(0) + read(1), held: read(3) - read(4), collections: samples[2].Value.Uint64()}
 }

@@ -140,12 +140,6 @@ func (h *house) balanced() {
 	}
 }
 
-// hasLane reports whether a lane is in a worker's memory.
-func hasLane(w *Worker, ep id.UUID) bool {
-	_, has := w.dispatch.View(ep)
-	return has
-}
-
 // followed waits until a worker has taken over what the database says of an endpoint now, and returns how long it took.
 func (h *house) followed(w *Worker, ep id.UUID) time.Duration {
 	h.t.Helper()

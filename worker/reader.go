@@ -220,8 +220,10 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 	}
 	s := &lanes.Settings{
 		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", Health: l.Policy,
-		Policy: delivery.Policy{Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
-			RetryGone: e.RetryClientErrors && !l.Policy.Gone},
+		Policy: delivery.Policy{
+			Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
+			RetryGone: e.RetryClientErrors && !l.Policy.Gone,
+		},
 	}
 	if settings.RateLimit != nil {
 		s.Rate, s.Burst = *settings.RateLimit, settings.EffectiveBurst()

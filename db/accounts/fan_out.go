@@ -167,9 +167,15 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 	var e notice.EndpointDetails
 	_ = json.Unmarshal(n.Details, &e) // what can't be read is left out
 	facts := []mail.Fact{{Name: "Tenant", Value: r.TenantName + " (" + id.Tenant.Format(n.TenantID) + ")"}}
-	for _, f := range []mail.Fact{{Name: "Endpoint", Value: e.Endpoint}, {Name: "URL", Value: e.URL}, {Name: "Description", Value: e.Description},
-		{Name: "Why", Value: disabledWhy(e)}, {Name: "Last response", Value: lastResponse(e)},
-		{Name: "First failure", Value: moment(e.FirstFailureAt)}, {Name: "Last failure", Value: moment(e.LastFailureAt)}} {
+	for _, f := range []mail.Fact{
+		{Name: "Endpoint", Value: e.Endpoint},
+		{Name: "URL", Value: e.URL},
+		{Name: "Description", Value: e.Description},
+		{Name: "Why", Value: disabledWhy(e)},
+		{Name: "Last response", Value: lastResponse(e)},
+		{Name: "First failure", Value: moment(e.FirstFailureAt)},
+		{Name: "Last failure", Value: moment(e.LastFailureAt)},
+	} {
 		if f.Value != "" {
 			facts = append(facts, f)
 		}

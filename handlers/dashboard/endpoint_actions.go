@@ -8,13 +8,10 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
-	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/views/pages"
 )
-
-var healthReasons = health.Reasons()
 
 func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
 	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause, nil)

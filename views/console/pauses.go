@@ -27,7 +27,10 @@ type PauseLine struct {
 
 func (v PausesView) scopes() []components.Option {
 	options := []components.Option{
-		{Value: "", Label: "Choose what to pause"}, {Value: "tenant", Label: "One tenant"}, {Value: "host", Label: "One host"}, {Value: "endpoint", Label: "One endpoint"},
+		{Value: "", Label: "Choose what to pause"},
+		{Value: "tenant", Label: "One tenant"},
+		{Value: "host", Label: "One host"},
+		{Value: "endpoint", Label: "One endpoint"},
 		{Value: "platform", Label: "Everything"},
 	}
 	for i := range options {

@@ -8,7 +8,7 @@ import (
 // halted tells a tenant what the operator did to all of its deliveries.
 func halted(d mail.NoticeData, h notice.HaltDetails) Letter {
 	l := Letter{Tone: Bad}
-	what := ""
+	var what string
 	switch notice.Kind(d.Kind) {
 	case notice.TenantSuspended:
 		l.Subject, l.Preview = "This tenant was suspended", "Nothing is delivered until the operator resumes it."

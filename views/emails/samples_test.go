@@ -106,12 +106,16 @@ func digestSample() notice.DigestDetails {
 		Action:         "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
 		ActionEndpoint: "ep_01jd0000000000000000000000", DeadLetters: 290,
 		Alerts: []notice.DigestAlert{
-			{Endpoint: "ep_01jd0000000000000000000000", Name: "Orders to the warehouse", Severity: "critical", Code: "endpoint_disabled",
+			{
+				Endpoint: "ep_01jd0000000000000000000000", Name: "Orders to the warehouse", Severity: "critical", Code: "endpoint_disabled",
 				Detail: "Orders to the warehouse was disabled: 3,760 of 3,900 attempts failed with 503.",
-				Action: "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx)."},
-			{Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", Severity: "warning", Code: "endpoint_failing",
+				Action: "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
+			},
+			{
+				Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", Severity: "warning", Code: "endpoint_failing",
 				Detail: "Billing: 346 of 20,100 attempts were rejected with 422.",
-				Action: "Look at the answers in the failed deliveries: the endpoint's server rejects what it is sent (4xx)."},
+				Action: "Look at the answers in the failed deliveries: the endpoint's server rejects what it is sent (4xx).",
+			},
 		},
 		Findings: []notice.DigestFinding{
 			{Severity: "critical", Code: "endpoint_disabled", Detail: "2 endpoints were disabled in the last 24 hours, and 1 was resumed since: Orders to the warehouse."},
