@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -39,9 +41,21 @@ const (
 // called while an older version serves: it never makes that wait for long, and gives up with an error that says so where a table
 // is never free.
 func MigrateUp(ctx context.Context, url string) error {
+	return MigrateUpLogged(ctx, url, slog.New(slog.DiscardHandler))
+}
+
+// MigrateUpLogged is MigrateUp with a line in the log for each migration that it applied.
+func MigrateUpLogged(ctx context.Context, url string, log *slog.Logger) error {
 	return migrate(ctx, url, func(p *goose.Provider) error {
 		for try := 1; ; try++ {
-			_, err := p.Up(ctx)
+			applied, err := p.Up(ctx)
+			var partial *goose.PartialError
+			if errors.As(err, &partial) {
+				applied = partial.Applied
+			}
+			for _, m := range applied {
+				log.Info("migration applied", "name", filepath.Base(m.Source.Path), "duration", m.Duration.Round(time.Millisecond).String())
+			}
 			if !isLockTimeout(err) {
 				return err
 			}
@@ -103,6 +117,13 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 		return err
 	}
 	cfg.RuntimeParams["lock_timeout"] = lockWithin
+	role, err := migratingRole(ctx, url)
+	if err != nil {
+		return err
+	}
+	if role != "" {
+		cfg.RuntimeParams["role"] = role
+	}
 	conn := stdlib.OpenDB(*cfg)
 	defer func() { _ = conn.Close() }()
 	if err := ensureSchema(ctx, conn); err != nil {
@@ -120,6 +141,36 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// migratingRole is the role that a superuser must take, so that what it migrates belongs to the role that Posthorn runs as: the owner
+// of the schema, else of the database. Empty: the role of the URL. It is an error when the schema, or a table of it, belongs to a role
+// that the role of the URL can't use.
+func migratingRole(ctx context.Context, url string) (role string, err error) {
+	conn, err := Connect(ctx, url, Options{Name: "migrate"})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var superuser, plain bool
+	var user, owner, stranger string
+	err = conn.QueryRow(ctx, `SELECT u.rolsuper, u.rolname, o.rolname, NOT o.rolsuper, coalesce((SELECT x.owner::regrole::text FROM (
+			SELECT nspowner AS owner FROM pg_namespace WHERE nspname = $1
+			UNION ALL SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
+		) x WHERE NOT pg_has_role(x.owner, 'USAGE') LIMIT 1), '')
+		FROM pg_roles u, pg_database d JOIN pg_roles o ON o.oid = coalesce((SELECT nspowner FROM pg_namespace WHERE nspname = $1), d.datdba)
+		WHERE u.rolname = current_user AND d.datname = current_database()`, Schema).Scan(&superuser, &user, &owner, &plain, &stranger)
+	switch {
+	case err != nil:
+		return "", Translate(err)
+	case stranger != "":
+		return "", &fault.Error{Kind: fault.Invalid, Code: "database_owner", Detail: fmt.Sprintf(
+			"The schema posthorn, or a table in it, belongs to the role %[1]s, and the role %[2]s of the database URL can't use it. As a superuser, "+
+				"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", stranger, user)}
+	case superuser && plain:
+		return owner, nil
+	}
+	return "", nil
 }
 
 // ensureSchema makes the schema where the migrator keeps its own table too. Two processes that do it at once may collide

@@ -144,6 +144,13 @@ func TestABackupIsRestoredOnAnotherServerAsThePageSays(t *testing.T) {
 	if said, err := typed(t, dir, []string{"ADMIN_DATABASE_URL=" + admin.String()}, commands[0]); err != nil {
 		t.Fatalf("%v %s", err, said)
 	}
+	roles, err := os.ReadFile(filepath.Join(dir, "roles.sql"))
+	if err != nil || strings.Contains(string(roles), "PASSWORD") || regexp.MustCompile(`(?m)^(CREATE|ALTER) ROLE `+embedded.AdminRole+`\b`).Match(roles) {
+		t.Errorf("the dump of the roles holds passwords or other roles: %v\n%s", err, roles)
+	}
+	if n := strings.Count(string(roles), "CREATE ROLE "); n != 8 {
+		t.Errorf("the dump holds %d roles:\n%s", n, roles)
+	}
 	other, err := embedded.Start(t.Context(), embedded.Config{DataDir: dataDir(t), Log: silent})
 	if err != nil {
 		t.Fatal(err)

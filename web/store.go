@@ -28,6 +28,7 @@ type store struct {
 	url       string // of the application role; may hold a password
 	listenURL string // of a direct connection
 	cluster   *embedded.Cluster
+	log       *slog.Logger
 }
 
 // pooled reports whether a pooler stands before the server: a direct connection was named beside it.
@@ -39,7 +40,7 @@ func openStore(ctx context.Context, cfg *Config, log *slog.Logger, stay bool) (*
 	if cfg.embedded() {
 		return openEmbedded(ctx, cfg, log, stay)
 	}
-	s := &store{url: cfg.DatabaseURL.Reveal(), listenURL: cfg.DatabaseListenURL.Reveal()}
+	s := &store{url: cfg.DatabaseURL.Reveal(), listenURL: cfg.DatabaseListenURL.Reveal(), log: log}
 	if s.listenURL == "" {
 		s.listenURL = s.url
 	}
@@ -67,12 +68,12 @@ func openEmbedded(ctx context.Context, cfg *Config, log *slog.Logger, stay bool)
 	if err != nil {
 		return nil, err
 	}
-	return &store{url: cluster.URL(), listenURL: cluster.URL(), cluster: cluster}, nil
+	return &store{url: cluster.URL(), listenURL: cluster.URL(), cluster: cluster, log: log}, nil
 }
 
 // migrate brings the schema up to date, under a lock of the session, which no pooler keeps.
 func (s *store) migrate(ctx context.Context) error {
-	if err := db.MigrateUp(ctx, s.listenURL); err != nil {
+	if err := db.MigrateUpLogged(ctx, s.listenURL, s.log); err != nil {
 		return explainDatabase(err)
 	}
 	return nil
