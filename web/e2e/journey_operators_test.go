@@ -165,7 +165,6 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	}
 	late := alertOf(t, "PosthornDeliveriesLate")
 	noisy.backdate(time.Duration(late.bound+60) * time.Second)
-	eventually(t, patience, "the alert rings", func() bool { return s.server.metric(late.metric) > late.bound })
 
 	// Who it is, and where it is stuck.
 	tab := desk.tab(look.View{})
@@ -174,6 +173,9 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	tab.Sees("Ready for the longest")
 	if !tab.Has("Noisy Ltd") || tab.Shows("Deliveries of Quiet Ltd") {
 		t.Error("the overview does not name who is late, or somebody who is not")
+	}
+	if lag := s.server.metric(late.metric); lag > late.bound {
+		t.Errorf("an alert rings about a lag of %v s, which the endpoint's own rate limit makes", lag)
 	}
 	tab.Press("Queue and workers")
 	tab.Sees("Longest backlogs")
@@ -205,7 +207,6 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	tab.Sees("Requests under way end as they will.")
 	finds(t, tab, s.url+"/console/queue", "paused by operator")
 	eventually(t, patience, "the worker keeps to the pause", func() bool { return s.server.metric("posthorn_dispatch_pauses") == 1 })
-	eventually(t, patience, "the alert is over", func() bool { return s.server.metric(late.metric) <= late.bound })
 	had := len(noisy.customer.requests())
 	beside.goesOn(3)
 	if n := len(noisy.customer.requests()); n != had {
@@ -214,7 +215,7 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	owner := noisy.owner.tab(look.View{})
 	_, waiting := noisy.deliveries("pending")
 	owner.Open(s.url + noisy.root + "/deliveries/" + waiting)
-	owner.Sees("Waiting: dispatch is paused by the operator")
+	owner.Sees("is sent when the operator ends the pause")
 	beside.customer.each(t, 3)
 
 	// Its receiver takes more now, so that it may go on.
@@ -332,14 +333,14 @@ func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
 	if n := len(o.customer.requests()); n != had {
 		t.Errorf("%d requests went out for a suspended tenant", n-had)
 	}
-	finds(t, tab, s.url+"/console/queue", "waits: the tenant is suspended")
+	finds(t, tab, s.url+"/console/queue", "suspended")
 	n, waiting := o.deliveries("pending")
 	if n != events+more-had {
 		t.Errorf("%d deliveries wait, %d of %d have arrived", n, had, events+more)
 	}
 	owner := o.owner.tab(look.View{})
 	owner.Open(s.url + o.root + "/deliveries/" + waiting)
-	owner.Sees("Waiting: the tenant is suspended")
+	owner.Sees("Tenant suspended")
 	tab.Open(s.url + "/console/tenants/" + o.tenant)
 	gives(tab, "/resume", "they have paid")
 	tab.Press("Resume the tenant")
@@ -398,7 +399,7 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 		}
 		owner := o.owner.tab(look.View{})
 		owner.Open(s.url + o.root + "/deliveries/" + waiting)
-		owner.Sees("Waiting: dispatch is paused by the operator")
+		owner.Sees("is sent when the operator ends the pause")
 	}
 	first.Open(s.url + "/console/pauses")
 	for _, tab := range []*look.Tab{first, second} {

@@ -52,6 +52,26 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 	}
 }
 
+func keyIsShownOnce(t *testing.T, s *stage) {
+	o := s.office(t, "Keys Ltd")
+	tab := o.owner.tab(look.View{})
+	tab.Open(s.url + o.root + "/keys")
+	tab.Press("Create a key")
+	tab.Fill("Name", "The shop")
+	tab.Press("Create the key") // with the scope that the form proposes
+	tab.Sees("Copy the new key")
+	inspectOpen(t, tab)
+	o.key = once(tab, "new-key")
+	o.emitted("order.paid", `{}`)
+	tab.Open(s.url + tab.Path()) // a reload
+	tab.Arrives(o.root + "/keys")
+	tab.Sees("The shop")
+	if tab.Shows(o.key) || tab.Shows("Copy the new key") {
+		t.Error("the key is shown a second time")
+	}
+	quiet(t, tab)
+}
+
 // filled is a path with values in the place of its parameters.
 func filled(path string, values map[string]string) string {
 	return parameter.ReplaceAllStringFunc(path, func(name string) string {
@@ -110,7 +130,7 @@ func portalLinkOpensOnce(t *testing.T, s *stage) {
 	tab.Open(s.url + o.root + "/endpoints/" + ep)
 	tab.Press("Pause")
 	tab.Press("Pause")
-	tab.Sees("A member paused this endpoint")
+	tab.Sees("Endpoint paused")
 	quiet(t, tab)
 	other := s.browser.Visitor(t, look.View{})
 	other.Open(link.URL)

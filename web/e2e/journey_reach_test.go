@@ -84,6 +84,7 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	tab.Press("Add endpoint")
 	tab.Sees("Endpoint added")
 	tab.Press("I've installed it: verify now")
+	tab.Sees("The verification is being sent.") // on the endpoint's page
 	eventually(t, patience, "the endpoint is active", func() bool {
 		tab.Open(s.url + tab.Path())
 		return tab.Has("Send test event")
@@ -101,7 +102,7 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	tab.Press("Pause")
 	tab.Sees("Pause this endpoint?")
 	tab.Press("Pause")
-	tab.Sees("A member paused this endpoint")
+	tab.Sees("Endpoint paused")
 	o.emitted("order.paid", fmt.Sprintf(`{"n":%d}`, 1))
 	o.await("held", 1)
 	tab.Open(s.url + o.root + "/deliveries?status=held")

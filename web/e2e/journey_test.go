@@ -28,6 +28,7 @@ func TestPeopleReachTheirGoalsInABrowser(t *testing.T) {
 		{"failed deliveries are replayed together, with progress", bulkReplayShowsProgress},
 		{"a paused endpoint's deliveries are held and then delivered", pauseHoldsAndResumeDelivers},
 		{"secrets rotate with an overlap", rotationOverlaps},
+		{"an API key is shown once and works", keyIsShownOnce},
 		{"a viewer can do nothing", viewerCanDoNothing},
 		{"a portal link leads into its tenant, once", portalLinkOpensOnce},
 		{"a second factor is set up and asked for", secondFactorIsAskedFor},
@@ -69,7 +70,7 @@ func signUpToFirstDelivery(t *testing.T, s *stage) {
 	tab := s.browser.Visitor(t, look.View{})
 	tab.Open(s.url)
 	tab.Press("Create a tenant")
-	tab.Fill("Name of your organisation", "Newcomers Ltd")
+	tab.Fill("Name of your organization", "Newcomers Ltd")
 	tab.Fill("Your name", "Nora Newcomer")
 	tab.Fill("E-mail address", email)
 	tab.Press("Send me a link")
@@ -134,7 +135,9 @@ func failureIsDiagnosedAndReplayed(t *testing.T, s *stage) {
 	tab.Do(chromedp.Click(chromedp.CSS("td.cell-lead a")))
 	tab.Sees("What to do:")
 	tab.Sees("422")
-	tab.Sees(`"answered":422`)
+	tab.Sees(`{ "answered": 422 }`)
+	tab.Press("Raw body") // the bytes as they came
+	tab.Sees(`{"answered":422}`)
 	failed := tab.Path()
 	o.customer.status.Store(http.StatusOK)
 	tab.Press("Replay")
@@ -142,7 +145,7 @@ func failureIsDiagnosedAndReplayed(t *testing.T, s *stage) {
 	tab.Press("Replay")
 	tab.Until("the replay has a page of its own", fmt.Sprintf(`location.pathname.includes("/deliveries/dlv_") && location.pathname !== %q`, failed))
 	tab.Sees("delivered")
-	tab.Sees(`"answered":200`)
+	tab.Sees(`{ "answered": 200 }`)
 	got := o.customer.requests()
 	if len(got) != 2 || got[1].header.Get("webhook-replayed") != "true" || got[0].header.Get("webhook-id") != got[1].header.Get("webhook-id") || string(got[0].body) != string(got[1].body) {
 		t.Errorf("%d requests arrived, the last with %v", len(got), got[len(got)-1].header)
@@ -181,7 +184,7 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	tab.Open(s.url + o.root + "/deliveries?status=failed")
 	tab.Press("Actions on all results")
 	tab.Press("Replay all results ...")
-	tab.Sees("None of them can be replayed")
+	tab.Sees("None of these deliveries can be replayed")
 	tab.Sees("replayed before")
 	quiet(t, tab)
 }
@@ -194,7 +197,7 @@ func pauseHoldsAndResumeDelivers(t *testing.T, s *stage) {
 	tab.Press("Pause")
 	tab.Sees("none is lost")
 	tab.Press("Pause")
-	tab.Sees("A member paused this endpoint")
+	tab.Sees("Endpoint paused")
 	for i := range 3 {
 		o.emitted("order.paid", fmt.Sprintf(`{"n":%d}`, i))
 	}

@@ -46,6 +46,8 @@ type world struct {
 	webs atomic.Pointer[[]string] // URLs of those that take requests
 	next atomic.Int64
 
+	emitting sync.WaitGroup // calls of emitAll
+
 	mu    sync.Mutex
 	acks  map[string]string // event by idempotency key
 	slow  time.Duration     // of the slowest answer that was a refusal
@@ -73,7 +75,9 @@ func newWorldAt(t *testing.T, environ []string, answer func(*arrival) int) *worl
 
 func newWorldOf(t *testing.T, environ []string, r *receiver) *world {
 	t.Helper()
-	return &world{t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{}, codes: map[int]int{}}
+	w := &world{t: t, environ: environ, receiver: r, launched: map[string]int{}, acks: map[string]string{}, codes: map[int]int{}}
+	t.Cleanup(w.emitting.Wait) // senders outlive a test that fails, and must not report to it later
+	return w
 }
 
 // open gives the test its own look into the database, as an operator has it.
@@ -223,6 +227,9 @@ func (w *world) emit(e emission) (id string) {
 		return ""
 	}
 	for begun := startWatch(); begun.passed() < patience; time.Sleep(30 * time.Millisecond) {
+		if w.t.Context().Err() != nil {
+			return "" // the test has ended
+		}
 		asked := startWatch()
 		status, answer, err := w.call(http.MethodPost, w.web()+"/api/v1/events", string(body), e.idemp)
 		if err != nil {
@@ -284,6 +291,8 @@ func (w *world) acknowledgements() map[string]string {
 
 // emitAll sends events at a rate (0: as fast as it goes) over so many connections and returns when all are acknowledged.
 func (w *world) emitAll(events []emission, perSecond, connections int) {
+	w.emitting.Add(1)
+	defer w.emitting.Done()
 	queue := make(chan emission)
 	var senders sync.WaitGroup
 	for range connections {
@@ -295,6 +304,9 @@ func (w *world) emitAll(events []emission, perSecond, connections int) {
 	}
 	begun := time.Now()
 	for i, e := range events {
+		if w.t.Context().Err() != nil {
+			break // the test has ended
+		}
 		if perSecond > 0 {
 			time.Sleep(time.Until(begun.Add(time.Duration(i) * time.Second / time.Duration(perSecond))))
 		}
