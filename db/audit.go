@@ -15,6 +15,8 @@ type Author struct {
 	Kind    string // key, member, operator, system, command
 	ID      string // as people see it; empty where the kind says all
 	Address string // where the request came from; empty for what came from no network
+	Name    string // of operators alone: tenants cannot look their names up
+	Reason  string // for everything that gives no reason of its own
 }
 
 // Audited is what was done, on what, and why.
@@ -36,9 +38,13 @@ func Audit(ctx context.Context, q *sql.Queries, by Author, what Audited) error {
 			return fmt.Errorf("encode audit details: %w", err)
 		}
 	}
+	if what.Reason == "" {
+		what.Reason = by.Reason
+	}
 	return q.InsertAudit(ctx, sql.InsertAuditParams{
 		ID: NewID(), TenantID: what.Tenant, ActorKind: by.Kind, ActorID: by.ID, Action: what.Action,
 		ObjectKind: what.Kind, ObjectID: what.Object, Address: by.Address, Reason: what.Reason, Details: details,
+		ActorName: by.Name,
 	})
 }
 

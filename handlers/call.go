@@ -70,7 +70,10 @@ func (c *Call) Author() db.Author {
 	case a.Portal != nil:
 		by.Kind, by.ID = "portal", id.PortalLink.Format(a.Portal.ID)
 	case !a.Operator.ID.IsZero():
-		by.Kind, by.ID = "operator", id.Operator.Format(a.Operator.ID)
+		by.Kind, by.ID, by.Name = "operator", id.Operator.Format(a.Operator.ID), a.Operator.Email
+		if a.Viewing != nil && a.Viewing.Acting {
+			by.Reason = a.Viewing.Reason
+		}
 	case !a.Member.IsZero():
 		by.Kind, by.ID = "member", id.Member.Format(a.Member)
 	case !a.Person.ID.IsZero():

@@ -1,8 +1,8 @@
 -- The audit log: appended to in the transaction of what it tells, changed by nobody.
 
 -- name: InsertAudit :exec
-INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details)
-VALUES (@id, sqlc.narg('tenant_id'), @actor_kind, @actor_id, @action, @object_kind, @object_id, @address, @reason, @details);
+INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
+VALUES (@id, sqlc.narg('tenant_id'), @actor_kind, @actor_id, @action, @object_kind, @object_id, @address, @reason, @details, @actor_name);
 
 -- name: ScanAuditDown :many
 -- As ScanEventsDown: at most @scan rows are looked at, and the last of them is returned, matching or not.

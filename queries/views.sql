@@ -19,7 +19,7 @@ WHERE v.session_id = @session_id AND v.tenant_id = @tenant_id AND v.expires_at >
 FOR SHARE OF v;
 
 -- name: ActInView :execrows
-UPDATE operator_views SET acting = true WHERE session_id = @session_id AND tenant_id = @tenant_id AND expires_at > now() AND NOT acting;
+UPDATE operator_views SET acting = true, reason = @reason WHERE session_id = @session_id AND tenant_id = @tenant_id AND expires_at > now() AND NOT acting;
 
 -- name: DeleteView :exec
 DELETE FROM operator_views WHERE session_id = @session_id;

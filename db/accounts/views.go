@@ -70,7 +70,7 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 
 var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators look on alone on this server: the settings of the platform have acting switched off.")
 
-// ActInView lets a look change things too, which the tenant's audit log tells with the reason. One that may already stays as
+// ActInView lets a look change things too. The reason is from then on that of the look, so that every change names it in the audit log. One that may already stays as
 // it is; where there is none, or its time is over, it is fault.ErrNotFound.
 func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
@@ -82,7 +82,7 @@ func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason st
 		} else if !settings.On(settings.ActAsOperator, platform) {
 			return errLookOnly
 		}
-		n, err := q.ActInView(ctx, sql.ActInViewParams{SessionID: session, TenantID: tenant})
+		n, err := q.ActInView(ctx, sql.ActInViewParams{SessionID: session, TenantID: tenant, Reason: reason})
 		if err != nil || n == 0 {
 			return err
 		}

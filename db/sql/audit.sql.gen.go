@@ -76,8 +76,8 @@ func (q *Queries) ExpungeSaid(ctx context.Context, arg ExpungeSaidParams) (Expun
 
 const InsertAudit = `-- name: InsertAudit :exec
 
-INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 `
 
 type InsertAuditParams struct {
@@ -91,6 +91,7 @@ type InsertAuditParams struct {
 	Address    string
 	Reason     string
 	Details    json.RawMessage
+	ActorName  string
 }
 
 // The audit log: appended to in the transaction of what it tells, changed by nobody.
@@ -106,13 +107,14 @@ func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) error 
 		arg.Address,
 		arg.Reason,
 		arg.Details,
+		arg.ActorName,
 	)
 	return err
 }
 
 const ScanAuditDown = `-- name: ScanAuditDown :many
-SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, place, matches FROM (
-	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, row_number() OVER (ORDER BY a.id DESC) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
+SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name, place, matches FROM (
+	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, row_number() OVER (ORDER BY a.id DESC) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
 	FROM audit_log a
 	WHERE a.tenant_id = $2 AND a.id > $3 AND a.id < $4
 	ORDER BY a.id DESC
@@ -144,6 +146,7 @@ type ScanAuditDownRow struct {
 	Address    string
 	Reason     string
 	Details    json.RawMessage
+	ActorName  string
 	Place      int64
 	Matches    bool
 }
@@ -177,6 +180,7 @@ func (q *Queries) ScanAuditDown(ctx context.Context, arg ScanAuditDownParams) ([
 			&i.Address,
 			&i.Reason,
 			&i.Details,
+			&i.ActorName,
 			&i.Place,
 			&i.Matches,
 		); err != nil {
@@ -191,8 +195,8 @@ func (q *Queries) ScanAuditDown(ctx context.Context, arg ScanAuditDownParams) ([
 }
 
 const ScanAuditUp = `-- name: ScanAuditUp :many
-SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, place, matches FROM (
-	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, row_number() OVER (ORDER BY a.id) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
+SELECT id, tenant_id, at, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name, place, matches FROM (
+	SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, row_number() OVER (ORDER BY a.id) AS place, ($1::text = '' OR a.action = $1)::boolean AS matches
 	FROM audit_log a
 	WHERE a.tenant_id = $2 AND a.id > $3 AND a.id < $4
 	ORDER BY a.id
@@ -224,6 +228,7 @@ type ScanAuditUpRow struct {
 	Address    string
 	Reason     string
 	Details    json.RawMessage
+	ActorName  string
 	Place      int64
 	Matches    bool
 }
@@ -256,6 +261,7 @@ func (q *Queries) ScanAuditUp(ctx context.Context, arg ScanAuditUpParams) ([]Sca
 			&i.Address,
 			&i.Reason,
 			&i.Details,
+			&i.ActorName,
 			&i.Place,
 			&i.Matches,
 		); err != nil {

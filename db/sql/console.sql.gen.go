@@ -16,7 +16,7 @@ import (
 )
 
 const ConsoleAudit = `-- name: ConsoleAudit :many
-SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
+SELECT a.id, a.tenant_id, a.at, a.actor_kind, a.actor_id, a.action, a.object_kind, a.object_id, a.address, a.reason, a.details, a.actor_name, coalesce(t.name, '') AS tenant_name FROM audit_log a LEFT JOIN tenants t ON t.id = a.tenant_id
 WHERE a.id < $1 AND ($2::text = '' OR starts_with(a.action, $2::text)) AND ($3::text = '' OR a.actor_kind = $3::text)
 	AND ($4::uuid IS NULL OR a.tenant_id = $4)
 ORDER BY a.id DESC
@@ -43,6 +43,7 @@ type ConsoleAuditRow struct {
 	Address    string
 	Reason     string
 	Details    json.RawMessage
+	ActorName  string
 	TenantName string
 }
 
@@ -73,6 +74,7 @@ func (q *Queries) ConsoleAudit(ctx context.Context, arg ConsoleAuditParams) ([]C
 			&i.Address,
 			&i.Reason,
 			&i.Details,
+			&i.ActorName,
 			&i.TenantName,
 		); err != nil {
 			return nil, err

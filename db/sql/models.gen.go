@@ -74,6 +74,7 @@ type AuditLog struct {
 	Address    string
 	Reason     string
 	Details    json.RawMessage
+	ActorName  string
 }
 
 type Book struct {

@@ -13,16 +13,17 @@ import (
 )
 
 const ActInView = `-- name: ActInView :execrows
-UPDATE operator_views SET acting = true WHERE session_id = $1 AND tenant_id = $2 AND expires_at > now() AND NOT acting
+UPDATE operator_views SET acting = true, reason = $1 WHERE session_id = $2 AND tenant_id = $3 AND expires_at > now() AND NOT acting
 `
 
 type ActInViewParams struct {
+	Reason    string
 	SessionID id.UUID
 	TenantID  id.UUID
 }
 
 func (q *Queries) ActInView(ctx context.Context, arg ActInViewParams) (int64, error) {
-	result, err := q.db.Exec(ctx, ActInView, arg.SessionID, arg.TenantID)
+	result, err := q.db.Exec(ctx, ActInView, arg.Reason, arg.SessionID, arg.TenantID)
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,7 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 
 func auditView(r sql.ScanAuditDownRow) AuditEntry {
 	return AuditEntry{
-		ID: id.Audit.Format(r.ID), At: r.At, ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, Action: r.Action,
+		ID: id.Audit.Format(r.ID), At: r.At, ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, ActorName: r.ActorName, Action: r.Action,
 		ObjectKind: r.ObjectKind, ObjectID: r.ObjectID, Address: r.Address, Reason: r.Reason, Details: r.Details,
 	}
 }

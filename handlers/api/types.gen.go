@@ -1724,6 +1724,9 @@ type AuditEntry struct {
 	ActorID   string              `json:"actor_id"`
 	ActorKind AuditEntryActorKind `json:"actor_kind"`
 
+	// ActorName Of an operator: the e-mail address. Empty for all others
+	ActorName string `json:"actor_name"`
+
 	// Address Where the request came from
 	Address    string          `json:"address"`
 	At         time.Time       `json:"at"`

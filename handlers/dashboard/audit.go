@@ -74,6 +74,8 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 		row := auditRow(r, v.Root)
 		if name := names[r.ActorID]; name != "" {
 			row.Who = name
+		} else if r.ActorName != "" && c.Actor.Portal == nil {
+			row.Who = operatorName(r.ActorName)
 		}
 		if c.Actor.Portal != nil && r.ActorKind != "portal" {
 			row.Address = "" // where the provider's people are is not their customers' business
@@ -85,6 +87,9 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	}
 	return nil
 }
+
+// operatorName is an operator as a tenant's pages name one.
+func operatorName(email string) string { return "Operator " + email }
 
 // namedKeys bounds the keys whose names a page of the audit log reads.
 const namedKeys = 250

@@ -170,6 +170,12 @@ func TestAnOperatorActsOnlyAfterAskingAndNeverWithSecrets(t *testing.T) {
 	if n := one[int](w, "SELECT count(*)::int FROM audit_log WHERE action = 'endpoint.pause' AND actor_kind = 'operator' AND actor_id = $1", id.Operator.Format(o.id)); n != 1 {
 		t.Errorf("the pause is entered %d times as the operator's", n)
 	}
+	email := o.id.String() + "@example.com"
+	if got := one[string](w, "SELECT reason || ' ' || actor_name FROM audit_log WHERE action = 'endpoint.pause'"); got != "they asked us to "+email {
+		t.Errorf("the pause is entered with %q", got)
+	}
+	tn.of[access.Owner].get(tn.path+"/audit-log?action=endpoint.pause").want(200, "Operator "+email, "they asked us to")
+	w.portalSession(tn, access.Viewer).get(tn.path + "/audit-log").lacks(email)
 	for path, form := range map[string]url.Values{
 		"/endpoints/" + ep + "/secrets": {"overlap": {"0"}},
 		"/keys":                         {"name": {"k"}, "scopes": {"events:write"}},
