@@ -39,6 +39,7 @@ var proofs = map[string]struct {
 	"docs/ops/backup.md sh":                  {2, "web/ops_page_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
 	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/deploy.md sh":                  {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
+	"docs/ops/deploy.md sql":                 {1, "web/owner_test.go TestASchemaOfAnotherRoleIsNamedAndHandedOverAsThePageSays"},
 	"docs/ops/deploy.md ini":                 {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
 	"docs/ops/deploy.md nginx":               {1, "web/ops_page_test.go TestTheProxyOfThePagePassesOnWhatPosthornNeeds"},
 	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
