@@ -33,8 +33,8 @@ type situation struct {
 	wait  condition.Reason
 	make  string // the SQL that makes them so; $1 is the endpoint, $2 the delivery
 
-	tenant, key                  string
-	endpoint, delivery, of, host string
+	tenant, key              string
+	endpoint, delivery, host string
 }
 
 // situations has a situation for every condition and every reason. Whoever adds one of these adds it here.

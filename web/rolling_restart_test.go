@@ -51,7 +51,7 @@ func TestARollingRestartBehindTheProxyOfThePageLosesNoRequest(t *testing.T) {
 		}
 		req.Header.Set("Authorization", "Bearer "+m.APIKey)
 		req.Header.Set("Content-Type", "application/json")
-		said := ""
+		var said string
 		if res, err := client.Do(req); err != nil {
 			said = err.Error()
 		} else {

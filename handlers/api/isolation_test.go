@@ -444,8 +444,10 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 		if param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
 			continue // they are in their lists alone
 		}
-		path := map[string]string{"inbox_request_id": "/inbox-requests/", "member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/",
-			"attempt_id": "/deliveries/" + s.Theirs["delivery_id"][3] + "/attempts/", "name": "/event-types/"}[param]
+		path := map[string]string{
+			"inbox_request_id": "/inbox-requests/", "member_id": "/members/", "event_id": "/events/", "endpoint_id": "/endpoints/", "delivery_id": "/deliveries/", "key_id": "/keys/", "job_id": "/bulk-jobs/",
+			"attempt_id": "/deliveries/" + s.Theirs["delivery_id"][3] + "/attempts/", "name": "/event-types/",
+		}[param]
 		for _, one := range theirs {
 			if got := p.w.ask("GET", "/api/v1"+path+one, s.B, ""); got.Status != 200 {
 				t.Errorf("B's own %s answers %d to B", one, got.Status)
