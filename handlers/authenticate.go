@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -66,6 +67,17 @@ type answers struct {
 	size     atomic.Int64
 	keys     sync.Map // [32]byte -> *holder
 	tenants  sync.Map // id.UUID -> state
+
+	mu      sync.Mutex
+	lookups map[[sha256.Size]byte]*lookup // under way
+}
+
+// lookup is a key's look-up that several requests wait for: a thousand requests that arrive with a key that is not kept
+// yet are one question to the database.
+type lookup struct {
+	done chan struct{}
+	who  *holder
+	err  error
 }
 
 // holder is a key that exists.
@@ -165,7 +177,7 @@ func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder,
 	}
 	if who == nil {
 		var err error
-		if who, err = a.find(ctx, hash, kept); err != nil {
+		if who, err = a.findOnce(ctx, hash, kept); err != nil {
 			return nil, err
 		}
 	}
@@ -178,6 +190,49 @@ func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder,
 	}
 	a.touch(who)
 	return who, nil
+}
+
+// findOnce joins the look-up of this key that is under way, or starts one. What a look-up finds holds as long as a kept
+// answer of the same revision would. Where no answers are kept, every request asks for itself.
+func (a *Authenticator) findOnce(ctx context.Context, hash [sha256.Size]byte, kept *answers) (*holder, error) {
+	if kept == nil {
+		return a.find(ctx, hash, nil)
+	}
+	l := a.join(context.WithoutCancel(ctx), hash, kept)
+	select {
+	case <-l.done:
+		return l.who, l.err
+	case <-ctx.Done():
+		return nil, db.Translate(ctx.Err())
+	}
+}
+
+// join returns the look-up of a key. It runs in a goroutine of its own: the request that started it can end, and the
+// stack that a query needs is not kept by every request that waits for it.
+func (a *Authenticator) join(ctx context.Context, hash [sha256.Size]byte, kept *answers) *lookup {
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	if l, ok := kept.lookups[hash]; ok {
+		return l
+	}
+	l := &lookup{done: make(chan struct{})}
+	if found, ok := kept.keys.Load(hash); ok { // kept since the request looked
+		l.who = found.(*holder)
+		close(l.done)
+		return l
+	}
+	if kept.lookups == nil {
+		kept.lookups = map[[sha256.Size]byte]*lookup{}
+	}
+	kept.lookups[hash] = l
+	go func() {
+		l.who, l.err = a.find(ctx, hash, kept)
+		kept.mu.Lock()
+		delete(kept.lookups, hash)
+		kept.mu.Unlock()
+		close(l.done)
+	}()
+	return l
 }
 
 func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *answers) (*holder, error) {

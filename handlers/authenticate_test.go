@@ -183,6 +183,48 @@ func TestALookUpThatARevocationOvertakesIsNotKept(t *testing.T) {
 	}
 }
 
+func TestRequestsThatArriveTogetherLookAKeyUpOnce(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	a.poll(t.Context())
+	const requests = 500
+	var started, ended sync.WaitGroup
+	started.Add(requests)
+	ended.Add(requests)
+	for range requests {
+		go func() {
+			defer ended.Done()
+			started.Done()
+			if got := try(a); got != "ok" {
+				t.Error(got)
+			}
+		}()
+	}
+	s.mu.Lock()
+	s.within = started.Wait
+	s.mu.Unlock()
+	ended.Wait()
+	if s.lookups != 1 {
+		t.Errorf("%d look-ups of one key", s.lookups)
+	}
+}
+
+func TestARequestThatEndsLeavesTheLookUpToTheOthers(t *testing.T) {
+	t.Parallel()
+	s, _, a := newStore()
+	a.poll(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
+	s.within = func() { cancel(); <-release }
+	if _, err := a.authenticate(ctx, testKey); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	close(release)
+	if got := try(a); got != "ok" || s.lookups != 1 {
+		t.Errorf("%s after %d look-ups", got, s.lookups)
+	}
+}
+
 func TestAKeptKeyExpires(t *testing.T) {
 	t.Parallel()
 	_, c, a := newStore()

@@ -13,9 +13,12 @@ import (
 	"posthorn/domain/fault"
 )
 
-// firstRead is the size of a body's first buffer. The Content-Length is the sender's claim, so a buffer grows with what
-// has arrived; most bodies fit into the first one.
-const firstRead = 2 << 10
+// The Content-Length is the sender's claim, so a body's buffer grows with what has arrived. Most bodies are small and fit
+// into their first buffer. A larger one starts with less: until it arrives, that is what each waiting connection holds.
+const (
+	smallBody = 2 << 10
+	firstRead = 512
+)
 
 // Body reads the whole request body, up to the route's bound.
 func (c *Call) Body() ([]byte, error) {
@@ -64,8 +67,8 @@ func (c *Call) discardBody() {
 // readAll reads to the end. A length of 0 or more is the size that the sender declared; the buffer never exceeds it.
 func readAll(r io.Reader, length int64) ([]byte, error) {
 	size := int64(firstRead)
-	if length >= 0 {
-		size = min(size, length)
+	if length >= 0 && length <= smallBody {
+		size = length
 	}
 	body := make([]byte, 0, size)
 	for {
