@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -192,6 +192,11 @@ func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder,
 	return who, nil
 }
 
+var errKeySlow = &fault.Error{
+	Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
+	Detail: "The database does not answer at the moment. Send the same request again in a few seconds.",
+}
+
 // findOnce joins the look-up of this key that is under way, or starts one. What a look-up finds holds as long as a kept
 // answer of the same revision would. Where no answers are kept, every request asks for itself.
 func (a *Authenticator) findOnce(ctx context.Context, hash [sha256.Size]byte, kept *answers) (*holder, error) {
@@ -203,7 +208,10 @@ func (a *Authenticator) findOnce(ctx context.Context, hash [sha256.Size]byte, ke
 	case <-l.done:
 		return l.who, l.err
 	case <-ctx.Done():
-		return nil, db.Translate(ctx.Err())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, errKeySlow
+		}
+		return nil, ctx.Err()
 	}
 }
 
