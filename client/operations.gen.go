@@ -2767,12 +2767,16 @@ type Health struct {
 
 	// ActionEndpointID The endpoint that `action` is about; null where it is about none in particular
 	ActionEndpointID nullable.Nullable[string] `json:"action_endpoint_id"`
-	ActiveEndpoints  int                       `json:"active_endpoints"`
+
+	// ActiveEndpoints Endpoints whose condition is active: the next delivery would be sent now
+	ActiveEndpoints int `json:"active_endpoints"`
 
 	// Alerts The endpoints that need somebody, the worst first; at most 5
-	Alerts       []HealthAlert `json:"alerts"`
-	At           time.Time     `json:"at"`
-	BreakersOpen int           `json:"breakers_open"`
+	Alerts []HealthAlert `json:"alerts"`
+	At     time.Time     `json:"at"`
+
+	// BreakersOpen Endpoints whose condition is failing
+	BreakersOpen int `json:"breakers_open"`
 
 	// Day Attempts of the last 24 hours
 	Day SuccessRate `json:"day"`
@@ -2804,7 +2808,7 @@ type Health struct {
 	// MoreAlerts Endpoints that need somebody beside those
 	MoreAlerts int `json:"more_alerts"`
 
-	// OldestDueSeconds How long the oldest delivery has been due that nothing holds
+	// OldestDueSeconds How long the oldest delivery has been due that nothing holds: no pause, no open circuit breaker, and no limit of its endpoint
 	OldestDueSeconds int     `json:"oldest_due_seconds"`
 	P50Ms            float64 `json:"p50_ms"`
 	P95Ms            float64 `json:"p95_ms"`

@@ -60,14 +60,18 @@ WHERE n.tenant_id = @tenant_id AND n.id > posthorn.first_id(@since::timestamptz)
 ORDER BY e.id, n.id DESC;
 
 -- name: EndpointsHealth :many
--- The state and counters of a tenant's endpoints.
-SELECT e.id, e.url, e.description, e.status, e.status_at, sqlc.embed(h)
+-- The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps them.
+SELECT e.id, e.url, e.description, e.status, e.status_at, (e.id IN (SELECT posthorn.paused_endpoints(@tenant_id)))::boolean AS on_hold,
+	sqlc.embed(h)
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = @tenant_id AND h.endpoint_id = e.id
 WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL AND e.kind <> 'listen';
 
--- name: CountStates :one
-SELECT count(*) FILTER (WHERE status = 'active') AS active FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen';
+-- name: CountUnheld :one
+-- Endpoints that neither their tenant nor an operator keeps from being sent to. Those that fail are among them.
+SELECT count(*) FROM endpoints
+WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen' AND status = 'active'
+	AND id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
 
 -- name: CountRecentFailures :one
 -- Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
@@ -78,7 +82,7 @@ SELECT count(*) FROM (
 
 -- name: OldestDue :one
 -- How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
--- breaker: the longest of them. A lane costs one index step.
+-- breaker nor, as long as its worker lives, the endpoint's own limits: the longest of them. A lane costs one index step.
 SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
 FROM lanes l
 CROSS JOIN LATERAL (
@@ -88,6 +92,7 @@ CROSS JOIN LATERAL (
 ) h
 WHERE l.tenant_id = @tenant_id AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
 	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = @tenant_id AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
+	AND (l.owner IS NULL OR l.limited_by = 0 OR NOT posthorn.lane_served(l.owner, @silent_seconds))
 	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
 
 -- name: EndpointNames :many

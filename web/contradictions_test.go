@@ -33,8 +33,8 @@ type situation struct {
 	wait  condition.Reason
 	make  string // the SQL that makes them so; $1 is the endpoint, $2 the delivery
 
-	tenant, key              string
-	endpoint, delivery, host string
+	tenant, key                    string
+	endpoint, delivery, uuid, host string
 }
 
 // situations has a situation for every condition and every reason. Whoever adds one of these adds it here.
@@ -88,7 +88,7 @@ func situations() []*situation {
 		{state: condition.Unverified, wait: condition.EndpointUnverified, make: held("status = 'unverified'")},
 		{state: condition.Disabled, wait: condition.EndpointDisabled, make: held("status = 'disabled', status_reason = 'auth'")},
 		{state: condition.Suspended, wait: condition.TenantSuspended, make: "UPDATE tenants SET state = 'suspended', state_at = now() WHERE $1::uuid IS NOT NULL AND id = (SELECT tenant_id FROM queue WHERE delivery_id = $2)"},
-		{state: condition.Active, wait: condition.Listener, make: "UPDATE endpoints SET kind = 'listen' WHERE id = $1 AND $2::uuid IS NOT NULL"},
+		{state: condition.Active, wait: condition.Listener, make: held("kind = 'listen'")},
 	}
 }
 
@@ -149,7 +149,7 @@ func (s scene) fill(suspended id.UUID, other made) {
 func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) error {
 	e, d := db.NewID(), db.NewID()
 	one.host = strings.ReplaceAll(string(one.wait), "_", "-") + ".example.com"
-	one.endpoint, one.delivery = id.Endpoint.Format(e), id.Delivery.Format(d)
+	one.endpoint, one.delivery, one.uuid = id.Endpoint.Format(e), id.Delivery.Format(d), d.String()
 	_, err := c.Exec(ctx, `WITH e AS (
 			INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at)
 			VALUES ($1, $2, $3, '{*}', 'active', now() - interval '1 hour', now())
@@ -180,6 +180,7 @@ func TestNoSurfaceContradictsAnother(t *testing.T) {
 		s.console(one)
 	}
 	s.lists()
+	s.health()
 }
 
 // is is the condition and title is what people call the reason.
@@ -310,6 +311,45 @@ func (s scene) lists() {
 		if !slices.Equal(got, want) {
 			s.t.Errorf("API: %d endpoints are %s, want %d", len(got), state, len(want))
 		}
+	}
+}
+
+// health checks that the tenant's health summary, and with it the digest and the mails, counts endpoints by their condition, and
+// that nothing is overdue that waits for a reason of its endpoint's.
+func (s scene) health() {
+	s.t.Helper()
+	want, patient := map[condition.State]int{}, []string{}
+	for _, one := range s.all {
+		switch one.wait {
+		case condition.Listener, condition.TenantSuspended:
+		default:
+			want[one.state]++
+		}
+		switch one.wait {
+		case condition.Next, condition.NoWorker, condition.Order: // of the last one the first delivery is ready
+		default:
+			patient = append(patient, one.uuid)
+		}
+	}
+	s.connect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "UPDATE queue SET due_at = now() - interval '20 minutes' WHERE state = 0 AND delivery_id = ANY ($1::uuid[])", patient)
+		return err
+	})
+	var h client.Health
+	s.json(s.all[0], "/api/v1/health", &h)
+	if h.ActiveEndpoints != want[condition.Active] || h.BreakersOpen != want[condition.Failing] {
+		s.t.Errorf("health: %d endpoints are active and %d fail, want %d and %d", h.ActiveEndpoints, h.BreakersOpen, want[condition.Active], want[condition.Failing])
+	}
+	if h.OldestDueSeconds >= 1000 {
+		s.t.Errorf("health: a delivery has been due for %d s that waits for a reason of its endpoint's", h.OldestDueSeconds)
+	}
+	late := s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.wait == condition.NoWorker })]
+	s.connect(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "UPDATE queue SET due_at = now() - interval '20 minutes' WHERE delivery_id = $1", late.uuid)
+		return err
+	})
+	if s.json(s.all[0], "/api/v1/health", &h); h.OldestDueSeconds < 1000 {
+		s.t.Errorf("health: what no worker serves has been due for %d s, want 20 minutes", h.OldestDueSeconds)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
+	"posthorn/domain/trouble"
 )
 
 // The sweeps over all tenants, by their chores' names.
@@ -109,7 +110,7 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 // AlertOverdue tells the operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, tenant id.UUID, name string, bound time.Duration, now time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		seconds, err := q.OldestDue(ctx, tenant)
+		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: trouble.Silent.Seconds()})
 		if err != nil || time.Duration(seconds*float64(time.Second)) <= bound {
 			return err
 		}

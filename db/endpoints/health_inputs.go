@@ -12,11 +12,14 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/analytics"
+	"posthorn/domain/condition"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/pause"
 	"posthorn/domain/settings"
+	"posthorn/domain/trouble"
 )
 
 // TenantHealth is what a tenant's health summary is made of, and who fails most.
@@ -66,18 +69,18 @@ func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 
 // healthNow reads what is counted at the moment and not in roll-ups.
 func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth) error {
-	active, err := q.CountStates(ctx, tenant)
+	unheld, err := q.CountUnheld(ctx, tenant)
 	if err != nil {
 		return err
 	}
-	h.ActiveEndpoints = int(active)
+	h.ActiveEndpoints = int(unheld) // less those that fail: see breakersAndWarnings
 	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)}); err != nil {
 		return err
 	}
 	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{TenantID: tenant, Most: deadLettersCounted}); err != nil {
 		return err
 	}
-	due, err := q.OldestDue(ctx, tenant)
+	due, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: trouble.Silent.Seconds()})
 	if err != nil {
 		return err
 	}
@@ -148,8 +151,13 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 		if r.Status != string(endpoint.Active) {
 			continue
 		}
-		if Breaker(r.EndpointHealth).State != health.Closed {
+		facts := condition.Facts{Status: endpoint.Status(r.Status), Breaker: Breaker(r.EndpointHealth)}
+		if r.OnHold {
+			facts.Scope = pause.Endpoint // which pause it is makes no difference here
+		}
+		if condition.Of(facts, now).State == condition.Failing {
 			h.BreakersOpen++
+			h.ActiveEndpoints--
 			of(r.ID).Breaker = true
 		}
 		if v := policy.Judge(Counters(r.EndpointHealth), now); len(v.Warn) > 0 {

@@ -134,15 +134,18 @@ func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailur
 	return count, err
 }
 
-const CountStates = `-- name: CountStates :one
-SELECT count(*) FILTER (WHERE status = 'active') AS active FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen'
+const CountUnheld = `-- name: CountUnheld :one
+SELECT count(*) FROM endpoints
+WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen' AND status = 'active'
+	AND id NOT IN (SELECT posthorn.paused_endpoints($1))
 `
 
-func (q *Queries) CountStates(ctx context.Context, tenantID id.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, CountStates, tenantID)
-	var active int64
-	err := row.Scan(&active)
-	return active, err
+// Endpoints that neither their tenant nor an operator keeps from being sent to. Those that fail are among them.
+func (q *Queries) CountUnheld(ctx context.Context, tenantID id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, CountUnheld, tenantID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const EndpointNames = `-- name: EndpointNames :many
@@ -190,7 +193,8 @@ func (q *Queries) EndpointNames(ctx context.Context, arg EndpointNamesParams) ([
 }
 
 const EndpointsHealth = `-- name: EndpointsHealth :many
-SELECT e.id, e.url, e.description, e.status, e.status_at, h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch
+SELECT e.id, e.url, e.description, e.status, e.status_at, (e.id IN (SELECT posthorn.paused_endpoints($1)))::boolean AS on_hold,
+	h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = $1 AND h.endpoint_id = e.id
 WHERE e.tenant_id = $1 AND e.deleted_at IS NULL AND e.kind <> 'listen'
@@ -202,10 +206,11 @@ type EndpointsHealthRow struct {
 	Description    string
 	Status         string
 	StatusAt       time.Time
+	OnHold         bool
 	EndpointHealth EndpointHealth
 }
 
-// The state and counters of a tenant's endpoints.
+// The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps them.
 func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]EndpointsHealthRow, error) {
 	rows, err := q.db.Query(ctx, EndpointsHealth, tenantID)
 	if err != nil {
@@ -221,6 +226,7 @@ func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]Endp
 			&i.Description,
 			&i.Status,
 			&i.StatusAt,
+			&i.OnHold,
 			&i.EndpointHealth.EndpointID,
 			&i.EndpointHealth.TenantID,
 			&i.EndpointHealth.ConsecutiveFailures,
@@ -320,13 +326,19 @@ CROSS JOIN LATERAL (
 ) h
 WHERE l.tenant_id = $1 AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
 	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = $1 AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
+	AND (l.owner IS NULL OR l.limited_by = 0 OR NOT posthorn.lane_served(l.owner, $2))
 	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints($1))
 `
 
+type OldestDueParams struct {
+	TenantID      id.UUID
+	SilentSeconds float64
+}
+
 // How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
-// breaker: the longest of them. A lane costs one index step.
-func (q *Queries) OldestDue(ctx context.Context, tenantID id.UUID) (float64, error) {
-	row := q.db.QueryRow(ctx, OldestDue, tenantID)
+// breaker nor, as long as its worker lives, the endpoint's own limits: the longest of them. A lane costs one index step.
+func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (float64, error) {
+	row := q.db.QueryRow(ctx, OldestDue, arg.TenantID, arg.SilentSeconds)
 	var seconds float64
 	err := row.Scan(&seconds)
 	return seconds, err
