@@ -26,6 +26,12 @@ func TestTheCommandLineReplaysADeadLetterOnce(t *testing.T) {
 	}
 	eventually(t, "there are two dead letters", func() bool { return len(dead()) == 2 })
 	status.Store(http.StatusOK)
+	if text := d.ok(nil, "endpoints recover --since 1h --dry-run "+endpoint.ID); text != "2 failed deliveries would be sent.\n" {
+		t.Errorf("what a recovery would do: %s", text)
+	}
+	if text := d.ok(nil, "endpoints replay-missing --since 1h --dry-run "+endpoint.ID); text != "0 missing events would be sent.\n" {
+		t.Errorf("what a replay of missing events would do: %s", text)
+	}
 
 	if text := d.ok(nil, "dlq replay "+event.ID); !strings.Contains(text, "is sent again as dlv_") {
 		t.Errorf("an event's dead letter: %s", text)
@@ -57,6 +63,9 @@ func TestTheCommandLineReplaysADeadLetterOnce(t *testing.T) {
 	}
 	var again thing
 	d.ok(&again, "dlq replay --json --again "+left[0].ID)
+	if text := d.ok(nil, "endpoints recover --since 1h --wait 30s "+endpoint.ID); !strings.Contains(text, "done") {
+		t.Errorf("a recovery: %s", text)
+	}
 	if again.ReplayOf != left[0].ID {
 		t.Errorf("replayed again: %+v", again)
 	}

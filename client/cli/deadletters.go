@@ -165,8 +165,13 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.Wait > 0 {
-		if job, err = waitFor(ctx, sdk, job, c.Wait); err != nil {
+	return c.showJob(ctx, e, sdk, job, c.Wait)
+}
+
+// showJob shows a bulk job, at its end where that is waited for.
+func (c shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
+	if wait > 0 {
+		if job, err = waitFor(ctx, sdk, job, wait); err != nil {
 			return err
 		}
 	}

@@ -10,16 +10,18 @@ import (
 )
 
 type endpointsCommands struct {
-	List   endpointListCommand   `cmd:"" help:"List endpoints."`
-	Get    endpointGetCommand    `cmd:"" help:"Show an endpoint."`
-	Create endpointCreateCommand `cmd:"" help:"Create an endpoint. Its secret is shown once."`
-	Update endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
-	Delete endpointDeleteCommand `cmd:"" help:"Delete an endpoint; what is queued for it is not sent."`
-	Pause  endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
-	Resume endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
-	Verify endpointVerifyCommand `cmd:"" help:"Send the verification again."`
-	Test   testCommand           `cmd:"" help:"Send a test event and show the response."`
-	Secret struct {
+	List          endpointListCommand   `cmd:"" help:"List endpoints."`
+	Get           endpointGetCommand    `cmd:"" help:"Show an endpoint."`
+	Create        endpointCreateCommand `cmd:"" help:"Create an endpoint. Its secret is shown once."`
+	Update        endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
+	Delete        endpointDeleteCommand `cmd:"" help:"Delete an endpoint; what is queued for it is not sent."`
+	Pause         endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
+	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
+	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
+	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
+	Recover       recoverCommand        `cmd:"" help:"Send again what failed since a time and was not replayed."`
+	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that the endpoint matches and never got."`
+	Secret        struct {
 		List   secretListCommand   `cmd:"" help:"List the current secrets, never their text."`
 		Rotate secretRotateCommand `cmd:"" help:"Create a new secret. It is shown once."`
 		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret from now on, in formats with one signature."`

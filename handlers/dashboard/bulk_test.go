@@ -95,7 +95,15 @@ func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
 	dev := tn.of[access.Developer]
 	ep := w.endpoint(tn, "https://shop.example.com/hooks")
 	path := tn.path + "/endpoints/" + id.Endpoint.Format(ep)
-	dev.get(path).want(200, "Recover since", "Replay missing")
+	if n := strings.Count(dev.get(path).want(200).Body, "Recover since ..."); n != 1 {
+		t.Errorf("the page of a healthy endpoint offers a recovery %d times, want once, in its menu", n)
+	}
+	w.sql("UPDATE endpoints SET status = 'disabled', status_reason = 'failing', status_at = now()")
+	for _, offer := range []string{"Recover since ...", "Replay missing ..."} {
+		if n := strings.Count(dev.get(path).want(200).Body, offer); n != 2 {
+			t.Errorf("the page of a disabled endpoint offers %q %d times, want twice, in its menu and in its alert", offer, n)
+		}
+	}
 	since := time.Now().Add(-time.Hour).UTC().Format("2006-01-02T15:04:05")
 	form := url.Values{"action": {"replay"}, "status": {"failed"}, "all": {"true"}, "endpoint": {id.Endpoint.Format(ep)}, "since": {since}}
 	dev.post(tn.path+"/deliveries/bulk", form).want(200, "Nothing to replay", "Since")

@@ -66,6 +66,23 @@ func TestViewersSeePayloadsBySettingAlone(t *testing.T) {
 	viewer.post(path+"/replay", nil).want(http.StatusForbidden)
 }
 
+func TestTheListIsNarrowedDownToAReasonToWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	dev, list := tn.of[access.Developer], tn.path+"/deliveries"
+	retried := w.delivery(w.emit(tn, "order.paid", `{}`))
+	w.attempt(retried, tried{status: 500})
+	next := w.delivery(w.emit(tn, "order.paid", `{}`))
+	retriedRow, nextRow := `id="row-`+id.Delivery.Format(retried), `id="row-`+id.Delivery.Format(next)
+	dev.get(list+"?wait=retry").want(200, retriedRow, `value="retry" selected`).lacks(nextRow, "Actions on all results")
+	dev.get(list+"?wait=next").want(200, nextRow).lacks(retriedRow)
+	dev.get(list+"?wait=boredom").want(400, "wait is one of")
+	all := url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"retrying"}, "wait": {"retry"}}
+	dev.post(list+"/bulk", all).want(400, "reason for waiting")
+}
+
 func TestActionsOnADeliveryAreDoneAndAudited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"posthorn/client"
+)
+
+// recovery are the flags of the commands that send an endpoint what it missed. A bulk job on the server does the work.
+type recovery struct {
+	one
+	Since  string        `required:"" placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time."`
+	Until  string        `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
+	Type   string        `placeholder:"TYPE" help:"Only this event type."`
+	Reason string        `help:"Why; kept with the job and in the audit log."`
+	Pace   int           `help:"Deliveries a second, at most." placeholder:"N"`
+	DryRun bool          `help:"Only count them."`
+	Wait   time.Duration `help:"How long to wait for the job; 0 not at all." default:"0s"`
+}
+
+func (c recovery) body(now time.Time) (client.RecoverInput, error) {
+	in := client.RecoverInput{Type: given(c.Type), Reason: given(c.Reason)}
+	since, err := moment("--since", c.Since, now)
+	if err != nil {
+		return in, err
+	}
+	if since == nil {
+		return in, fail(ExitUsage, "--since is empty. Give a time span such as 24h, or a time.")
+	}
+	in.Since = *since
+	if in.Until, err = moment("--until", c.Until, now); err != nil {
+		return in, err
+	}
+	if c.Pace != 0 {
+		in.Pace = &c.Pace
+	}
+	if c.DryRun {
+		in.DryRun = &c.DryRun
+	}
+	return in, nil
+}
+
+// The two methods of the SDK for one operation: one reads an estimate, the other a job.
+type (
+	estimateCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkEstimate, error)
+	startCall    func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkJob, error)
+)
+
+func (c recovery) run(ctx context.Context, e *Env, noun string, estimate estimateCall, start startCall) error {
+	sdk, err := c.connect(e)
+	if err != nil {
+		return err
+	}
+	in, err := c.body(e.Now())
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		found, err := estimate(sdk, ctx, c.ID, in)
+		if err != nil {
+			return err
+		}
+		return c.show(e, found, func() { e.printf("%s %s would be sent.\n", count(found.Expected, found.ExpectedExact), noun) })
+	}
+	job, err := start(sdk, ctx, c.ID, in)
+	if err != nil {
+		return err
+	}
+	return c.showJob(ctx, e, sdk, job, c.Wait)
+}
+
+type recoverCommand struct{ recovery }
+
+// Run sends an endpoint again what failed.
+func (c recoverCommand) Run(ctx context.Context, e *Env) error {
+	return c.run(ctx, e, "failed deliveries", (*client.Client).RecoverEndpointBulkEstimate, (*client.Client).RecoverEndpoint)
+}
+
+type replayMissingCommand struct{ recovery }
+
+// Run sends an endpoint the events that it never got.
+func (c replayMissingCommand) Run(ctx context.Context, e *Env) error {
+	return c.run(ctx, e, "missing events", (*client.Client).ReplayMissingBulkEstimate, (*client.Client).ReplayMissing)
+}
