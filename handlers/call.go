@@ -27,6 +27,7 @@ type Call struct {
 	access   Access
 	tenants  []sql.TenantsOfRow // the person's, where the call is in one of them
 	warnings []layout.Warning   // that every page shows
+	plain    bool               // the response is not compressed
 }
 
 // Warn has the call's pages say something beside their content.
@@ -52,7 +53,7 @@ func (c *Call) Answer(status int, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	c.Data(status, "application/json", b.Bytes())
+	c.send(status, "application/json", b.Bytes())
 	return nil
 }
 

@@ -75,5 +75,6 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	if err != nil || taken == 0 || c.kit.now().Sub(found.At) > onceFor {
 		return false, err
 	}
+	c.Uncompressed()
 	return true, json.Unmarshal(found.Value, into)
 }

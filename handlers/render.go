@@ -26,7 +26,7 @@ func (c *Call) Render(status int, page templ.Component) error {
 		return fmt.Errorf("render page: %w", err)
 	}
 	c.kit.pageHeaders(c)
-	c.Data(status, "text/html; charset=utf-8", b.Bytes())
+	c.send(status, "text/html; charset=utf-8", b.Bytes())
 	return nil
 }
 

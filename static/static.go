@@ -136,7 +136,7 @@ func write(w http.ResponseWriter, r *http.Request, a asset, keep string) {
 		return
 	}
 	body := a.body
-	if takesGzip(r.Header.Get("Accept-Encoding")) && a.small != nil && len(a.small) < len(a.body) {
+	if AcceptsGzip(r.Header.Get("Accept-Encoding")) && a.small != nil && len(a.small) < len(a.body) {
 		body = a.small
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -147,8 +147,8 @@ func write(w http.ResponseWriter, r *http.Request, a asset, keep string) {
 	}
 }
 
-// takesGzip reads an Accept-Encoding: gzip is named and not refused by a weight of nothing.
-func takesGzip(header string) bool {
+// AcceptsGzip reads an Accept-Encoding header: it names gzip, and not with the weight 0.
+func AcceptsGzip(header string) bool {
 	for offer := range strings.SplitSeq(header, ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {

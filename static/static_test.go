@@ -79,7 +79,7 @@ func TestFilesAreSentCompressedToWhoTakesIt(t *testing.T) {
 		t.Errorf("compressed: %d bytes, plain %d", len(body), len(plain))
 	}
 	for header, want := range map[string]bool{"": false, "br": false, "gzip": true, "GZIP": true, "gzip;q=0": false, "deflate, gzip;q=1.0": true} {
-		if got := takesGzip(header); got != want {
+		if got := AcceptsGzip(header); got != want {
 			t.Errorf("%q: %t", header, got)
 		}
 	}

@@ -386,6 +386,7 @@ func (a *admin) showTOTP(c *handlers.Call) error {
 	if session == nil {
 		return c.Redirect("/console/sign-in")
 	}
+	c.Uncompressed()
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 

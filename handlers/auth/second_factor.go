@@ -211,6 +211,7 @@ func (a *auth) showTOTP(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	c.Uncompressed()
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
