@@ -176,6 +176,8 @@ func (f *fuzzer) exists(t, other tenant) {
 		f.remember("evt", event)
 		for _, d := range ids(w.do("GET", "/api/v1/events/"+event+"/deliveries", t.key, nil).want(http.StatusOK)) {
 			f.remember("dlv", d)
+			w.attempt(d, "", "hook")
+			f.remember("att", w.outer(id.Attempt, one[string](w, "SELECT id::text FROM attempts WHERE delivery_id = $1", w.uuid(id.Delivery, d))))
 		}
 	}
 	w.settle(f.ids["dlv"][0], 3, 1)
