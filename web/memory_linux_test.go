@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -47,6 +49,34 @@ func (p *process) resident() int64 {
 		p.t.Fatal(err)
 	}
 	return kib << 10
+}
+
+// measured is the program whose memory is measured: this one, or one without the race detector, as it is released.
+var measured = sync.OnceValues(func() (string, error) {
+	if raceFactor == 1 {
+		return os.Executable()
+	}
+	dir, err := os.MkdirTemp("", "posthorn-")
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "posthorn")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return binary, nil
+})
+
+// launchMeasured starts a process whose memory is measured.
+func launchMeasured(t *testing.T, environ []string, args ...string) *process {
+	t.Helper()
+	binary, err := measured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return launchBinary(t, binary, environ, args...)
 }
 
 // declare opens a connection that declares the largest batch, and sends the first bytes of it.
@@ -88,7 +118,7 @@ func TestADeclaredBodyCostsNothingBeforeItArrives(t *testing.T) {
 	environ := newDatabase(t)
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
-	p := launch(t, append(environ, anyPorts...), "web")
+	p := launchMeasured(t, append(environ, anyPorts...), "web")
 	at := p.serving()
 	const connections = 1600
 	before, idle := p.resident(), goroutines(t, at.Metrics)
@@ -114,7 +144,7 @@ func TestBodiesInFlightAreBoundedBySenderAndMemoryReturns(t *testing.T) {
 	var m, other made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	succeed(t, environ, &other, "tenant", "create", "--name", "Other", "--json")
-	p := launch(t, slices.Concat(environ, anyPorts, []string{"POSTHORN_BODY_MEMORY=400", "POSTHORN_BODY_MEMORY_PER_SENDER=195"}), "web")
+	p := launchMeasured(t, slices.Concat(environ, anyPorts, []string{"POSTHORN_BODY_MEMORY=400", "POSTHORN_BODY_MEMORY_PER_SENDER=195"}), "web")
 	at := p.serving()
 	before := p.resident()
 	open := make([]net.Conn, 24)
