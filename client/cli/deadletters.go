@@ -169,13 +169,13 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 }
 
 // showJob shows a bulk job, at its end where that is waited for.
-func (c shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
+func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
 	if wait > 0 {
 		if job, err = waitFor(ctx, sdk, job, wait); err != nil {
 			return err
 		}
 	}
-	return c.show(e, job, func() {
+	return s.show(e, job, func() {
 		e.pairs("Job", job.ID, "State", string(job.State), "Selected", count(job.Expected, job.ExpectedExact), "Sent again", fmt.Sprint(job.Done), "Failure", optional(job.Failure))
 	})
 }
