@@ -115,7 +115,7 @@ func TestManyEventsGoInAsManyBatchesAsTheyNeed(t *testing.T) {
 	var events []client.Emission
 	for i := range 1060 {
 		var data any = i
-		if i >= 1000 { // 60 of 200 KiB are more than one request may hold
+		if i >= 1000 { // 60 of 200 KiB are more than one request holds
 			data = large
 		}
 		events = append(events, must[client.Emission](t)(client.NewEmission("order.completed", data)))
@@ -209,7 +209,7 @@ func TestAnEmissionIsRepeatedAndMakesOneEvent(t *testing.T) {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 		case 2:
 			rw.WriteHeader(http.StatusBadGateway)
-		case 3: // stored, and the answer is lost
+		case 3: // stored, and the response is lost
 			w.engine.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		default:
@@ -266,7 +266,7 @@ func TestAServerThatIsAwayIsTriedAgain(t *testing.T) {
 	})
 	defer up.Stop()
 	c := must[*client.Client](t)(client.New("http://"+address, "key", client.WithRetries(100, 50*time.Millisecond)))
-	// Not a read: it may be sent again all the same, since no connection came about.
+	// Not a read. It is repeated all the same, because no connection was established.
 	if e, err := c.PauseEndpoint(t.Context(), "ep_1"); err != nil || e.ID != "ep_1" {
 		t.Errorf("got %+v, %v", e, err)
 	}

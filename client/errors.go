@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Error is a refusal by the server.
+// Error is an error response of the server.
 type Error struct {
 	Status     int            // HTTP
-	Code       string         // stable, such as not_found; empty where something in between answered
-	Title      string         // the status in words
-	Detail     string         // what is wrong and how to mend it, for people
-	Fields     []FieldProblem // the fields that are wrong, where the request had any
-	RequestID  string         // mind it when you ask for help
-	RetryAfter time.Duration  // the same request may succeed after it; 0 says nothing
+	Code       string         // stable, such as not_found; empty for a response of something in between
+	Title      string         // the text of the status
+	Detail     string         // what is wrong and how to fix it, for people
+	Fields     []FieldProblem // the invalid fields, if any
+	RequestID  string         // quote it when you ask for help
+	RetryAfter time.Duration  // the same request can succeed after it; 0 says nothing
 	Page       string         // where the code is explained, relative to the server
 }
 
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Code is the stable code of a refusal anywhere in an error's chain; empty where there is none.
+// Code is the stable code of an error response anywhere in an error's chain, or empty.
 func Code(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -48,10 +48,10 @@ func Code(err error) string {
 	return ""
 }
 
-// maxExcerpt is how much of an answer that is no problem of ours an Error shows, in bytes.
+// maxExcerpt bounds how many bytes an Error shows of a response that is not a problem of Posthorn's.
 const maxExcerpt = 300
 
-// refusal reads an answer that is no success. The body may be anything: a proxy may have written it.
+// refusal reads an error response. The body can be anything: a proxy possibly wrote it.
 func refusal(status int, h http.Header, body []byte) *Error {
 	e := &Error{
 		Status: status, Title: http.StatusText(status), RequestID: h.Get("X-Request-Id"), RetryAfter: retryAfter(h.Get("Retry-After")),

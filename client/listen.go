@@ -13,32 +13,33 @@ import (
 
 // Listening is what a program does with the deliveries of a listener ([Client.CreateListener]).
 type Listening struct {
-	// Handle hands a delivery on and says what came of it; delivery_id and attempt_id are filled in. It runs for one
-	// delivery at a time.
+	// Handle processes a delivery and returns its result. The SDK fills in delivery_id and attempt_id. It runs for
+	// one delivery at a time.
 	Handle func(context.Context, Handout) ListenerAnswer
-	// Away is told once whenever the server can't be reached, and Back when it can be again. Both may be nil.
+	// Away is called once when the server becomes unreachable, and Back when it is reachable again. Both can be nil.
 	Away func(error)
 	Back func()
 }
 
-// How a listener's program ends although its context has not.
+// Reasons why a listener ends before its context.
 var (
 	ErrListenerGone      = errors.New("posthorn: the listener was deleted")
 	ErrListenedElsewhere = errors.New("posthorn: another program has begun to listen there")
 )
 
-// Silence after which a stream is given up for dead: the server says something every 15 seconds.
+// After this silence a stream counts as broken: the server sends something every 15 seconds.
 const streamSilence = 45 * time.Second
 
-// Listen takes a listener's deliveries from its stream, hands each one on once, and answers for it, until the context ends: then it
-// returns nil. A server that restarts or is away for a while is waited for; nothing is left out and nothing comes twice.
+// Listen reads a listener's deliveries from its stream, handles each one once, and reports its result, until the
+// context ends: then it returns nil. It waits for a server that restarts or is unavailable. It skips nothing and
+// handles nothing twice.
 func (c *Client) Listen(ctx context.Context, endpointID string, l Listening) error {
 	s := &listening{Listening: l, client: c, endpoint: endpointID}
 	for try := 0; ; try++ {
 		began, err := s.stream(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil // that is how it ends
+			return nil // the normal end
 		case began:
 			try = 0
 		}
@@ -56,11 +57,11 @@ type listening struct {
 	Listening
 	client   *Client
 	endpoint string
-	last     string // number of the last delivery that was taken
+	last     string // number of the last handled delivery
 	away     bool
 }
 
-// stream takes what one stream brings. began says that the server let it in.
+// stream handles the deliveries of one stream. began says that the server accepted the stream.
 func (s *listening) stream(ctx context.Context) (began bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,7 +81,7 @@ func (s *listening) stream(ctx context.Context) (began bool, err error) {
 	for {
 		e, err := readEvent(in, func() { silence.Reset(streamSilence) })
 		if err != nil {
-			return true, nil // streams break; the next one goes on where this one ended
+			return true, nil // streams break; the next one continues where this one ended
 		}
 		switch e.name {
 		case "delivery":
@@ -89,7 +90,7 @@ func (s *listening) stream(ctx context.Context) (began bool, err error) {
 				return true, fmt.Errorf("posthorn: a delivery is not what the API promises: %w", err)
 			}
 			s.last = e.id
-			silence.Stop() // it may take its time
+			silence.Stop() // it can take long
 			if err := s.handle(context.WithoutCancel(ctx), ctx, h); err != nil {
 				return true, err
 			}
@@ -102,8 +103,9 @@ func (s *listening) stream(ctx context.Context) (began bool, err error) {
 	}
 }
 
-// handle hands a delivery on and answers for it, however long the server is away: what was handed on is not to come again. A
-// program that is told to end still says what came of the last one, if the server takes it at once.
+// handle handles a delivery and reports the result, however long the server is unavailable, so that a handled
+// delivery never comes again. When the context ends, it still reports the last result if the server accepts it
+// immediately.
 func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
 	a := s.Handle(ctx, h)
 	a.DeliveryID, a.AttemptID = h.DeliveryID, h.AttemptID
@@ -115,7 +117,7 @@ func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
 			s.back()
 			return nil
 		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
-			return nil // it was called off, or given out again since
+			return nil // it was canceled, or sent out again since
 		case !s.waitable(err):
 			return gone(err)
 		}
@@ -125,7 +127,7 @@ func (s *listening) handle(lasting, ctx context.Context, h Handout) error {
 	}
 }
 
-// waitable says whether an error is the server's being away, which ends by itself.
+// waitable reports whether an error says that the server is unavailable for a while.
 func (s *listening) waitable(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) && refused.Status != http.StatusTooManyRequests && refused.Status < http.StatusInternalServerError ||
@@ -157,7 +159,7 @@ func gone(err error) error {
 // serverSent is one event of a stream.
 type serverSent struct{ id, name, data string }
 
-// readEvent reads the next event; alive is told of every line, comments too.
+// readEvent reads the next event. It calls alive for every line, comments too.
 func readEvent(in *bufio.Reader, alive func()) (serverSent, error) {
 	var e serverSent
 	for {
@@ -186,7 +188,7 @@ func readEvent(in *bufio.Reader, alive func()) (serverSent, error) {
 	}
 }
 
-// Request is the delivery as a request to an address of yours: the very headers and body that an endpoint would get.
+// Request is the delivery as a request to another address: the same headers and body that an endpoint receives.
 func (h Handout) Request(ctx context.Context, address string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(h.Body))
 	if err != nil {

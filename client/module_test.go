@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestAProgramCanImportTheSDKAsTheDocsSay runs the commands of docs/cli.md in a module of its own and builds a program with them.
+// TestAProgramCanImportTheSDKAsTheDocsSay runs the commands of docs/cli.md in a module of its own and builds a
+// program with them.
 func TestAProgramCanImportTheSDKAsTheDocsSay(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/cli.md")
@@ -29,7 +30,7 @@ func TestAProgramCanImportTheSDKAsTheDocsSay(t *testing.T) {
 		t.Helper()
 		words := strings.Fields(strings.ReplaceAll(line, "../posthorn", source))
 		c := exec.CommandContext(t.Context(), words[0], words[1:]...)
-		// What the client depends on is in the cache, or this test would not have been built.
+		// The dependencies of the client are in the cache, or this test would not have been built.
 		c.Dir, c.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, out)

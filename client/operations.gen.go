@@ -434,6 +434,7 @@ const (
 	FormatRaw      Format = "raw"
 	FormatStandard Format = "standard"
 	FormatTV1      Format = "t-v1"
+	FormatTemplate Format = "template"
 	FormatXWebhook Format = "x-webhook"
 )
 
@@ -447,6 +448,8 @@ func (e Format) Valid() bool {
 	case FormatStandard:
 		return true
 	case FormatTV1:
+		return true
+	case FormatTemplate:
 		return true
 	case FormatXWebhook:
 		return true
@@ -872,6 +875,51 @@ func (e PortalLinkInputRole) Valid() bool {
 	}
 }
 
+// Defines values for Preset.
+const (
+	PresetBodyHex          Preset = "body-hex"
+	PresetGitHub           Preset = "github"
+	PresetRaw              Preset = "raw"
+	PresetShopify          Preset = "shopify"
+	PresetSlack            Preset = "slack"
+	PresetStandard         Preset = "standard"
+	PresetStandardWebhooks Preset = "standard-webhooks"
+	PresetStripe           Preset = "stripe"
+	PresetSvix             Preset = "svix"
+	PresetTV1              Preset = "t-v1"
+	PresetXWebhook         Preset = "x-webhook"
+)
+
+// Valid indicates whether the value is a known member of the Preset enum.
+func (e Preset) Valid() bool {
+	switch e {
+	case PresetBodyHex:
+		return true
+	case PresetGitHub:
+		return true
+	case PresetRaw:
+		return true
+	case PresetShopify:
+		return true
+	case PresetSlack:
+		return true
+	case PresetStandard:
+		return true
+	case PresetStandardWebhooks:
+		return true
+	case PresetStripe:
+		return true
+	case PresetSvix:
+		return true
+	case PresetTV1:
+		return true
+	case PresetXWebhook:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResumeInputHeld.
 const (
 	ResumeInputHeldDeliver ResumeInputHeld = "deliver"
@@ -1046,6 +1094,45 @@ func (e SecretType) Valid() bool {
 	case Ed25519:
 		return true
 	case Hmac:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SignatureTemplateAlgorithm.
+const (
+	HmacSha1   SignatureTemplateAlgorithm = "hmac-sha1"
+	HmacSha256 SignatureTemplateAlgorithm = "hmac-sha256"
+	HmacSha512 SignatureTemplateAlgorithm = "hmac-sha512"
+)
+
+// Valid indicates whether the value is a known member of the SignatureTemplateAlgorithm enum.
+func (e SignatureTemplateAlgorithm) Valid() bool {
+	switch e {
+	case HmacSha1:
+		return true
+	case HmacSha256:
+		return true
+	case HmacSha512:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SignatureTemplateKey.
+const (
+	Base64 SignatureTemplateKey = "base64"
+	Text   SignatureTemplateKey = "text"
+)
+
+// Valid indicates whether the value is a known member of the SignatureTemplateKey enum.
+func (e SignatureTemplateKey) Valid() bool {
+	switch e {
+	case Base64:
+		return true
+	case Text:
 		return true
 	default:
 		return false
@@ -1238,6 +1325,24 @@ func (e WhenHeld) Valid() bool {
 	case WhenHeldDrop:
 		return true
 	case WhenHeldHold:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WireSettingsBody.
+const (
+	Envelope WireSettingsBody = "envelope"
+	Payload  WireSettingsBody = "payload"
+)
+
+// Valid indicates whether the value is a known member of the WireSettingsBody enum.
+func (e WireSettingsBody) Valid() bool {
+	switch e {
+	case Envelope:
+		return true
+	case Payload:
 		return true
 	default:
 		return false
@@ -1623,6 +1728,27 @@ type Accepted struct {
 
 	// Warnings Mismatches with the type's schema, where its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
+}
+
+// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+type AlsoSign struct {
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
+	Format Format `json:"format"`
+
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	HeaderNames  *HeaderNames `json:"header_names,omitempty"`
+	HeaderPrefix *string      `json:"header_prefix,omitempty"`
+
+	// OwnSecret Whether it has a secret of its own
+	OwnSecret *bool   `json:"own_secret,omitempty"`
+	Prefix    *string `json:"prefix,omitempty"`
+
+	// Secret Write-only. Left out, the secret that is stored stays; null, or none stored, signs with the endpoint's newest secret
+	Secret    nullable.Nullable[string] `json:"secret,omitempty"`
+	Signature *SignatureTemplate        `json:"signature,omitempty"`
+
+	// Until When it ends; left out, it has no end
+	Until *time.Time `json:"until,omitempty"`
 }
 
 // Analytics defines model for Analytics.
@@ -2087,9 +2213,12 @@ type DryRunVerdict struct {
 // DryRunVerdictClause What refused it; null where nothing did
 type DryRunVerdictClause string
 
-// Emission defines model for Emission.
+// Emission A field that is not required can also be null.
 type Emission struct {
 	Channels *[]string `json:"channels,omitempty"`
+
+	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	CreateTenant nullable.Nullable[bool] `json:"create_tenant,omitempty"`
 
 	// Data Any JSON, 256 KiB at most unless the platform says otherwise
 	Data json.RawMessage `json:"data"`
@@ -2097,7 +2226,10 @@ type Emission struct {
 	// DeliverAt Not delivered before this time; at most 30 days ahead. A time in the past is accepted and means now; the response then has a warning
 	DeliverAt *time.Time `json:"deliver_at,omitempty"`
 
-	// IdempotencyKey As the header Idempotency-Key
+	// EventID Your own id of the event. Receivers see it instead of Posthorn's, in the header and in the body, and deduplicate by it. Visible ASCII characters without spaces, full stops, quotes and backslashes
+	EventID nullable.Nullable[string] `json:"event_id,omitempty"`
+
+	// IdempotencyKey The same as the header `Idempotency-Key`, in place of it
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 
 	// Key Ordering key, 1 to 128 bytes
@@ -2116,8 +2248,9 @@ type Endpoint struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
 	// Burst As it holds: twice the rate where none was set; null without a rate
-	Burst    nullable.Nullable[int] `json:"burst"`
-	Channels []string               `json:"channels"`
+	Burst          nullable.Nullable[int] `json:"burst"`
+	Channels       []string               `json:"channels"`
+	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
@@ -2129,11 +2262,14 @@ type Endpoint struct {
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
+	// ExternalID Your own id of the endpoint
+	ExternalID nullable.Nullable[string] `json:"external_id"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
@@ -2180,6 +2316,9 @@ type Endpoint struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
+
+	// Wire What the endpoint changes about its format
+	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
 // EndpointCondition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
@@ -2225,8 +2364,9 @@ type EndpointCreated struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
 	// Burst As it holds: twice the rate where none was set; null without a rate
-	Burst    nullable.Nullable[int] `json:"burst"`
-	Channels []string               `json:"channels"`
+	Burst          nullable.Nullable[int] `json:"burst"`
+	Channels       []string               `json:"channels"`
+	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
@@ -2238,11 +2378,14 @@ type EndpointCreated struct {
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
+	// ExternalID Your own id of the endpoint
+	ExternalID nullable.Nullable[string] `json:"external_id"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
@@ -2295,6 +2438,9 @@ type EndpointCreated struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
+
+	// Wire What the endpoint changes about its format
+	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
 // EndpointHealth How the endpoint fares. Counters are of what happened since the last success.
@@ -2326,14 +2472,21 @@ type EndpointHealth struct {
 
 // EndpointInput defines model for EndpointInput.
 type EndpointInput struct {
-	// AcceptConflict Take a 409 for delivered
+	// AcceptConflict Count a 409 as delivered
 	AcceptConflict *bool `json:"accept_conflict,omitempty"`
+
+	// AssumeVerified The endpoint was in use elsewhere: it is active at once. Only a platform key can say so
+	AssumeVerified *bool `json:"assume_verified,omitempty"`
 
 	// Burst Null is twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
 
 	// Channels Where given, events of at least one of these channels alone
 	Channels *[]string `json:"channels,omitempty"`
+
+	// CircuitBreaker Whether deliveries are put on hold after 10 failures in a row, with one probe at a time. `false`: each delivery keeps to its
+	// retry schedule and fails after its last attempt, whatever the others end with.
+	CircuitBreaker *bool `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders At most 20. Values under names that tell of a secret (`Authorization`, `X-Api-Key`, ...) and those listed in
 	// `sensitive_headers` are write-only.
@@ -2343,11 +2496,14 @@ type EndpointInput struct {
 	// EventTypes Whole names, families such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
+	// ExternalID Your own id of the endpoint, unique within the tenant. It is accepted wherever the endpoint's id is
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
 	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
@@ -2359,11 +2515,15 @@ type EndpointInput struct {
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
-	// PayloadVersion Receive events of this version, and those without one
+	// PayloadVersion Receive events of this version, and those without one. Where the endpoint's event types declare versions, one of theirs
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
 	// Prefix {P} in the header names of the format
 	Prefix *string `json:"prefix,omitempty"`
+
+	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+	// request change what it sets. It is not kept.
+	Preset *Preset `json:"preset,omitempty"`
 
 	// RateLimit Requests a second; null is unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
@@ -2405,6 +2565,9 @@ type EndpointInput struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
+
+	// Wire What the endpoint changes about its format. Leave out what stays as the format says.
+	Wire *WireSettings `json:"wire,omitempty"`
 }
 
 // EndpointKind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
@@ -2421,17 +2584,21 @@ type EndpointPatch struct {
 	AcceptConflict *bool                  `json:"accept_conflict,omitempty"`
 	Burst          nullable.Nullable[int] `json:"burst,omitempty"`
 	Channels       *[]string              `json:"channels,omitempty"`
+	CircuitBreaker *bool                  `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders The whole new set. Null, or `***`, keeps the value that is stored under the name.
 	CustomHeaders *map[string]*string `json:"custom_headers,omitempty"`
 	Description   *string             `json:"description,omitempty"`
 	EventTypes    *[]string           `json:"event_types,omitempty"`
 
+	// ExternalID Null takes it away
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format      *Format            `json:"format,omitempty"`
 	Kafka       *KafkaPatch        `json:"kafka,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
@@ -2439,10 +2606,14 @@ type EndpointPatch struct {
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
 	// PayloadVersion Only events of this payload version, and those that have none; null for all
-	PayloadVersion    nullable.Nullable[string] `json:"payload_version,omitempty"`
-	Prefix            *string                   `json:"prefix,omitempty"`
-	RateLimit         nullable.Nullable[int]    `json:"rate_limit,omitempty"`
-	RetryClientErrors *bool                     `json:"retry_client_errors,omitempty"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
+	Prefix         *string                   `json:"prefix,omitempty"`
+
+	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+	// request change what it sets. It is not kept.
+	Preset            *Preset                `json:"preset,omitempty"`
+	RateLimit         nullable.Nullable[int] `json:"rate_limit,omitempty"`
+	RetryClientErrors *bool                  `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or delays of your own.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
@@ -2465,6 +2636,9 @@ type EndpointPatch struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
+
+	// Wire The whole of it; null changes nothing about the format
+	Wire nullable.Nullable[WireSettings] `json:"wire,omitempty"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -2490,9 +2664,12 @@ type EndpointWarningStage string
 
 // Event defines model for Event.
 type Event struct {
-	Channels   []string                     `json:"channels"`
-	CreatedAt  time.Time                    `json:"created_at"`
-	DeliverAt  nullable.Nullable[time.Time] `json:"deliver_at"`
+	Channels  []string                     `json:"channels"`
+	CreatedAt time.Time                    `json:"created_at"`
+	DeliverAt nullable.Nullable[time.Time] `json:"deliver_at"`
+
+	// EventID The producer's own id of the event, which receivers see instead of `id`
+	EventID    nullable.Nullable[string]    `json:"event_id"`
 	ID         string                       `json:"id"`
 	Key        nullable.Nullable[string]    `json:"key"`
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
@@ -2677,8 +2854,11 @@ type EventWithData struct {
 	CreatedAt time.Time `json:"created_at"`
 
 	// Data Byte for byte as received; null where expunged
-	Data       json.RawMessage              `json:"data"`
-	DeliverAt  nullable.Nullable[time.Time] `json:"deliver_at"`
+	Data      json.RawMessage              `json:"data"`
+	DeliverAt nullable.Nullable[time.Time] `json:"deliver_at"`
+
+	// EventID The producer's own id of the event, which receivers see instead of `id`
+	EventID    nullable.Nullable[string]    `json:"event_id"`
 	Expunged   bool                         `json:"expunged"`
 	ID         string                       `json:"id"`
 	Key        nullable.Nullable[string]    `json:"key"`
@@ -2734,7 +2914,7 @@ type FieldProblem struct {
 // all.
 type Filter = json.RawMessage
 
-// Format The wire format of body, headers and signature.
+// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 type Format string
 
 // Handout One delivery on its way to a listener's program
@@ -2759,6 +2939,9 @@ type HandoutHeader struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
+
+// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+type HeaderNames map[string]string
 
 // Health defines model for Health.
 type Health struct {
@@ -2927,7 +3110,7 @@ type ImportInput struct {
 	// DryRun Change nothing and say what would be done
 	DryRun *bool `json:"dry_run,omitempty"`
 
-	// Endpoints The fields that create an endpoint, and an `external_id` of your own, which is kept in its metadata
+	// Endpoints The fields that create an endpoint, with an `external_id` of your own
 	Endpoints  []json.RawMessage `json:"endpoints,omitempty"`
 	EventTypes []EventTypeInput  `json:"event_types,omitempty"`
 }
@@ -2987,7 +3170,7 @@ type InboxInput struct {
 	// EventTypes All unless given
 	EventTypes *[]string `json:"event_types,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 }
 
@@ -3236,7 +3419,7 @@ type ListenerInput struct {
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
 	// Forward Where your program hands deliveries on, for people to see. Nothing is ever sent there from here.
@@ -3428,6 +3611,9 @@ type PortalLinkInput struct {
 	// BrandName Shown in place of Posthorn's name
 	BrandName *string `json:"brand_name,omitempty"`
 
+	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	CreateTenant *bool `json:"create_tenant,omitempty"`
+
 	// ReturnURL Where the customer goes back to
 	ReturnURL *string              `json:"return_url,omitempty"`
 	Role      *PortalLinkInputRole `json:"role,omitempty"`
@@ -3444,6 +3630,10 @@ type PortalLinkPage struct {
 	Data       []PortalLink              `json:"data"`
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
+
+// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+// request change what it sets. It is not kept.
+type Preset string
 
 // Problem RFC 9457, with a stable code.
 type Problem struct {
@@ -3708,6 +3898,27 @@ type SentRequest struct {
 	Timestamp time.Time `json:"timestamp"`
 }
 
+// SignatureTemplate defines model for SignatureTemplate.
+type SignatureTemplate struct {
+	// Algorithm SHA-1 is for receivers that know nothing else
+	Algorithm *SignatureTemplateAlgorithm `json:"algorithm,omitempty"`
+
+	// Content What is signed, from `{id}`, `{ts}` and `{body}`
+	Content string `json:"content"`
+
+	// Key Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+	Key *SignatureTemplateKey `json:"key,omitempty"`
+
+	// Value The header's value, from `{hex}` or `{base64}`, and `{ts}`, the Unix time in seconds
+	Value string `json:"value"`
+}
+
+// SignatureTemplateAlgorithm SHA-1 is for receivers that know nothing else
+type SignatureTemplateAlgorithm string
+
+// SignatureTemplateKey Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+type SignatureTemplateKey string
+
 // StatusClass What came of an attempt: a success, a 3xx, 4xx or 5xx answer, no connection, a time-out, or an address that is refused
 type StatusClass string
 
@@ -3728,6 +3939,9 @@ type Tenant struct {
 
 	// Digest Whether a summary is made once a UTC day while something is not well
 	Digest bool `json:"digest"`
+
+	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	ExternalID nullable.Nullable[string] `json:"external_id"`
 
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
@@ -3758,6 +3972,9 @@ type TenantCreated struct {
 	// Digest Whether a summary is made once a UTC day while something is not well
 	Digest bool `json:"digest"`
 
+	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	ExternalID nullable.Nullable[string] `json:"external_id"`
+
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 	ID           string       `json:"id"`
@@ -3777,9 +3994,11 @@ type TenantCreated struct {
 
 // TenantInput defines model for TenantInput.
 type TenantInput struct {
-	Name          string `json:"name"`
-	RetentionDays *int   `json:"retention_days,omitempty"`
-	StrictTypes   *bool  `json:"strict_types,omitempty"`
+	// ExternalID Your own id of the tenant, unique among tenants
+	ExternalID    *string `json:"external_id,omitempty"`
+	Name          string  `json:"name"`
+	RetentionDays *int    `json:"retention_days,omitempty"`
+	StrictTypes   *bool   `json:"strict_types,omitempty"`
 }
 
 // TenantLimits defines model for TenantLimits.
@@ -3813,6 +4032,9 @@ type TenantPatch struct {
 	// Contacts All of them anew; each has a link in its mails that stops them
 	Contacts *[]string `json:"contacts,omitempty"`
 	Digest   *bool     `json:"digest,omitempty"`
+
+	// ExternalID Null takes it away. Only a platform key can change it
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
 	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
@@ -3890,6 +4112,25 @@ type WaitReason string
 // no delivery, and the event's routing says so.
 type WhenHeld string
 
+// WireSettings What the endpoint changes about its format. Leave out what stays as the format says.
+type WireSettings struct {
+	// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+	AlsoSign *AlsoSign `json:"also_sign,omitempty"`
+
+	// Body `payload`: the body is the event's data, byte for byte
+	Body *WireSettingsBody `json:"body,omitempty"`
+
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	HeaderNames *HeaderNames `json:"header_names,omitempty"`
+
+	// HeaderPrefix In front of every header's name
+	HeaderPrefix *string            `json:"header_prefix,omitempty"`
+	Signature    *SignatureTemplate `json:"signature,omitempty"`
+}
+
+// WireSettingsBody `payload`: the body is the event's data, byte for byte
+type WireSettingsBody string
+
 // AttemptID defines model for attempt_id.
 type AttemptID = string
 
@@ -3963,7 +4204,7 @@ type GetAnalyticsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type     *Type                     `form:"type,omitempty" json:"type,omitempty"`
 	Endpoint *string                   `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 	Format   *GetAnalyticsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
@@ -4032,7 +4273,7 @@ type ListDeliveriesParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
@@ -4108,7 +4349,7 @@ type ListEventsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 }
@@ -4119,7 +4360,7 @@ type ListEventsParamsOrder string
 // EmitEventParams defines parameters for EmitEvent.
 type EmitEventParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters. The same key with the same body gives the first answer again, another body 409.
-	// Kept for at least 24 hours. The field `idempotency_key` means the same; give one of the two.
+	// Kept for at least 24 hours. The field `idempotency_key` means the same, and one key is the same key in both places; give one of the two.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -4360,6 +4601,9 @@ type CreateTenantJSONRequestBody = TenantInput
 
 // UpdateTenantJSONRequestBody defines body for UpdateTenant for application/json ContentType.
 type UpdateTenantJSONRequestBody = TenantPatch
+
+// PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
+type PutTenantJSONRequestBody = TenantPatch
 
 // ExportTenantJSONRequestBody defines body for ExportTenant for application/json ContentType.
 type ExportTenantJSONRequestBody = ReasonInput
@@ -4880,6 +5124,7 @@ func (c *Client) EmitEvent(ctx context.Context, params EmitEventParams, body Emi
 //
 // Each item stands alone: a refused one does not stop the others. 202 says that all were accepted, 207 that at least
 // one was refused: look at `results`, which follow the order of `events`. At most 10 MiB in all.
+// A body that is the array of events alone, without the object around it, is accepted too.
 //
 // POST /events/batch, scope events:write
 func (c *Client) EmitEvents(ctx context.Context, body Batch) (BatchResult, error) {
@@ -5384,6 +5629,18 @@ func (c *Client) GetTenant(ctx context.Context, tenantID TenantID) (Tenant, erro
 // PATCH /tenants/{tenant_id}, scope tenants:write
 func (c *Client) UpdateTenant(ctx context.Context, tenantID TenantID, body TenantPatch) (Tenant, error) {
 	r := newRequest(http.MethodPatch, "/tenants/%s", tenantID)
+	r.body = body
+	return answer[Tenant](ctx, c, r)
+}
+
+// PutTenant: create or change the tenant of an external id.
+//
+// Where no tenant has the external id in the path, one is created with the fields that are given; its name is the external id where
+// none is given. Otherwise the tenant is changed as by PATCH. A tenant that is created this way has no key of its own.
+//
+// PUT /tenants/{tenant_id}, scope tenants:write
+func (c *Client) PutTenant(ctx context.Context, tenantID TenantID, body TenantPatch) (Tenant, error) {
+	r := newRequest(http.MethodPut, "/tenants/%s", tenantID)
 	r.body = body
 	return answer[Tenant](ctx, c, r)
 }

@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Each walks through a list of the API, page after page: list fetches the page behind a cursor, nil for the first. An
-// error ends the walk and is yielded last. The lists that a program needs most have iterators of their own.
+// Each iterates over a list of the API, page after page. list fetches the page after a cursor, nil for the first. An
+// error ends the iteration and is yielded last. Most programs use the iterators for particular lists.
 func Each[T any](list func(cursor *string) ([]T, Nullable[string], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var cursor *string
@@ -42,7 +42,7 @@ func (c *Client) Events(ctx context.Context, params ListEventsParams) iter.Seq2[
 	})
 }
 
-// EventDeliveries walks through the deliveries of one event.
+// EventDeliveries iterates over the deliveries of one event.
 func (c *Client) EventDeliveries(ctx context.Context, eventID string, params ListEventDeliveriesParams) iter.Seq2[Delivery, error] {
 	return Each(func(cursor *string) ([]Delivery, Nullable[string], error) {
 		params.Cursor = cursor
@@ -51,7 +51,7 @@ func (c *Client) EventDeliveries(ctx context.Context, eventID string, params Lis
 	})
 }
 
-// Deliveries walks through the deliveries that the parameters select, newest first unless they say otherwise.
+// Deliveries iterates over the deliveries that the parameters select, newest first unless they say otherwise.
 func (c *Client) Deliveries(ctx context.Context, params ListDeliveriesParams) iter.Seq2[Delivery, error] {
 	return Each(func(cursor *string) ([]Delivery, Nullable[string], error) {
 		params.Cursor = cursor
@@ -60,7 +60,7 @@ func (c *Client) Deliveries(ctx context.Context, params ListDeliveriesParams) it
 	})
 }
 
-// Endpoints walks through the tenant's endpoints.
+// Endpoints iterates over the tenant's endpoints.
 func (c *Client) Endpoints(ctx context.Context, params ListEndpointsParams) iter.Seq2[Endpoint, error] {
 	return Each(func(cursor *string) ([]Endpoint, Nullable[string], error) {
 		params.Cursor = cursor
@@ -69,7 +69,7 @@ func (c *Client) Endpoints(ctx context.Context, params ListEndpointsParams) iter
 	})
 }
 
-// EventTypes walks through the catalogue.
+// EventTypes iterates over the catalog.
 func (c *Client) EventTypes(ctx context.Context, params ListEventTypesParams) iter.Seq2[EventType, error] {
 	return Each(func(cursor *string) ([]EventType, Nullable[string], error) {
 		params.Cursor = cursor
@@ -78,7 +78,7 @@ func (c *Client) EventTypes(ctx context.Context, params ListEventTypesParams) it
 	})
 }
 
-// Keys walks through the tenant's API keys, revoked and expired ones too.
+// Keys iterates over the tenant's API keys, including revoked and expired ones.
 func (c *Client) Keys(ctx context.Context, params ListKeysParams) iter.Seq2[Key, error] {
 	return Each(func(cursor *string) ([]Key, Nullable[string], error) {
 		params.Cursor = cursor
@@ -87,7 +87,7 @@ func (c *Client) Keys(ctx context.Context, params ListKeysParams) iter.Seq2[Key,
 	})
 }
 
-// AuditLog walks through who did what.
+// AuditLog iterates over the audit log.
 func (c *Client) AuditLog(ctx context.Context, params ListAuditLogParams) iter.Seq2[AuditEntry, error] {
 	return Each(func(cursor *string) ([]AuditEntry, Nullable[string], error) {
 		params.Cursor = cursor
@@ -96,7 +96,7 @@ func (c *Client) AuditLog(ctx context.Context, params ListAuditLogParams) iter.S
 	})
 }
 
-// Tenants walks through all tenants; for platform keys.
+// Tenants iterates over all tenants; for platform keys.
 func (c *Client) Tenants(ctx context.Context, params ListTenantsParams) iter.Seq2[Tenant, error] {
 	return Each(func(cursor *string) ([]Tenant, Nullable[string], error) {
 		params.Cursor = cursor
@@ -105,7 +105,7 @@ func (c *Client) Tenants(ctx context.Context, params ListTenantsParams) iter.Seq
 	})
 }
 
-// BulkJobs walks through the tenant's bulk jobs, newest first unless the parameters say otherwise.
+// BulkJobs iterates over the tenant's bulk jobs, newest first unless the parameters say otherwise.
 func (c *Client) BulkJobs(ctx context.Context, params ListBulkJobsParams) iter.Seq2[BulkJob, error] {
 	return Each(func(cursor *string) ([]BulkJob, Nullable[string], error) {
 		params.Cursor = cursor

@@ -82,10 +82,10 @@ func (r *request) text(name string, v reflect.Value) (string, bool) {
 	return fmt.Sprint(v.Interface()), true
 }
 
-// maxAnswer bounds what is read of an answer, in bytes: more than any page of the API.
+// maxAnswer bounds how many bytes of a response are read: more than any page of the API.
 const maxAnswer = 64 << 20
 
-// answer sends a request and reads a JSON answer.
+// answer sends a request and reads a JSON response.
 func answer[T any](ctx context.Context, c *Client, r *request) (T, error) {
 	var into T
 	body, err := c.send(ctx, r)
@@ -98,13 +98,13 @@ func answer[T any](ctx context.Context, c *Client, r *request) (T, error) {
 	return into, nil
 }
 
-// finish sends a request whose answer has no body.
+// finish sends a request whose response has no body.
 func (c *Client) finish(ctx context.Context, r *request) error {
 	_, err := c.send(ctx, r)
 	return err
 }
 
-// send sends a request, repeats it where that is safe and promising, and returns the body of a 2xx.
+// send sends a request, repeats it where that is safe and useful, and returns the body of a 2xx.
 func (c *Client) send(ctx context.Context, r *request) ([]byte, error) {
 	encoded, err := r.encode()
 	if err != nil {
@@ -131,7 +131,7 @@ func (r *request) encode() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // data goes as it is
+	enc.SetEscapeHTML(false) // data stays as it is
 	if err := enc.Encode(r.body); err != nil {
 		return nil, fmt.Errorf("posthorn: the request can't be written as JSON: %w", err)
 	}
@@ -162,9 +162,10 @@ func (c *Client) once(ctx context.Context, r *request, encoded []byte) ([]byte, 
 	return body, nil
 }
 
-var _ = (*Client).stream // called by operations of the contract that answer with something other than JSON, if there are any
+// for operations of the contract that do not respond with JSON
+var _ = (*Client).stream
 
-// stream sends a request once and hands over a 2xx, whose body the caller closes.
+// stream sends a request once and returns a 2xx, whose body the caller closes.
 func (c *Client) stream(ctx context.Context, r *request) (*http.Response, error) {
 	encoded, err := r.encode()
 	if err != nil {
@@ -213,7 +214,7 @@ func (c *Client) do(ctx context.Context, r *request, encoded []byte) (*http.Resp
 	return res, nil
 }
 
-// again says whether a request that failed is worth repeating, and after which pause.
+// again says whether a failed request is worth repeating, and after which pause.
 func (c *Client) again(r *request, err error, try int) (time.Duration, bool) {
 	if try >= c.retries {
 		return 0, false
@@ -229,23 +230,23 @@ func (c *Client) again(r *request, err error, try int) (time.Duration, bool) {
 	pause = max(pause, refused.RetryAfter)
 	switch refused.Status {
 	case http.StatusTooManyRequests:
-		return pause, true // refused before anything happened
+		return pause, true // rejected before anything happened
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return pause, r.safe
 	}
 	return 0, false
 }
 
-// neverSent reports whether no connection came about.
+// neverSent reports whether no connection was established.
 func neverSent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// The first pause's bound; each further one is twice as long.
+// The limit of the first pause; each further one is twice as long.
 const firstPause = 200 * time.Millisecond
 
-// backoff is a random share of a bound that doubles, so that many clients don't come back at once.
+// backoff is a random part of a limit that doubles, so that many clients do not come back together.
 func backoff(try int, longest time.Duration) time.Duration {
 	bound := longest
 	if try < 30 {
@@ -257,7 +258,7 @@ func backoff(try int, longest time.Duration) time.Duration {
 	return bound/2 + rand.N(bound/2+1)
 }
 
-// retryAfter reads seconds; dates are what Posthorn never sends, and 0 says nothing.
+// retryAfter reads seconds. Posthorn never sends dates, and 0 says nothing.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 || seconds > 1<<31-1 {
@@ -266,7 +267,7 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// waiter pauses, and reports whether the pause came to its end before the context.
+// waiter pauses, and reports whether the pause ended before the context.
 type waiter func(context.Context, time.Duration) bool
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -12,30 +12,33 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Verify checks a webhook in the standard format: that it was signed with the endpoint's secret (whsec_..., or the public
-// key whpk_...), over exactly this body, within the last five minutes. body is what was received, before any parsing. The
-// error is a [*SignatureError].
+// Verify checks a webhook in the standard format: that it was signed with the endpoint's secret (whsec_..., or the
+// public key whpk_...), over exactly this body, within the last five minutes. body is the received body before any
+// parsing. The error is a [*SignatureError].
 func Verify(secret string, header http.Header, body []byte) error {
 	return Verifier{Secrets: []string{secret}}.Verify(header, body)
 }
 
-// Verifier checks webhooks of one endpoint. Its zero fields are those of an endpoint without settings of its own.
+// Verifier checks webhooks of one endpoint. Zero fields mean the defaults of an endpoint.
 type Verifier struct {
-	Format  Format   // empty: standard
-	Prefix  string   // {P} in the format's header names; empty: Webhook
-	Secrets []string // any of them may have signed: during a rotation, list the old and the new one
-	// Tolerance is how far the signature's time may lie from this machine's clock; 0: five minutes, less: any time. The
-	// format body-hex signs no time.
+	Format Format // empty: standard
+	Prefix string // {P} in the format's header names; empty: Webhook
+	// of the endpoint (svix, stripe, github, shopify, slack, ...); Format and Prefix are left out then
+	Preset  string
+	Wire    *WireSettings // of the endpoint, as the API shows it; nil: none
+	Secrets []string      // each of them can have signed: during a rotation, list the old and the new one
+	// Tolerance is how far the signature's time can be from this machine's clock; 0: five minutes, less: any time.
+	// The format body-hex signs no time.
 	Tolerance time.Duration
 	Now       func() time.Time // nil: time.Now
 	MaxBody   int64            // bytes that Read reads at most; 0: 2 MiB
 }
 
-// SignatureError says why a webhook is not to be trusted. Answer 401 or 400, and log it.
+// SignatureError says why a webhook is not authentic. Respond with 401 or 400, and log it.
 type SignatureError struct {
 	Code   string // stable, such as signature_mismatch or timestamp_too_old
-	Header string // the header concerned, where there is one
-	Detail string // what is wrong and how to mend it, for people
+	Header string // the header, if one is wrong
+	Detail string // what is wrong and how to fix it, for people
 }
 
 func (e *SignatureError) Error() string { return "posthorn: " + e.Code + ": " + e.Detail }
@@ -49,7 +52,10 @@ func (v Verifier) Verify(header http.Header, body []byte) error {
 	if tolerance == 0 {
 		tolerance = signature.DefaultTolerance
 	}
-	err := signature.Verify(v.format(), v.Prefix, header.Get, body, v.Secrets, now(), tolerance)
+	wire, err := v.wire()
+	if err == nil {
+		err = wire.Verify(header.Get, body, v.Secrets, now(), tolerance)
+	}
 	known := fault.As(err)
 	if known == nil {
 		return err
@@ -61,6 +67,27 @@ func (v Verifier) Verify(header http.Header, body []byte) error {
 	return e
 }
 
+// wire is how the endpoint's requests are rendered and signed.
+func (v Verifier) wire() (signature.Wire, error) {
+	w := signature.Wire{Format: v.format(), Prefix: v.Prefix}
+	if v.Preset != "" {
+		p, ok := signature.PresetNamed(v.Preset)
+		if !ok {
+			return w, fmt.Errorf("posthorn: there is no preset %q", v.Preset)
+		}
+		w = p.Wire()
+	}
+	if v.Wire == nil {
+		return w, nil
+	}
+	text, err := json.Marshal(v.Wire)
+	if err != nil {
+		return w, err
+	}
+	w.Shape = &signature.Shape{}
+	return w, json.Unmarshal(text, w.Shape)
+}
+
 func (v Verifier) format() signature.Format {
 	if v.Format == "" {
 		return signature.Standard
@@ -68,17 +95,19 @@ func (v Verifier) format() signature.Format {
 	return signature.Format(v.Format)
 }
 
-// Webhook is a verified delivery. What the endpoint's format does not carry is empty.
+// Webhook is a verified delivery. Fields that the endpoint's format does not send are empty.
 type Webhook struct {
-	ID         string    // of the event: the same on every attempt and replay. Of body-hex and raw it is a header, which they do not sign
+	// of the event: the same on every attempt and replay. In body-hex and raw it is a header that is not signed
+	ID         string
 	DeliveryID string    // in x-webhook, another on a replay; in raw, the same on a replay too. Empty in other formats
 	Type       string    // of the event; every format has it
 	Timestamp  time.Time // when it happened; zero in raw
-	Version    string    // of the data's shape, where the type has versions
+	Version    string    // of the data's shape, if the type has versions
 	Data       json.RawMessage
 }
 
-// Challenge is what a verification of the endpoint wants to be answered with 200; empty for every other webhook.
+// Challenge is the text that the response to a verification must contain, with status 200. It is empty for every
+// other webhook.
 func (w Webhook) Challenge() string {
 	if w.Type != "endpoint.verification" {
 		return ""
@@ -90,8 +119,7 @@ func (w Webhook) Challenge() string {
 
 const defaultMaxBody = 2 << 20
 
-// Read reads a request's body, verifies it and takes the event out of it. Deliveries are at least once: act on each ID
-// once.
+// Read reads a request's body, verifies it, and parses the event. Deliveries are at least once: act on each ID once.
 func (v Verifier) Read(r *http.Request) (Webhook, error) {
 	most := v.MaxBody
 	if most <= 0 {
@@ -111,8 +139,16 @@ func (v Verifier) Read(r *http.Request) (Webhook, error) {
 	return v.open(r.Header, body)
 }
 
-// open takes an event out of a body in the format's shape.
+// open parses an event from a body in the format's shape.
 func (v Verifier) open(header http.Header, body []byte) (Webhook, error) {
+	wire, err := v.wire()
+	if err != nil {
+		return Webhook{}, err
+	}
+	if wire.Bare() && wire.Format != signature.Raw {
+		named := func(role string) string { return header.Get(wire.HeaderName(role)) }
+		return Webhook{ID: named("id"), Type: named("event"), DeliveryID: named("delivery"), Data: body}, nil
+	}
 	prefix := v.Prefix
 	if prefix == "" {
 		prefix = signature.DefaultPrefix

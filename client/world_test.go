@@ -28,16 +28,16 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// patience bounds what a test waits for on a busy machine; nothing waits that long.
+// patience bounds what a test waits for on a busy machine. Nothing takes that long.
 const patience = time.Minute
 
-// world is a Posthorn with its worker on a database of its own, reached over HTTP.
+// world is a Posthorn with its worker and its own database, reached over HTTP.
 type world struct {
 	t      *testing.T
 	db     *db.DB
 	url    string
 	engine http.Handler
-	before func(http.ResponseWriter, *http.Request) bool // answers in the server's place where it returns true
+	before func(http.ResponseWriter, *http.Request) bool // responds in the server's place where it returns true
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,9 +60,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, db: d}
 	delivering := worker.New(worker.Config{DB: d, ListenURL: url, Log: quiet, Egress: allow, Keys: ring, Name: t.Name()})
 	w.run(delivering.Run)
-	committer := emit.New(emit.Config{DB: d, Log: quiet, OnCommit: delivering.Committed})
+	committer := emit.New(emit.Config{DB: d, Log: quiet, OnCommit: delivering.Committed, BeforeCommit: delivering.BeforeCommit})
 	w.run(committer.Run)
-	kit := handlers.New(handlers.Config{Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet, time.Now), Log: quiet, Now: time.Now})
+	kit := handlers.New(handlers.Config{DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, quiet, time.Now), Log: quiet, Now: time.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(api.Deps{DB: d, Emitter: committer, Egress: allow, Keys: ring, Log: quiet, Now: time.Now}))
 	w.engine = engine
@@ -132,7 +132,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// eventually asks until the answer is yes.
+// eventually polls until the result is true.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !yes(); time.Sleep(20 * time.Millisecond) {
@@ -142,7 +142,7 @@ func eventually(t *testing.T, what string, yes func() bool) {
 	}
 }
 
-// receiver verifies what it is sent and hands it on.
+// receiver verifies requests and sends them on.
 func receiver(t *testing.T, v func() client.Verifier, got chan<- client.Webhook) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w, err := v().Read(r)
@@ -161,7 +161,7 @@ func receiver(t *testing.T, v func() client.Verifier, got chan<- client.Webhook)
 	return s
 }
 
-// newServer is one that stands in for Posthorn where a test needs answers that it rarely gives.
+// newServer replaces Posthorn where a test needs responses that it rarely gives.
 func newServer(t *testing.T, serve http.HandlerFunc) string {
 	s := httptest.NewServer(serve)
 	t.Cleanup(s.Close)

@@ -8,12 +8,13 @@ import (
 	"posthorn/db/sql"
 )
 
-// clockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock right that
-// was set wrong.
+// clockQuiet is how long after a step of the clock nothing is ended or dropped because of its age: a day to put a clock
+// right that was set wrong.
 const clockQuiet = 24 * time.Hour
 
-// ClockStepped moves what waits by as much as the database's clock stepped, so that retries keep their distance. Of several workers
-// that saw the step one does: each says from which sum of steps on it counts (see Due.Shifted), and a rest below least is none.
+// ClockStepped moves due times by as much as the database's clock stepped, so that retries keep their distance. If
+// several workers saw the step, one moves them: each passes the sum of steps that it knows (see Due.Shifted), and a
+// remainder below least counts as no step.
 func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Duration) (moved time.Duration, retries int64, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		shifted, err := q.LockClock(ctx)
@@ -50,5 +51,6 @@ func (d *DB) IsClockQuiet(ctx context.Context, now time.Time) (quiet bool, err e
 	return quiet && err == nil, err
 }
 
-// ClockSkew is by how much the worker's clock, which dates attempts, may be behind that of the node that made the delivery.
+// ClockSkew bounds how far the worker's clock, which dates attempts, can be behind that of the node that made the
+// delivery.
 const ClockSkew = time.Minute

@@ -13,8 +13,8 @@ import (
 )
 
 // A network that is cut says nothing: without bounds of its own a connection waits for a quarter of an hour, and the
-// server keeps what its other end has locked for two hours. Both ends give up after 15 s, well before a silent worker is
-// declared dead (worker/membership.go): by then the server has let go of the share lock on the worker's row.
+// server keeps what its other end has locked for two hours. Both ends give up after 15 s, well before a silent worker
+// is declared dead (worker/membership.go): by then the server has let go of the share lock on the worker's row.
 const (
 	connectWithin  = 5 * time.Second
 	keepAliveEvery = 5 * time.Second
@@ -42,7 +42,7 @@ func parseURL(url string, o Options) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// The driver's message may quote the URL and with it the password.
+// The driver's message can quote the URL and with it the password.
 var errURL = fault.New(fault.Invalid, "database_url_invalid",
 	"The database URL is not a PostgreSQL URL. Write postgres://user:password@host:5432/database.")
 
@@ -58,14 +58,15 @@ func prepareConfig(cfg *pgx.ConnConfig, url string, o Options) {
 	cfg.DialFunc = dialer.DialContext
 	closeOnFatal := cfg.OnPgError
 	cfg.OnPgError = func(c *pgconn.PgConn, e *pgconn.PgError) bool {
-		// Read only: what was the primary is a replica now. The next connection may find the new primary.
+		// Read only: the former primary is a replica now. The next connection can find the new primary.
 		return e.Code != codeReadOnly && closeOnFatal(c, e)
 	}
 	if cfg.ValidateConnect == nil && severalHosts(cfg) {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if o.Pooled {
-		// A pooler passes neither settings nor prepared statements on: both are of whatever server connection comes next.
+		// A pooler passes neither settings nor prepared statements on: both are of whatever server connection comes
+		// next.
 		if !strings.Contains(url, "default_query_exec_mode") {
 			cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		}

@@ -1,7 +1,7 @@
-// Package db opens Posthorn's database: connections, roles, transactions, the audit log, notifications, migrations, and the
-// translation of the driver's errors into the project's own. The statements are in db/sql, which sqlc generates from
-// queries/; what several of them do together is in the packages above this one: ledger, queue, accounts, endpoints,
-// deliveries, listen and maintenance.
+// Package db opens Posthorn's database: connections, roles, transactions, the audit log, notifications, migrations, and
+// the translation of the driver's errors into the project's own. The statements are in db/sql, which sqlc generates
+// from queries/; what several of them do together is in the packages above this one: ledger, queue, accounts,
+// endpoints, deliveries, listen and maintenance.
 //
 // Nothing runs outside a role. Tenant, Ingest, Worker, Console and Account each open a transaction, set their role, and
 // pass a *sql.Queries that is bound to it; the connection carries nothing over to the next transaction.
@@ -20,7 +20,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// The roles that a transaction may take; see the first migration, and for posthorn_account the fifth.
+// The roles that a transaction can take; see the first migration, and the fifth for posthorn_account.
 const (
 	roleTenant  = "posthorn_tenant"
 	RoleIngest  = "posthorn_ingest"
@@ -40,12 +40,12 @@ type DB struct {
 type Options struct {
 	MaxConns int32  // default 8
 	Name     string // application_name, to tell pools apart in pg_stat_activity
-	// Pooled says that a pooler in transaction mode stands before the server: nothing of a connection lasts longer than
-	// its transaction.
+	// Pooled says that the connections go through a pooler in transaction mode: nothing of a connection lasts longer
+	// than its transaction.
 	Pooled bool
 }
 
-// Open connects to a database and checks that it answers within the context's time.
+// Open connects to a database and checks that it responds before the context ends.
 func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -73,14 +73,14 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return &DB{pool: pool, url: url, pooled: o.Pooled}, nil
 }
 
-// pingWithin is how long a connection that has rested may take to show that it lives, before another is tried.
+// pingWithin is how long an idle connection has to show that it works before another is tried.
 const pingWithin = 2 * time.Second
 
 // Close waits for borrowed connections and closes the pool.
 func (d *DB) Close() { d.pool.Close() }
 
-// Pool is the connections themselves, as the database's owner: for batches that set a role of their own, and for what no
-// role can do. Only packages under db/ use it.
+// Pool is the connections themselves, as the database's owner: for batches that set a role of their own, and for what
+// no role can do. Only packages under db/ use it.
 func (d *DB) Pool() *pgxpool.Pool { return d.pool }
 
 // Tenant runs fn in a transaction that sees the rows of one tenant and no others.
@@ -103,9 +103,9 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 	return d.in(ctx, roleConsole, "", fn)
 }
 
-// SetRole takes a role and names the tenant for the rest of the transaction. A process that freezes in the middle of one
-// must not keep its locks: a worker's share lock on its own row would keep the others from declaring it dead, for as long
-// as it is frozen. The time is well within the fence's (worker/membership.go).
+// SetRole takes a role and names the tenant for the rest of the transaction. A process that freezes in the middle of
+// one must not keep its locks: a worker's share lock on its own row would keep the others from declaring it dead, for
+// as long as it is frozen. The time is well within the fence's (worker/membership.go).
 const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
@@ -125,7 +125,7 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*sql.Queries) 
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
 		return Translate(err)
 	}
-	if err := fn(sql.New(conn)); err != nil {
+	if err := fn(sql.New(namingRows{conn})); err != nil {
 		if _, rollback := conn.Exec(context.WithoutCancel(ctx), "rollback"); rollback != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
@@ -152,8 +152,8 @@ func (d *DB) queueBegin(b *pgx.Batch, word, set string, args ...any) {
 }
 
 // Begin is queueBegin for a batch that goes on with other statements, which travel with it. Behind a pooler they can't:
-// the driver has a batch's statements described before it runs the first, and they name tables that only the transaction
-// has on its path.
+// the driver has a batch's statements described before it runs the first, and they name tables that only the
+// transaction has on its path.
 func (d *DB) Begin(ctx context.Context, conn *pgx.Conn, set string, args ...any) (*pgx.Batch, error) {
 	b := &pgx.Batch{}
 	d.queueBegin(b, "begin", set, args...)
@@ -184,7 +184,7 @@ func (d *DB) ServerTime(ctx context.Context) (at time.Time, err error) {
 	return at, Translate(err)
 }
 
-// Ping reports whether the database answers.
+// Ping reports whether the database responds.
 func (d *DB) Ping(ctx context.Context) error { return Translate(d.pool.Ping(ctx)) }
 
 // NewID makes an id of this moment on this machine's clock. Ids of one process are strictly increasing.

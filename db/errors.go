@@ -30,6 +30,8 @@ func Translate(err error) error {
 		return nil
 	case fault.As(err) != nil, errors.Is(err, ErrRoutesChanged), errors.Is(err, ErrWorkerDead):
 		return err
+	case isDamage(err):
+		return internal(err)
 	case errors.Is(err, pgx.ErrNoRows):
 		return fault.ErrNotFound
 	case errors.Is(err, context.Canceled):
@@ -39,7 +41,12 @@ func Translate(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), isConnection(err):
 		return unavailable(err)
 	}
-	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: err}
+	return internal(err)
+}
+
+// internal hides a cause that nobody but the operator can act on.
+func internal(cause error) error {
+	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
 }
 
 func translateServer(pg *pgconn.PgError) error {
@@ -49,9 +56,9 @@ func translateServer(pg *pgconn.PgError) error {
 	case pg.Code == "PH002":
 		return ErrWorkerDead
 	case pg.Code == "23505":
-		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name exists already. Choose another name.", Cause: pg}
-	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to retry, 25006 a replica,
-	// 25P03 this process was frozen in the middle of a transaction.
+		return &fault.Error{Kind: fault.Conflict, Code: "already_exists", Detail: "An object with this name already exists. Choose another name.", Cause: pg}
+	// 08 connection, 53 resources (disk full, too many connections), 57 shutdown and cancel, 58 system, 40001/40P01 to
+	// retry, 25006 a replica, 25P03 this process was frozen in the middle of a transaction.
 	case strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "53"), strings.HasPrefix(pg.Code, "57"),
 		strings.HasPrefix(pg.Code, "58"), pg.Code == "40001", pg.Code == "40P01", pg.Code == codeReadOnly, pg.Code == "25P03", pg.Code == "55P03":
 		return unavailable(pg)
@@ -60,13 +67,13 @@ func translateServer(pg *pgconn.PgError) error {
 	if name := statementOf(pg); name != "" {
 		cause = fmt.Errorf("statement %s: %w", name, pg)
 	}
-	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
+	return internal(cause)
 }
 
 func unavailable(cause error) error {
 	return &fault.Error{
 		Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
-		Detail: "The database does not answer at the moment. Send the same request again in a few seconds.", Cause: cause,
+		Detail: "The database isn't responding right now. Send the same request again in a few seconds.", Cause: cause,
 	}
 }
 
@@ -79,7 +86,7 @@ func isConnection(err error) bool {
 		strings.Contains(err.Error(), "closed pool")
 }
 
-// IsUnavailable reports whether the database could not be asked; the same call may succeed later.
+// IsUnavailable reports whether the database did not respond; the same call can succeed later.
 func IsUnavailable(err error) bool {
 	e := fault.As(err)
 	return e != nil && e.Kind == fault.Unavailable
@@ -98,6 +105,4 @@ func IsNotFound(err error) bool {
 }
 
 // Unopened says that a value can't be read with the configured master keys.
-func Unopened(cause error) error {
-	return &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Something went wrong on our side.", Cause: cause}
-}
+func Unopened(cause error) error { return internal(cause) }

@@ -29,12 +29,12 @@ func two(t *testing.T, conns int32) (d *db.DB, owner *pgx.Conn, a, b id.UUID) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = owner.Close(context.Background()) })
-	for _, u := range []*id.UUID{&a, &b} {
+	for _, uuid := range []*id.UUID{&a, &b} {
 		row, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		*u = row.ID
+		*uuid = row.ID
 	}
 	return d, owner, a, b
 }

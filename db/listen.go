@@ -11,8 +11,8 @@ const (
 	ChannelJobs = "posthorn_jobs"
 )
 
-// Listen passes notifications on until the context ends, over a connection of its own that no pooler may stand before.
-// It connects again by itself; connected is called after every connection, since what was said meanwhile is lost.
+// Listen passes notifications on until the context ends, over a connection of its own that must not go through a
+// pooler. It reconnects by itself and calls connected after each connection, since notifications in between are lost.
 // Everything works without notifications, a second later.
 func Listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) {
 	for ctx.Err() == nil {

@@ -19,7 +19,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Schema holds every table, so that a product may share its database with Posthorn.
+// Schema holds every table, so that a product can share its database with Posthorn.
 const Schema = "posthorn"
 
 // MigrationState is one migration and whether the database has it.
@@ -29,17 +29,18 @@ type MigrationState struct {
 	Applied bool
 }
 
-// lockWithin bounds how long a migration waits for a table: whoever comes after it waits as long, so a version that serves stands
-// still for no longer. What is not locked by then is tried again from the last migration that was done, lockTries times.
+// lockWithin bounds how long a migration waits for a table. Every later statement on that table waits behind it, so a
+// running version pauses no longer than this. If the table is not free by then, the migration is tried again, lockTries
+// times.
 const (
 	lockWithin = "2s"
 	lockTries  = 60
 	lockRest   = time.Second
 )
 
-// MigrateUp brings a database to the newest schema. Several processes may call it at once: one works, the others wait. It may be
-// called while an older version serves: it never makes that wait for long, and gives up with an error that says so where a table
-// is never free.
+// MigrateUp brings a database to the newest schema. Several processes can call it at once: one works, the others wait.
+// It can be called while an older version serves: it never makes that version wait for long, and gives up with an error
+// that names the table if the table is never free.
 func MigrateUp(ctx context.Context, url string) error {
 	return MigrateUpLogged(ctx, url, slog.New(slog.DiscardHandler))
 }
@@ -62,7 +63,7 @@ func MigrateUpLogged(ctx context.Context, url string, log *slog.Logger) error {
 			if try == lockTries {
 				return &fault.Error{
 					Kind: fault.Unavailable, Code: "database_busy", Cause: err, RetryAfter: 60,
-					Detail: "A table was never free to be changed: another session holds it, a long query or a backup. End it and run `posthorn migrate up` again; what was migrated stays.",
+					Detail: "A table stayed locked by another session, such as a long query or a backup. End that session and run `posthorn migrate up` again. Completed migrations stay.",
 				}
 			}
 			select {
@@ -74,7 +75,8 @@ func MigrateUpLogged(ctx context.Context, url string, log *slog.Logger) error {
 	})
 }
 
-// isLockTimeout reports whether a table was not free in time, or a deadlock was ended at our cost: both may be tried again.
+// isLockTimeout reports whether a table was not free in time, or a deadlock ended our transaction. Both can be tried
+// again.
 func isLockTimeout(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "55P03" || e.Code == "40P01")
@@ -133,7 +135,8 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS), goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS), goose.WithSessionLocker(locker),
+		goose.WithAllowOutofOrder(true)) // migrations only add, and none needs another that was written beside it
 	if err != nil {
 		return err
 	}
@@ -143,9 +146,9 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	return nil
 }
 
-// migratingRole is the role that a superuser must take, so that what it migrates belongs to the role that Posthorn runs as: the owner
-// of the schema, else of the database. Empty: the role of the URL. It is an error when the schema, or a table of it, belongs to a role
-// that the role of the URL can't use.
+// migratingRole is the role that a superuser must take, so that what it migrates belongs to the role that Posthorn runs
+// as: the owner of the schema, else of the database. Empty: the role of the URL. It is an error when the schema, or a
+// table of it, belongs to a role that the role of the URL can't use.
 func migratingRole(ctx context.Context, url string) (role string, err error) {
 	conn, err := Connect(ctx, url, Options{Name: "migrate"})
 	if err != nil {
@@ -153,28 +156,28 @@ func migratingRole(ctx context.Context, url string) (role string, err error) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var superuser, plain bool
-	var user, owner, stranger string
+	var user, owner, otherOwner string
 	err = conn.QueryRow(ctx, `SELECT u.rolsuper, u.rolname, o.rolname, NOT o.rolsuper, coalesce((SELECT x.owner::regrole::text FROM (
 			SELECT nspowner AS owner FROM pg_namespace WHERE nspname = $1
 			UNION ALL SELECT c.relowner FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind IN ('r', 'p')
 		) x WHERE NOT pg_has_role(x.owner, 'USAGE') LIMIT 1), '')
 		FROM pg_roles u, pg_database d JOIN pg_roles o ON o.oid = coalesce((SELECT nspowner FROM pg_namespace WHERE nspname = $1), d.datdba)
-		WHERE u.rolname = current_user AND d.datname = current_database()`, Schema).Scan(&superuser, &user, &owner, &plain, &stranger)
+		WHERE u.rolname = current_user AND d.datname = current_database()`, Schema).Scan(&superuser, &user, &owner, &plain, &otherOwner)
 	switch {
 	case err != nil:
 		return "", Translate(err)
-	case stranger != "":
+	case otherOwner != "":
 		return "", &fault.Error{Kind: fault.Invalid, Code: "database_owner", Detail: fmt.Sprintf(
 			"The schema posthorn, or a table in it, belongs to the role %[1]s, and the role %[2]s of the database URL can't use it. As a superuser, "+
-				"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", stranger, user)}
+				"change the owner to %[2]s with the commands in docs/ops/deploy.md (\"A schema that belongs to another role\"), and start again.", otherOwner, user)}
 	case superuser && plain:
 		return owner, nil
 	}
 	return "", nil
 }
 
-// ensureSchema makes the schema where the migrator keeps its own table too. Two processes that do it at once may collide
-// inside PostgreSQL's catalogue; the loser finds it made.
+// ensureSchema creates the schema, where the migrator keeps its own table too. Two processes that do it at once can
+// collide inside PostgreSQL's catalog; the second finds it created.
 func ensureSchema(ctx context.Context, conn *sql.DB) error {
 	const exists = "SELECT count(*) FROM pg_namespace WHERE nspname = $1"
 	var n int

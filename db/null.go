@@ -26,11 +26,11 @@ func Widen(low, high, at time.Time) (time.Time, time.Time) {
 }
 
 // TenantOrZero is what seals of things without a tenant are bound to.
-func TenantOrZero(u *id.UUID) id.UUID {
-	if u == nil {
+func TenantOrZero(uuid *id.UUID) id.UUID {
+	if uuid == nil {
 		return id.UUID{}
 	}
-	return *u
+	return *uuid
 }
 
 // OrNull is a time as a column that is NULL for the zero time.

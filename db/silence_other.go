@@ -4,5 +4,5 @@ package db
 
 import "syscall"
 
-// boundSilence leaves it to the keep-alive to find out that the other end is gone.
+// boundSilence does nothing: the keep-alive finds out that the other end is unreachable.
 func boundSilence(string, string, syscall.RawConn) error { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// statements names the failed statement in the errors of the server, so that a log line tells which query of queries/ it was. The
-// name goes into PgError.Where, PostgreSQL's field for the context of an error.
+// statements names the failed statement in the errors of the server, so that a log line tells which query of queries/
+// it was. The name goes into PgError.Where, PostgreSQL's field for the context of an error.
 type statements struct{}
 
 type statementKey struct{}
@@ -55,8 +55,8 @@ func nameStatement(err error, sql string) {
 	}
 }
 
-// statementName is the name that sqlc writes in the first line of a statement ("-- name: InsertEvents :exec"), or the statement's
-// first words.
+// statementName is the name that sqlc writes in the first line of a statement ("-- name: InsertEvents :exec"), or the
+// statement's first words.
 func statementName(sql string) string {
 	line, _, _ := strings.Cut(sql, "\n")
 	if fields := strings.Fields(line); len(fields) >= 3 && fields[0] == "--" && fields[1] == "name:" {

@@ -3,6 +3,7 @@ package db
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -10,8 +11,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// registerTypes teaches a connection the project's ids, and the arrays that batches are made of: one straight loop each,
-// where the driver would look up a plan for every element.
+// registerTypes teaches a connection the project's ids, and the arrays that batches are made of: one straight loop
+// each, where the driver would look up a plan for every element.
 func registerTypes(m *pgtype.Map) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
@@ -21,12 +22,14 @@ func registerTypes(m *pgtype.Map) {
 		oid, element uint32
 		plans        func(any) pgtype.EncodePlan
 	}{
-		{"_uuid", pgtype.UUIDArrayOID, pgtype.UUIDOID, plan(pgtype.UUIDOID, appendID)},
-		{"_int2", pgtype.Int2ArrayOID, pgtype.Int2OID, plan(pgtype.Int2OID, appendInt2)},
-		{"_int4", pgtype.Int4ArrayOID, pgtype.Int4OID, plan(pgtype.Int4OID, appendInt4)},
-		{"_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, plan(pgtype.Int8OID, appendInt8)},
-		{"_text", pgtype.TextArrayOID, pgtype.TextOID, plan(pgtype.TextOID, appendText)},
-		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(plan(pgtype.TimestamptzOID, appendTime), plan(pgtype.TimestamptzOID, appendTimeOrNull))},
+		{"_uuid", pgtype.UUIDArrayOID, pgtype.UUIDOID, plan(pgtype.UUIDOID, 16, appendID)},
+		{"_int2", pgtype.Int2ArrayOID, pgtype.Int2OID, plan(pgtype.Int2OID, 2, appendInt2)},
+		{"_int4", pgtype.Int4ArrayOID, pgtype.Int4OID, plan(pgtype.Int4OID, 4, appendInt4)},
+		{"_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, plan(pgtype.Int8OID, 8, appendInt8)},
+		{"_bool", pgtype.BoolArrayOID, pgtype.BoolOID, plan(pgtype.BoolOID, 1, appendBool)},
+		{"_bytea", pgtype.ByteaArrayOID, pgtype.ByteaOID, plan(pgtype.ByteaOID, 64, appendBytes)},
+		{"_text", pgtype.TextArrayOID, pgtype.TextOID, plan(pgtype.TextOID, 16, appendText)},
+		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(plan(pgtype.TimestamptzOID, 8, appendTime), plan(pgtype.TimestamptzOID, 8, appendTimeOrNull))},
 	} {
 		known, _ := m.TypeForOID(a.element)
 		m.RegisterType(&pgtype.Type{Name: a.name, OID: a.oid, Codec: arrayCodec{&pgtype.ArrayCodec{ElementType: known}, a.plans}})
@@ -56,8 +59,8 @@ func (c idCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) p
 type encodeID struct{}
 
 func (encodeID) Encode(value any, buf []byte) ([]byte, error) {
-	u := value.(id.UUID)
-	return append(buf, u[:]...), nil
+	uuid := value.(id.UUID)
+	return append(buf, uuid[:]...), nil
 }
 
 type scanID struct{}
@@ -85,15 +88,16 @@ func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value an
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)
 }
 
-// arrayPlan writes PostgreSQL's binary array: dimensions, null flag, element type, then length and lower bound, then each
-// element after its length (array_recv in the server's source).
+// arrayPlan writes PostgreSQL's binary array: dimensions, null flag, element type, then length and lower bound, then
+// each element after its length (array_recv in the server's source).
 type arrayPlan[T any] struct {
 	element uint32
+	size    int                    // of most elements, in bytes
 	append  func([]byte, T) []byte // with the length before
 }
 
-func plan[T any](element uint32, appendOne func([]byte, T) []byte) func(any) pgtype.EncodePlan {
-	p := arrayPlan[T]{element, appendOne}
+func plan[T any](element uint32, size int, appendOne func([]byte, T) []byte) func(any) pgtype.EncodePlan {
+	p := arrayPlan[T]{element, size, appendOne}
 	return func(value any) pgtype.EncodePlan {
 		if _, ok := value.([]T); ok {
 			return p
@@ -117,6 +121,7 @@ func (p arrayPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 		return nil, nil
 	}
 	dimensions := uint32(min(len(list), 1))
+	buf = slices.Grow(buf, arrayHeader+len(list)*(lengthBytes+p.size))
 	buf = binary.BigEndian.AppendUint32(buf, dimensions)
 	buf = binary.BigEndian.AppendUint32(buf, 0)
 	buf = binary.BigEndian.AppendUint32(buf, p.element)
@@ -131,8 +136,14 @@ func (p arrayPlan[T]) Encode(value any, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-func appendID(buf []byte, u id.UUID) []byte {
-	return append(binary.BigEndian.AppendUint32(buf, 16), u[:]...)
+// What an array has before its elements, and each element before its value, in bytes.
+const (
+	arrayHeader = 20
+	lengthBytes = 4
+)
+
+func appendID(buf []byte, uuid id.UUID) []byte {
+	return append(binary.BigEndian.AppendUint32(buf, 16), uuid[:]...)
 }
 
 func appendInt2(buf []byte, n int16) []byte {
@@ -145,6 +156,21 @@ func appendInt4(buf []byte, n int32) []byte {
 
 func appendInt8(buf []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(buf, 8), uint64(n))
+}
+
+func appendBool(buf []byte, b bool) []byte {
+	if b {
+		return append(buf, 0, 0, 0, 1, 1)
+	}
+	return append(buf, 0, 0, 0, 1, 0)
+}
+
+// appendBytes writes the length -1 for NULL.
+func appendBytes(buf, b []byte) []byte {
+	if b == nil {
+		return binary.BigEndian.AppendUint32(buf, 0xffffffff)
+	}
+	return append(binary.BigEndian.AppendUint32(buf, uint32(len(b))), b...)
 }
 
 func appendText(buf []byte, s string) []byte {

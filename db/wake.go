@@ -10,8 +10,8 @@ import (
 // maxAnnounced is how many ids fit the 8,000 bytes of a notification.
 const maxAnnounced = 230
 
-// WakePayload writes a notification of endpoints that have rows to send. again says that old rows are ready again or that
-// something about the lane changed, so that its owner must look from the head; without it only newer rows matter.
+// WakePayload writes a notification of endpoints that have rows to send. again says that old rows are ready again or
+// that something about the lane changed, so that its owner must look from the head; without it only newer rows matter.
 func WakePayload(endpoints []id.UUID, again bool) string {
 	var b strings.Builder
 	if again {
@@ -21,17 +21,17 @@ func WakePayload(endpoints []id.UUID, again bool) string {
 		b.WriteString("all")
 		return b.String()
 	}
-	for i, u := range endpoints {
+	for i, endpointID := range endpoints {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(hex.EncodeToString(u[:]))
+		b.WriteString(hex.EncodeToString(endpointID[:]))
 	}
 	return b.String()
 }
 
-// ParseWake reads a notification. all says that it names no endpoints but means every one. An endpoint may be written
-// with or without hyphens; what cannot be read is left out.
+// ParseWake reads a notification. all says that it names no endpoints but means every one. An endpoint can be written
+// with or without hyphens. Unreadable ones are left out.
 func ParseWake(payload string) (endpoints []id.UUID, all, again bool) {
 	payload, again = strings.CutPrefix(payload, "!")
 	if payload == "all" {
@@ -39,10 +39,10 @@ func ParseWake(payload string) (endpoints []id.UUID, all, again bool) {
 	}
 	for part := range strings.SplitSeq(payload, ",") {
 		part = strings.ReplaceAll(part, "-", "")
-		var u id.UUID
+		var endpointID id.UUID
 		if len(part) == 32 {
-			if _, err := hex.Decode(u[:], []byte(part)); err == nil {
-				endpoints = append(endpoints, u)
+			if _, err := hex.Decode(endpointID[:], []byte(part)); err == nil {
+				endpoints = append(endpoints, endpointID)
 			}
 		}
 	}

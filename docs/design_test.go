@@ -14,16 +14,16 @@ import (
 var quoted = regexp.MustCompile("`([^`]+)`")
 
 // The page's walk names a file and a function for each step of an event's life. Both have to exist.
-func TestTheWalkThroughTheDesignNamesFunctionsThatExist(t *testing.T) {
+func TestTheStepsOfTheDesignNameFunctionsThatExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("design.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, walk, _ := strings.Cut(string(page), "| step | file | function |\n")
-	walk, _, _ = strings.Cut(walk, "\n\n")
+	_, stages, _ := strings.Cut(string(page), "| step | file | function |\n")
+	stages, _, _ = strings.Cut(stages, "\n\n")
 	steps := 0
-	for line := range strings.Lines(walk) {
+	for line := range strings.Lines(stages) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || strings.HasPrefix(strings.TrimSpace(cells[1]), "-") {
 			continue

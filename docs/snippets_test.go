@@ -13,33 +13,36 @@ var proofs = map[string]struct {
 	blocks int
 	test   string // of a file, from the top of the house; or, after a hyphen, why none runs them
 }{
-	"README.md sh":           {7, "web/e2e/readme_test.go TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook"},
-	"docs/cli.md sh":         {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
-	"docs/cli.md go":         {1, "docs/verify_test.go TestTheExampleOfTheSDKCompiles"},
-	"docs/errors.md json":    {1, "handlers/errors_test.go TestTheExampleOfARefusalIsOne"},
-	"docs/kafka.md sh":       {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
-	"docs/kafka.md json":     {1, "handlers/api/endpoint_kafka_test.go TestTheExampleOfTheKafkaPageMakesAnEndpoint"},
-	"docs/kafka.md go":       {1, "docs/snippets_test.go TestTheConsumerOfTheKafkaPageIsTheExamples"},
-	"docs/migrate.md json":   {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},
-	"docs/migrate.md sh":     {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
-	"docs/outbox.md sh":      {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
-	"docs/outbox.md sql":     {3, "db/queue/outbox_page_test.go TestTheStatementsOfTheOutboxPageRun"},
-	"docs/program.md go":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
-	"docs/program.md python": {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
-	"docs/program.md js":     {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
-	"docs/replay.md sh":      {8, "handlers/api/replay_guide_test.go TestTheRecoveryGuideCanBeTyped"},
-	"docs/verify.md go":      {6, "docs/verify_test.go TestTheGoExamplesVerify"},
-	"docs/verify.md js":      {6, "docs/verify_test.go TestTheNodeExamplesVerify"},
-	"docs/verify.md python":  {6, "docs/verify_test.go TestThePythonExamplesVerify"},
-	"docs/performance.md sh": {1, "- it measures for an hour"},
-	"docs/status.md json":    {1, "- the shape of an answer, whose fields are words about this platform"},
-	"docs/filters.md json":   {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
-	"docs/filters.md cel":    {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
+	"docs/authentication.md sh": {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
+	"docs/quickstart.md sh":     {7, "docs/snippets_test.go TestTheQuickstartIsTheWalkOfTheREADME"},
+	"README.md sh":              {7, "web/e2e/readme_test.go TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook"},
+	"docs/cli.md sh":            {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/cli.md go":            {1, "docs/verify_test.go TestTheExampleOfTheSDKCompiles"},
+	"docs/errors.md json":       {1, "handlers/errors_test.go TestTheExampleOfARefusalIsOne"},
+	"docs/kafka.md sh":          {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/kafka.md json":        {1, "handlers/api/endpoint_kafka_test.go TestTheExampleOfTheKafkaPageMakesAnEndpoint"},
+	"docs/kafka.md go":          {1, "docs/snippets_test.go TestTheConsumerOfTheKafkaPageIsTheExamples"},
+	"docs/migrate.md json":      {1, "web/import_test.go TestTheExampleOfTheMigrationPageCanBeBroughtIn"},
+	"docs/migrate.md sh":        {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
+	"docs/outbox.md sh":         {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
+	"docs/outbox.md sql":        {3, "db/queue/outbox_page_test.go TestTheStatementsOfTheOutboxPageRun"},
+	"docs/program.md go":        {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
+	"docs/program.md python":    {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
+	"docs/program.md js":        {1, "web/program_example_test.go TestASecondProgramWrittenFromTheDocsEmitsListsReplaysAndVerifies"},
+	"docs/replay.md sh":         {8, "handlers/api/replay_guide_test.go TestTheRecoveryGuideCanBeTyped"},
+	"docs/svix.md go":           {1, "- a line of a product's own code; web/e2e/svix_test.go makes such clients"},
+	"docs/verify.md go":         {6, "docs/verify_test.go TestTheGoExamplesVerify"},
+	"docs/verify.md js":         {6, "docs/verify_test.go TestTheNodeExamplesVerify"},
+	"docs/verify.md python":     {6, "docs/verify_test.go TestThePythonExamplesVerify"},
+	"docs/performance.md sh":    {1, "- it measures for an hour"},
+	"docs/status.md json":       {1, "- the shape of an answer, whose fields are words about this platform"},
+	"docs/filters.md json":      {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
+	"docs/filters.md cel":       {1, "docs/filters_test.go TestTheFiltersOfThePageCanBeUsed"},
 
 	"docs/ops/backup.md sh":                  {2, "web/ops_page_test.go TestABackupIsRestoredOnAnotherServerAsThePageSays"},
 	"docs/ops/console.md sh":                 {1, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
 	"docs/ops/deploy.md sh":                  {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
-	"docs/ops/deploy.md sql":                 {1, "web/owner_test.go TestASchemaOfAnotherRoleIsNamedAndHandedOverAsThePageSays"},
+	"docs/ops/deploy.md sql":                 {1, "web/owner_test.go TestASchemaOfAnotherRoleIsNamedAndTransferredAsThePageSays"},
 	"docs/ops/deploy.md ini":                 {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
 	"docs/ops/deploy.md nginx":               {1, "web/ops_page_test.go TestTheProxyOfThePagePassesOnWhatPosthornNeeds"},
 	"docs/ops/keys.md sh":                    {2, "web/ops_page_test.go TestTheCommandsOfTheOperationsPagesCanBeTyped"},
@@ -49,13 +52,14 @@ var proofs = map[string]struct {
 	"docs/ops/grafana.json whole":            {1, "web/ops_test.go TestOperationsNameMetricsThatExist"},
 	"docs/ops/posthorn-web.service whole":    {1, "web/ops_page_test.go TestTheUnitsAreOnesThatSystemdTakes"},
 	"docs/ops/posthorn-worker.service whole": {1, "web/ops_page_test.go TestTheUnitsAreOnesThatSystemdTakes"},
+	"docs/ops/chart whole":                   {1, "tools/chart/main_test.go TestEveryValueGivesObjectsThatKubernetesKnows"},
 	"docs/ops/compose.yaml whole":            {1, "web/ops_files_test.go TestTheComposeFileNamesWhatThereIs"},
-	"docs/ops/Dockerfile whole":              {1, "web/ops_files_test.go TestUnitsRunCommandsThatExist"},
-	"docs/ops/postgres-init.sh whole":        {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"}, // its server is made by it
+	// its server is made by it
+	"docs/ops/postgres-init.sh whole": {1, "web/e2e/pooler_test.go TestEverythingWorksBehindAPooler"},
 }
 
-// TestEveryExampleIsRunByATest counts the examples of the pages, and the files of ops/ that are no pages. Who adds one says here
-// which test runs it, or why none does.
+// TestEveryExampleIsRunByATest counts the examples of the pages, and the files of ops/ that are no pages. Who adds
+// one says here which test runs it, or why none does.
 func TestEveryExampleIsRunByATest(t *testing.T) {
 	t.Parallel()
 	fence := regexp.MustCompile("(?m)^ *```([a-z]+)")
@@ -66,14 +70,14 @@ func TestEveryExampleIsRunByATest(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
 			name := strings.TrimPrefix(filepath.ToSlash(filepath.Join("docs", file)), "/")
 			if !strings.HasSuffix(name, ".md") {
 				counts[name+" whole"]++
 				continue
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
 			}
 			for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
 				counts[name+" "+m[1]]++
@@ -108,5 +112,23 @@ func TestTheConsumerOfTheKafkaPageIsTheExamples(t *testing.T) {
 	}
 	if shown := snippetsOf(t, "kafka.md", "go", false); !strings.Contains(string(program), strings.TrimSpace(shown)) {
 		t.Errorf("the example holds no\n%s", shown)
+	}
+}
+
+// The quickstart of the site and README.md are the same walk, which an end-to-end test types.
+func TestTheQuickstartIsTheWalkOfTheREADME(t *testing.T) {
+	t.Parallel()
+	blocks := func(file string) []string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile("(?s)\n```[a-z]*\n.*?\n```\n").FindAllString(string(text), -1)
+	}
+	readme := strings.Join(blocks("../README.md"), "")
+	for _, block := range blocks("quickstart.md") {
+		if !strings.Contains(readme, block) {
+			t.Errorf("README.md does not have this block of the quickstart:%s", block)
+		}
 	}
 }

@@ -89,7 +89,8 @@ func attempts(t *testing.T, language string) []attempt {
 			keys = append(keys, key)
 		}
 		for name, body := range bodies(t) {
-			s := signature.Signing{Format: format, Keys: keys, Rotation: signature.SignAll} // both secrets, where there is room
+			// both secrets, where there is room
+			s := signature.Signing{Format: format, Keys: keys, Rotation: signature.SignAll}
 			headers := map[string]string{}
 			for _, h := range s.Headers(nil, signature.Message{EventID: "evt_1", DeliveryID: "dlv_1", EndpointID: "ep_1", Type: "order.completed"}, body, signature.Send{At: time.Unix(signedAt, 0), Attempt: 1}) {
 				headers[strings.ToLower(h.Name)] = h.Value
@@ -270,7 +271,8 @@ func TestThePythonExamplesVerify(t *testing.T) {
 	try(t, "python", exec.CommandContext(t.Context(), python, write(t, "verify.py", snippets(t, "python", false)+pythonDriver)))
 }
 
-// Where the official libraries are can't be said beforehand; they are fetched into a folder of the test's own, when asked for.
+// Where the official libraries are can't be said beforehand; they are fetched into a folder of the test's own, when
+// asked for.
 func TestTheOfficialLibrariesTakeWhatPosthornSigns(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("POSTHORN_FETCH") == "" {

@@ -46,7 +46,8 @@ var house = map[string]room{
 // Names that say nothing about what a folder does.
 var emptyNames = []string{"internal", "pkg", "util", "utils", "helper", "helpers", "common", "manager", "services", "models"}
 
-// What domain packages may not import although it is the standard library: the clock, the outside and chance are handed in.
+// What domain packages may not import although it is the standard library: the clock, the outside and chance are handed
+// in.
 var impure = []string{"context", "database/sql", "math/rand", "math/rand/v2", "crypto/rand", "os", "os/exec"}
 
 // refusal says why a package may not import another, or nothing where it may.
@@ -130,7 +131,8 @@ func TestImportsPointOneWay(t *testing.T) {
 				t.Errorf("%s imports %s: %s", one.ImportPath, imported, why)
 			}
 		}
-		// Tests may build on any library, to bring up databases and receivers; domain's tests alone know nothing above domain.
+		// Tests may build on any library, to bring up databases and receivers; domain's tests alone know nothing above
+		// domain.
 		for _, imported := range append(one.TestImports, one.XTestImports...) {
 			if within(one.ImportPath, module+"/domain") && within(imported, module) && !within(imported, module+"/domain") {
 				t.Errorf("tests of %s import %s: domain knows nothing above itself", one.ImportPath, imported)
@@ -186,7 +188,8 @@ func TestForbiddenImportsAreRefused(t *testing.T) {
 	}
 }
 
-// Reading the clock needs no import that `time` for durations does not need too, so the calls themselves are looked for.
+// Reading the clock needs no import that `time` for durations does not need too, so the calls themselves are looked
+// for.
 var clockCalls = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
 
 func readsClock(file *ast.File) (token.Pos, bool) {

@@ -151,31 +151,31 @@ func answers() string {
 		}},
 		{"none: the name leads to an address that deliveries may not go to", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
-		fates := map[string]bool{}
-		var fate, class string
+		outcomes := map[string]bool{}
+		var outcome, class string
 		for _, r := range row.results {
 			d := delivery.Decide(delivery.Policy{Schedule: standard}, 1, r, 0.5)
-			fate, class = fateWords(d), classWords(d.Class)
+			outcome, class = outcomeWords(d), classWords(d.Class)
 			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
-				fate += "; with `retry_client_errors` " + fateWords(lenient)
+				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)
 			}
 			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1, r, 0.5); r.Status == 410 {
-				fate += "; with `retry_client_errors` and `health_policy.gone` off " + fateWords(both)
+				outcome += "; with `retry_client_errors` and `health_policy.gone` off " + outcomeWords(both)
 			}
 			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r, 0.5); accepting.Status != d.Status {
-				fate += "; with `accept_conflict` " + fateWords(accepting)
+				outcome += "; with `accept_conflict` " + outcomeWords(accepting)
 			}
-			fates[fate+class] = true
+			outcomes[outcome+class] = true
 		}
-		if len(fates) != 1 {
-			fate = "NOT ALL ALIKE"
+		if len(outcomes) != 1 {
+			outcome = "NOT ALL ALIKE"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.words, fate, class)
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.words, outcome, class)
 	}
 	return b.String()
 }
 
-func fateWords(d delivery.Decision) string {
+func outcomeWords(d delivery.Decision) string {
 	switch {
 	case d.Disable != "":
 		return "failed, and the endpoint is disabled at once"

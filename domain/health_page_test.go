@@ -96,7 +96,7 @@ func warnings() string {
 		at := map[string]string{string(health.HalfWay): "", string(health.LastDay): "none"}
 		disabled := ""
 		for after := time.Duration(0); disabled == ""; after += 30 * time.Minute {
-			v := p.Judge(tt.c, t0.Add(after))
+			v := p.Evaluate(tt.c, t0.Add(after))
 			if v.Disable && v.Reason == tt.reason {
 				disabled = "after " + lasting(after)
 			}
@@ -110,7 +110,7 @@ func warnings() string {
 	}
 	for n := 1; ; n++ {
 		c := delivery.Counters{AuthStreak: n, FirstFailureAt: t0}
-		if v := p.Judge(c, t0); len(v.Warn) > 0 {
+		if v := p.Evaluate(c, t0); len(v.Warn) > 0 {
 			fmt.Fprintf(&b, "| `auth` | at %d answers, without a date | none | at %d |\n", n, n+v.Warn[0].Left)
 			return b.String()
 		}

@@ -8,28 +8,32 @@ import (
 	"posthorn/domain/id"
 )
 
-// Actor is who calls, and from where. A key acts through the API; everybody else through pages, where Session says whose
-// they are: a person, an operator, or somebody who came by a portal link.
+// Actor is the caller of a request. API keys call the API. People use pages, where Session says who is signed in: a
+// person, an operator, or somebody who followed a portal link.
 type Actor struct {
-	Key       id.UUID // the API key; zero on pages
-	Tenant    id.UUID // the tenant acted in; zero on routes that act in none
+	Key    id.UUID // the API key; zero on pages
+	Tenant id.UUID // the tenant of the call; zero on routes without one
+	// NewTenant is the external id of a tenant that does not exist yet, on a route that can create it. Tenant is
+	// zero then.
+	NewTenant string
 	Scopes    access.Scopes
-	Platform  bool   // a platform key, which may act for any tenant
-	Address   string // where the request comes from, without the port: the connection, or what a trusted proxy says
+	Platform  bool // a platform key, which can act for any tenant
+	// Address is where the request comes from, without the port: the connection, or what a trusted proxy reports.
+	Address   string
 	RequestID string
 
-	Session    *Session    // nil for keys, and for who is not signed in
+	Session    *Session    // nil for API keys and for anonymous callers
 	Person     Person      // zero for operators and portal links
-	Operator   Person      // zero but in the console, and for an operator who looks at the tenant's dashboard
-	Portal     *Portal     // nil but behind a portal link
-	Viewing    *Viewing    // nil but for an operator who looks at the tenant's dashboard
+	Operator   Person      // set in the console, and for an operator who views a tenant's dashboard
+	Portal     *Portal     // set behind a portal link
+	Viewing    *Viewing    // set for an operator who views the tenant's dashboard
 	Member     id.UUID     // the person's membership in Tenant; zero where there is none
 	Role       access.Role // in Tenant
 	TenantName string
 	Suspended  bool // the tenant can only be read
 }
 
-// Person is who is signed in.
+// Person is the person who is signed in.
 type Person struct {
 	ID    id.UUID
 	Name  string
@@ -37,39 +41,39 @@ type Person struct {
 	TOTP  bool // has a second factor
 }
 
-// Portal is the link by which somebody came into a tenant's dashboard.
+// Portal is the link through which somebody opened a tenant's dashboard.
 type Portal struct {
 	ID           id.UUID
 	Brand        string // empty: Posthorn's own
-	Accent       string // a colour as #rrggbb, or empty
+	Accent       string // a color as #rrggbb, or empty
 	ReturnURL    string // where "back" leads, or empty
 	AllowSecrets bool
 }
 
-// Viewing is an operator's look at a tenant's dashboard.
+// Viewing is an operator's visit to a tenant's dashboard.
 type Viewing struct {
 	Until  time.Time
 	Reason string
-	Acting bool // may change things too
+	Acting bool // can change things too
 }
 
 // Session is the browser's session.
 type Session struct {
-	ID      id.UUID
-	Kind    account.Kind
-	Pending bool // the second factor is still to come; such a session opens no page but that one
-	Fresh   bool // who this is was proven just now
+	ID   id.UUID
+	Kind account.Kind
+	// Pending says that the second factor is missing. A pending session opens only the page that asks for it.
+	Pending bool
+	Fresh   bool // the person authenticated within the last minutes
 }
 
-// May reports whether the actor of a page may do an action in its tenant now: while the tenant is suspended, it is read and not
-// changed.
+// May reports whether the actor can do an action in the tenant now. A suspended tenant can be read and not changed.
 func (a *Actor) May(action access.Action) bool {
 	return a.mayUnlessSuspended(action) && (!a.Suspended || action.Reads())
 }
 
-// mayUnlessSuspended is May whatever the tenant's state. What shows secrets is closed to portal links
-// that were not made for it, and members, ownership and the tenant's end are closed to all of them. An operator who looks at
-// the dashboard is offered what access.MayByView says.
+// mayUnlessSuspended is May without regard to the tenant's state. Portal links see secrets only if they were created
+// with that right, and never change members or owners or delete the tenant. Operators who view the dashboard can do
+// what access.MayByView allows.
 func (a *Actor) mayUnlessSuspended(action access.Action) bool {
 	if a.Viewing != nil {
 		return access.MayByView(action, a.Viewing.Acting)
@@ -80,5 +84,5 @@ func (a *Actor) mayUnlessSuspended(action access.Action) bool {
 	return a.Role.May(action)
 }
 
-// lastSeenEvery is how often a session's last use is written down.
+// lastSeenEvery is how often the last use of a session is stored.
 const lastSeenEvery = time.Minute

@@ -8,12 +8,12 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Addresses bounds how often one network address may try what strangers may: to sign in, to sign up, to have mails sent.
-// It lives in one process's memory; what bounds the tries at one account is in the database.
+// Addresses limits how often one network address can try what needs no account: signing in, signing up, and
+// requesting mails. It counts in one process's memory. The limits for each account are in the database.
 type Addresses struct{ buckets *Buckets[netip.Prefix] }
 
-// Buckets bounds how often each of many things may be used, in one process's memory. More than maxBuckets are not kept at
-// once: the oldest are forgotten together.
+// Buckets limits how often each of many things can be used, in one process's memory. It holds at most maxBuckets;
+// when they are full, it drops all of them.
 type Buckets[K comparable] struct {
 	rate    Rate
 	now     func() time.Time
@@ -24,12 +24,12 @@ type Buckets[K comparable] struct {
 
 const maxBuckets = 50_000
 
-// NewBuckets makes them, all full.
+// NewBuckets makes Buckets that are all full.
 func NewBuckets[K comparable](rate Rate, now func() time.Time) *Buckets[K] {
 	return &Buckets[K]{rate: rate, now: now, start: now(), buckets: map[K]*bucket{}}
 }
 
-// Take uses one of a thing's tokens, and is false where it has none left.
+// Take uses one token of a thing. It is false if none is left.
 func (b *Buckets[K]) Take(of K) bool {
 	b.mu.Lock()
 	one := b.buckets[of]
@@ -45,18 +45,19 @@ func (b *Buckets[K]) Take(of K) bool {
 	return ok
 }
 
-// Many people may share an address, behind a company's gateway or a proxy.
+// Many people can share an address, behind a company's gateway or a proxy.
 var addressRate = Rate{PerSecond: 1, Burst: 60}
 
-// NewAddresses makes one.
+// NewAddresses makes an empty Addresses.
 func NewAddresses(now func() time.Time) *Addresses {
 	return &Addresses{buckets: NewBuckets[netip.Prefix](addressRate, now)}
 }
 
-// ErrTooManyTries is the refusal of an address, or of an account, at which too much was tried.
-var ErrTooManyTries = &fault.Error{Kind: fault.Limited, Code: "too_many_tries", Detail: "Too many tries. Wait a few minutes, then try again.", RetryAfter: 60}
+// ErrTooManyTries rejects an address or an account with too many tries.
+var ErrTooManyTries = &fault.Error{Kind: fault.Limited, Code: "too_many_tries", Detail: "Too many attempts. Wait a few minutes, then try again.", RetryAfter: 60}
 
-// Take counts a try from an address. IPv6 counts by the network of 64 bits, which belongs to one customer (RFC 6177).
+// Take counts a try from an address. IPv6 addresses count by their /64 network, which belongs to one customer (RFC
+// 6177).
 func (a *Addresses) Take(address string) error {
 	if !a.buckets.Take(network(address)) {
 		return ErrTooManyTries

@@ -2,9 +2,8 @@ package handlers
 
 import (
 	"net/http"
-	"slices"
 
-	"posthorn/db/maintenance"
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
@@ -12,16 +11,16 @@ import (
 	"posthorn/domain/id"
 )
 
-// What keeps somebody from a page. Of the first two, a browser sees the page that mends it.
+// Reasons why somebody can't open a page. For the first two, a browser is redirected to the page that fixes it.
 var (
 	errSignIn = fault.New(fault.Unauthenticated, "sign_in_required", "Sign in to see this page.")
-	errFresh  = fault.New(fault.Forbidden, "sign_in_again", "Confirm that it is you: sign in again, then repeat what you did.")
-	// ErrRole refuses what a role does not allow.
-	ErrRole = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant does not allow this. Ask an owner or admin of the tenant.")
+	errFresh  = fault.New(fault.Forbidden, "sign_in_again", "Confirm your identity: sign in again, then repeat the action.")
+	// ErrRole rejects what a role does not allow.
+	ErrRole = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant doesn't allow this. Ask an owner or admin of the tenant.")
 )
 
-// admitPage finds whose the browser's session is, and what they are in the tenant that the path names. A tenant that they
-// do not belong to is as unknown as one that does not exist.
+// admitPage finds the owner of the browser's session, and their role in the tenant that the path names. A tenant of
+// others looks like one that does not exist.
 func (k *Kit) admitPage(c *Call, a Access) error {
 	if a.Operator {
 		return k.admitOperator(c, a)
@@ -41,7 +40,7 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 		return err
 	}
 	if row == nil || row.Pending {
-		return k.strangerIn(c, inTenant)
+		return k.rejectNotMember(c, inTenant)
 	}
 	c.Actor.Session, c.Actor.Person = sessionOf(row), personOf(row)
 	if err := k.touch(c, row); err != nil {
@@ -60,24 +59,16 @@ func (k *Kit) findMember(c *Call) error {
 	if err != nil {
 		return err
 	}
-	return k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
-		if c.tenants, err = q.TenantsOf(c.Ctx(), c.Actor.Person.ID); err != nil {
-			return err
-		}
-		at := slices.IndexFunc(c.tenants, func(t sql.TenantsOfRow) bool {
-			return t.TenantID == tenant && t.TenantState != maintenance.TenantDeleted
-		})
-		if at < 0 {
-			return fault.ErrNotFound
-		}
-		m := c.tenants[at]
-		c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
-		c.Actor.Suspended = m.TenantState != "active"
-		return q.SetLastTenant(c.Ctx(), sql.SetLastTenantParams{PersonID: c.Actor.Person.ID, TenantID: &tenant})
-	})
+	all, m, err := accounts.EnterTenant(c.Ctx(), k.sessions.db, c.Actor.Person.ID, tenant)
+	if c.tenants = all; err != nil {
+		return err
+	}
+	c.Actor.Tenant, c.Actor.Member, c.Actor.Role, c.Actor.TenantName = tenant, m.MemberID, access.Role(m.Role), m.TenantName
+	c.Actor.Suspended = m.TenantState != "active"
+	return nil
 }
 
-// admitPortal lets in who came by a link into the very tenant that the path names.
+// admitPortal admits a session of a portal link to the tenant of the link.
 func (k *Kit) admitPortal(c *Call) (bool, error) {
 	row, err := c.session(account.Portal)
 	if err != nil || row == nil {
@@ -85,14 +76,14 @@ func (k *Kit) admitPortal(c *Call) (bool, error) {
 	}
 	tenant, err := c.ID(id.Tenant, TenantParam)
 	if err != nil {
-		return false, nil // as unknown as to everybody
+		return false, nil // looks like a tenant that does not exist
 	}
 	var link sql.FindPortalRow
 	err = k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
 		link, err = q.FindPortal(c.Ctx(), *row.LinkID)
 		return err
 	})
-	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == maintenance.TenantDeleted) {
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && (link.TenantID != tenant || link.TenantState == accounts.TenantDeleted) {
 		return false, nil
 	}
 	if err != nil {
@@ -119,8 +110,8 @@ func (k *Kit) admitOperator(c *Call, a Access) error {
 	return k.touch(c, row)
 }
 
-// authorise holds the actor against what the route asks for. An operator who looks at a dashboard is shown every page, and
-// changes nothing unless they asked to.
+// authorise compares the actor with what the route requires. An operator who views a dashboard sees every page, and
+// changes nothing unless they requested it.
 func (k *Kit) authorise(c *Call, a Access) error {
 	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
 	viewing := c.Actor.Viewing
@@ -137,12 +128,10 @@ func (k *Kit) authorise(c *Call, a Access) error {
 	return nil
 }
 
-// touch writes down, once a minute, that a session is used.
+// touch stores that a session is in use, at most once a minute.
 func (k *Kit) touch(c *Call, row *sql.FindSessionRow) error {
 	if row.Now.Sub(row.SeenAt) < lastSeenEvery {
 		return nil
 	}
-	return k.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
-		return q.TouchSession(c.Ctx(), sql.TouchSessionParams{ID: row.ID, Address: c.Actor.Address})
-	})
+	return accounts.TouchSession(c.Ctx(), k.sessions.db, row.ID, c.Actor.Address)
 }

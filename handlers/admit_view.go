@@ -12,14 +12,14 @@ import (
 	"posthorn/domain/id"
 )
 
-// What keeps an operator from a tenant's dashboard, or from changing it.
+// Reasons why an operator can't open or change a tenant's dashboard.
 var (
-	errReadOnly = fault.New(fault.Forbidden, "view_as_read_only", "You look at this tenant read-only. To change something here, ask for it in the banner above, with a reason that the tenant sees.")
-	errViewOver = fault.New(fault.Forbidden, "view_as_over", "You do not look at this tenant any more: the time is over, or you ended it. Begin again in the console.")
+	errReadOnly = fault.New(fault.Forbidden, "view_as_read_only", "You're viewing this tenant read-only. To make changes, select Change something in the banner above and give a reason, which the tenant sees.")
+	errViewOver = fault.New(fault.Forbidden, "view_as_over", "Your view of this tenant has ended. Start again in the console.")
 )
 
-// admitViewing lets in an operator whose session looks at the very tenant that the path names. What they are about to see is in
-// the tenant's audit log before the handler runs; where it can't be entered, nothing is shown.
+// admitViewing admits an operator whose session views the tenant that the path names. The visit is in the tenant's
+// audit log before the handler runs. If it can't be written, nothing is shown.
 func (k *Kit) admitViewing(c *Call) (bool, error) {
 	row, err := c.session(account.Operator)
 	if err != nil || row == nil || row.Pending {
@@ -27,7 +27,7 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	}
 	tenant, err := c.ID(id.Tenant, TenantParam)
 	if err != nil {
-		return false, nil // as unknown as to everybody
+		return false, nil // looks like a tenant that does not exist
 	}
 	by := db.Author{Kind: "operator", ID: id.Operator.Format(*row.OperatorID), Name: row.Email, Address: c.Actor.Address}
 	view, err := accounts.SeePage(c.Ctx(), k.sessions.db, accounts.SeenPage{
@@ -54,17 +54,18 @@ func (k *Kit) admitViewing(c *Call) (bool, error) {
 	return true, nil
 }
 
-// maxSeen bounds what the audit log keeps of an address, in bytes.
+// maxSeen bounds how many bytes of an address the audit log keeps.
 const maxSeen = 300
 
-// within is a page's path below its tenant's.
+// within is the path of a page below its tenant's.
 func within(path string) string {
 	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/t/"), "/")
 	return "/" + rest
 }
 
-// strangerIn refuses who is not signed in as a member. An operator hears why the dashboard is closed to them.
-func (k *Kit) strangerIn(c *Call, inTenant bool) error {
+// rejectNotMember rejects somebody who is not signed in as a member. Operators learn why the dashboard is closed to
+// them.
+func (k *Kit) rejectNotMember(c *Call, inTenant bool) error {
 	if row, err := c.session(account.Operator); err != nil || !inTenant || row == nil || row.Pending {
 		if err != nil {
 			return err

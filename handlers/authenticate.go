@@ -18,35 +18,40 @@ import (
 	"posthorn/domain/id"
 )
 
-// Keys is where API keys are looked up; *db.DB is one.
+// Keys looks up API keys; *db.DB is one.
 type Keys interface {
-	// FindKey finds a key by its hash; fault.ErrNotFound where there is none.
+	// FindKey finds a key by its hash, or returns fault.ErrNotFound.
 	FindKey(ctx context.Context, hash [sha256.Size]byte) (sql.FindKeyRow, error)
-	// TenantState finds a tenant's state; fault.ErrNotFound where there is none.
+	// TenantState finds a tenant's state, or returns fault.ErrNotFound.
 	TenantState(ctx context.Context, tenant id.UUID) (string, error)
-	// KeysRevision is a number that changes whenever an answer of the two above may have.
+	// FindTenant finds a tenant by its external id, or returns fault.ErrNotFound.
+	FindTenant(ctx context.Context, external string) (id.UUID, error)
+	// FindEndpoint finds an endpoint of a tenant by its external id, or returns fault.ErrNotFound.
+	FindEndpoint(ctx context.Context, tenant id.UUID, external string) (id.UUID, error)
+	// KeysRevision is a number that changes whenever a result of FindKey, TenantState, or FindTenant can change.
 	KeysRevision(ctx context.Context) (int64, error)
-	// TouchKeys remembers that keys were used.
+	// TouchKeys stores that keys were used.
 	TouchKeys(ctx context.Context, keys []id.UUID) error
 }
 
 const (
-	// A revocation holds within a second: answers are kept while the revision, asked for this often, stands ...
+	// A revocation takes effect within a second. Cached results hold while the revision, polled this often, stays the
+	// same ...
 	pollEvery = 400 * time.Millisecond
-	// ... and only if it was last asked for this recently. Otherwise every request asks the database.
+	// ... and only if the last poll is this recent. Otherwise every request queries the database.
 	pollValid = time.Second
-	// How long one look-up or poll may take.
+	// How long one lookup or poll can take.
 	lookupTimeout = 3 * time.Second
 	pollTimeout   = 900 * time.Millisecond
-	// Uses of a key are written at most this often, many keys at a time.
+	// The use of keys is stored at most this often, many keys in one statement.
 	touchEvery = time.Minute
 	flushEvery = 5 * time.Second
-	// More answers than this are not kept at once.
+	// At most this many results are cached.
 	maxAnswers = 100_000
 )
 
-// Authenticator tells who holds a key. Its answers are kept in memory for as long as the database's revision of keys
-// stands.
+// Authenticator identifies the holder of a key. It caches results in memory as long as the database's revision of
+// keys stays the same.
 type Authenticator struct {
 	keys  Keys
 	log   *slog.Logger
@@ -54,26 +59,27 @@ type Authenticator struct {
 	start time.Time
 
 	current  atomic.Pointer[answers]
-	polledAt atomic.Int64 // when the last poll that succeeded began, on this clock since start; -1: never
+	polledAt atomic.Int64 // when the last successful poll started, on this clock since start; -1: never
 
 	mu   sync.Mutex
 	used map[id.UUID]struct{}
 }
 
-// answers are what was found under one revision. A look-up that began under it and ends after the next revision was seen
-// still writes here, where nobody looks any more.
+// answers are the results under one revision. A lookup that started under it and ends after the next revision was
+// seen still writes here, where nobody reads any longer.
 type answers struct {
 	revision int64
 	size     atomic.Int64
 	keys     sync.Map // [32]byte -> *holder
 	tenants  sync.Map // id.UUID -> state
+	external sync.Map // string -> id.UUID, of tenants
 
 	mu      sync.Mutex
-	lookups map[[sha256.Size]byte]*lookup // under way
+	lookups map[[sha256.Size]byte]*lookup // running lookups
 }
 
-// lookup is a key's look-up that several requests wait for: a thousand requests that arrive with a key that is not kept
-// yet are one question to the database.
+// lookup is a lookup of a key for which several requests wait: a thousand requests with a key that is not cached are
+// one query.
 type lookup struct {
 	done chan struct{}
 	who  *holder
@@ -90,7 +96,7 @@ type holder struct {
 	touched     atomic.Int64
 }
 
-// NewAuthenticator makes one that asks the database each time until Run polls.
+// NewAuthenticator makes one that queries the database each time until Run polls.
 func NewAuthenticator(keys Keys, log *slog.Logger, now func() time.Time) *Authenticator {
 	a := &Authenticator{keys: keys, log: log, now: now, start: now(), used: map[id.UUID]struct{}{}}
 	a.current.Store(&answers{revision: -1})
@@ -98,7 +104,7 @@ func NewAuthenticator(keys Keys, log *slog.Logger, now func() time.Time) *Authen
 	return a
 }
 
-// Run polls the revision and writes down which keys were used, until the context ends.
+// Run polls the revision and stores which keys were used, until the context ends.
 func (a *Authenticator) Run(ctx context.Context) error {
 	poll, flush := time.NewTicker(pollEvery), time.NewTicker(flushEvery)
 	defer poll.Stop()
@@ -134,7 +140,7 @@ func (a *Authenticator) poll(ctx context.Context) {
 	a.polledAt.Store(int64(began))
 }
 
-// fresh is the set of answers that still hold, or nil.
+// fresh is the set of valid cached results, or nil.
 func (a *Authenticator) fresh() *answers {
 	polled := a.polledAt.Load()
 	if polled < 0 || a.elapsed()-time.Duration(polled) > pollValid {
@@ -143,12 +149,12 @@ func (a *Authenticator) fresh() *answers {
 	return a.current.Load()
 }
 
-// The refusals of a request without a good key.
+// Errors of a request without a valid key.
 var (
 	errKeyMissing = fault.New(fault.Unauthenticated, "key_missing", "Send your API key as `Authorization: Bearer <key>`.")
-	errKeyUnknown = fault.New(fault.Unauthenticated, "key_unknown", "There is no such API key. Check that it was copied whole; a new one can be made under API keys.")
-	errKeyRevoked = fault.New(fault.Unauthenticated, "key_revoked", "This API key was revoked. Use another one.")
-	errKeyExpired = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another one.")
+	errKeyUnknown = fault.New(fault.Unauthenticated, "key_unknown", "Invalid API key. Check that you copied all of it, or create a new one under API keys.")
+	errKeyRevoked = fault.New(fault.Unauthenticated, "key_revoked", "This API key was revoked. Use another key.")
+	errKeyExpired = fault.New(fault.Unauthenticated, "key_expired", "This API key has expired. Use another key.")
 )
 
 // bearer is the key in an Authorization header.
@@ -164,8 +170,8 @@ func bearer(h http.Header) (string, error) {
 	return key, nil
 }
 
-// authenticate finds the holder of a key's text. Errors are 401s, or 503 where the database can't be asked and no kept
-// answer holds.
+// authenticate finds the holder of a key. Errors are 401s, or 503 if the database is unavailable and no cached result
+// is valid.
 func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder, error) {
 	hash := sha256.Sum256([]byte(text))
 	kept := a.fresh()
@@ -194,11 +200,11 @@ func (a *Authenticator) authenticate(ctx context.Context, text string) (*holder,
 
 var errKeySlow = &fault.Error{
 	Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2,
-	Detail: "The database does not answer at the moment. Send the same request again in a few seconds.",
+	Detail: "The database isn't responding right now. Send the same request again in a few seconds.",
 }
 
-// findOnce joins the look-up of this key that is under way, or starts one. What a look-up finds holds as long as a kept
-// answer of the same revision would. Where no answers are kept, every request asks for itself.
+// findOnce joins the running lookup of this key, or starts one. Its result is valid as long as a cached result of the
+// same revision would be. Without a cache every request queries for itself.
 func (a *Authenticator) findOnce(ctx context.Context, hash [sha256.Size]byte, kept *answers) (*holder, error) {
 	if kept == nil {
 		return a.find(ctx, hash, nil)
@@ -215,8 +221,8 @@ func (a *Authenticator) findOnce(ctx context.Context, hash [sha256.Size]byte, ke
 	}
 }
 
-// join returns the look-up of a key. It runs in a goroutine of its own: the request that started it can end, and the
-// stack that a query needs is not kept by every request that waits for it.
+// join returns the lookup of a key. It runs in a goroutine of its own: the request that started it can end, and
+// waiting requests do not hold the stack that a query needs.
 func (a *Authenticator) join(ctx context.Context, hash [sha256.Size]byte, kept *answers) *lookup {
 	kept.mu.Lock()
 	defer kept.mu.Unlock()
@@ -224,7 +230,7 @@ func (a *Authenticator) join(ctx context.Context, hash [sha256.Size]byte, kept *
 		return l
 	}
 	l := &lookup{done: make(chan struct{})}
-	if found, ok := kept.keys.Load(hash); ok { // kept since the request looked
+	if found, ok := kept.keys.Load(hash); ok { // cached since the request checked
 		l.who = found.(*holder)
 		close(l.done)
 		return l
@@ -264,7 +270,7 @@ func (a *Authenticator) find(ctx context.Context, hash [sha256.Size]byte, kept *
 	return who, nil
 }
 
-// room counts an answer, and starts over where there are too many.
+// room counts a result, and starts over when there are too many.
 func (a *Authenticator) room(kept *answers) bool {
 	if kept.size.Add(1) <= maxAnswers {
 		return true
@@ -290,7 +296,35 @@ func (a *Authenticator) tenantState(ctx context.Context, tenant id.UUID) (string
 	return state, err
 }
 
-// touch remembers that a key was used, unless it did so within the last minute.
+// findTenant is the tenant that a path names by its external id. A missing tenant is not cached: it can be created at
+// any moment.
+func (a *Authenticator) findTenant(ctx context.Context, external string) (id.UUID, error) {
+	kept := a.fresh()
+	if kept != nil {
+		if u, ok := kept.external.Load(external); ok {
+			return u.(id.UUID), nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	tenantID, err := a.keys.FindTenant(ctx, external)
+	if err == nil && kept != nil && a.room(kept) {
+		kept.external.Store(external, tenantID)
+	}
+	return tenantID, err
+}
+
+// findEndpoint is the endpoint of a tenant that a path or a parameter names by its external id.
+func (a *Authenticator) findEndpoint(ctx context.Context, tenant id.UUID, external string) (id.UUID, error) {
+	if !id.ValidExternal(id.Endpoint, external) {
+		return id.UUID{}, fault.ErrNotFound
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	return a.keys.FindEndpoint(ctx, tenant, external)
+}
+
+// touch remembers that a key was used, unless it did within the last minute.
 func (a *Authenticator) touch(who *holder) {
 	now, last := int64(a.elapsed()), who.touched.Load()
 	if now-last < int64(touchEvery) || !who.touched.CompareAndSwap(last, now) {

@@ -13,14 +13,14 @@ import (
 	"posthorn/domain/fault"
 )
 
-// The Content-Length is the sender's claim, so a body's buffer grows with what has arrived. Most bodies are small and fit
-// into their first buffer. A larger one starts with less: until it arrives, that is what each waiting connection holds.
+// The Content-Length is the sender's claim, so the buffer of a body grows with what has arrived. Most bodies are
+// small and fit into their first buffer. A larger one starts with less, which is all that a waiting connection holds.
 const (
 	smallBody = 2 << 10
 	firstRead = 512
 )
 
-// Body reads the whole request body, up to the route's bound.
+// Body reads the whole request body, up to the route's limit.
 func (c *Call) Body() ([]byte, error) {
 	if enc := c.Request.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
 		return nil, fault.New(fault.Invalid, "content_encoding_unsupported", "Send the body without Content-Encoding.")
@@ -60,7 +60,8 @@ func (c *Call) discardBody() {
 	if counted, ok := body.(*countedBody); ok {
 		body = counted.ReadCloser
 	}
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(discardTime)) // in tests there is no connection
+	// in tests there is no connection
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(discardTime))
 	_, _ = io.Copy(io.Discard, io.LimitReader(body, c.maxBody))
 }
 
@@ -96,14 +97,15 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 }
 
 func (c *Call) tooLarge() error {
-	detail := fmt.Sprintf("The body is larger than %d bytes, the most that is read here. Send less.", c.maxBody)
+	detail := fmt.Sprintf("The body is larger than %d bytes, the maximum for this request. Send a smaller body.", c.maxBody)
 	return fault.New(fault.TooLarge, "body_too_large", detail)
 }
 
 var errNotJSONType = fault.New(fault.UnsupportedType, "content_type_unsupported",
 	"The body's Content-Type is not JSON. Send `Content-Type: application/json`.")
 
-// JSONBody is Body for JSON. A Content-Type that names another type is rejected; without one the body is read as JSON.
+// JSONBody is Body for JSON. A Content-Type that names another type is rejected. Without one the body is read as
+// JSON.
 func (c *Call) JSONBody() ([]byte, error) {
 	if !isJSON(c.Request.Header.Get("Content-Type")) && c.Request.ContentLength != 0 {
 		c.discardBody()
@@ -112,7 +114,7 @@ func (c *Call) JSONBody() ([]byte, error) {
 	return c.Body()
 }
 
-// isJSON reports whether a Content-Type is absent, application/json, or a type of the +json suffix (RFC 6839).
+// isJSON reports whether a Content-Type is absent, application/json, or a type with the +json suffix (RFC 6839).
 func isJSON(header string) bool {
 	if header == "" || header == "application/json" {
 		return true
@@ -121,8 +123,8 @@ func isJSON(header string) bool {
 	return err == nil && (kind == "application/json" || strings.HasPrefix(kind, "application/") && strings.HasSuffix(kind, "+json"))
 }
 
-// Decode reads a JSON object into a struct. Unknown and repeated fields, nulls where the contract has none, values of
-// another type, and bodies that are not JSON or not UTF-8 are refused by name.
+// Decode reads a JSON object into a struct. It rejects, by name, unknown and repeated fields, nulls where the
+// contract has none, and values of another type. It also rejects bodies that are not JSON or not UTF-8.
 func (c *Call) Decode(into any) error {
 	body, err := c.JSONBody()
 	if err != nil {
@@ -131,7 +133,7 @@ func (c *Call) Decode(into any) error {
 	return decode(body, into)
 }
 
-// DecodeOptional is Decode for a body that may be left out.
+// DecodeOptional is Decode for a body that can be left out.
 func (c *Call) DecodeOptional(into any) error {
 	body, err := c.JSONBody()
 	if err != nil {
@@ -143,5 +145,5 @@ func (c *Call) DecodeOptional(into any) error {
 	return decode(body, into)
 }
 
-// NoBody refuses a body where the contract has none; an empty object is as good as none.
+// NoBody rejects a body where the contract has none. An empty object is permitted.
 func (c *Call) NoBody() error { return c.DecodeOptional(&struct{}{}) }

@@ -29,7 +29,7 @@ func TestABodyThatNamesAnotherTypeIsRejected(t *testing.T) {
 		"text/plain": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415, "text/html": 415,
 		"application/jsonx": 415, "text/json+json": 415, ";": 415, "application/json, text/plain": 415,
 	} {
-		for body, want := range map[string]int{"{}": want, "": 204} { // what has no body needs no type
+		for body, want := range map[string]int{"{}": want, "": 204} { // a request without a body needs no type
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/api/x", strings.NewReader(body))
 			r.Header.Set("Content-Type", kind)
 			w := httptest.NewRecorder()

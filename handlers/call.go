@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -16,7 +17,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Call is a request that was let in.
+// Call is an admitted request.
 type Call struct {
 	*gin.Context
 	Actor Actor
@@ -25,24 +26,53 @@ type Call struct {
 	ctx      context.Context
 	maxBody  int64
 	access   Access
-	tenants  []sql.TenantsOfRow // the person's, where the call is in one of them
-	warnings []layout.Warning   // that every page shows
+	tenants  []sql.TenantsOfRow // the person's, if the call is in one of them
+	warnings []layout.Warning   // shown on every page
 	plain    bool               // the response is not compressed
 }
 
-// Warn has the call's pages say something beside their content.
+// Warn makes the call's pages show a warning.
 func (c *Call) Warn(w layout.Warning) { c.warnings = append(c.warnings, w) }
 
-// Ctx is the request's context; it ends with the request, or when the route's time is over.
+// Ctx is the request's context. It ends with the request, or when the route's time is over.
 func (c *Call) Ctx() context.Context { return c.ctx }
 
-// ID reads an id from a path parameter. A text that is no id of this kind is as unknown as any other: ErrNotFound.
+// Tx runs fn in a transaction of the tenant that the call acts in: it sees the rows of this tenant and no others.
+func (c *Call) Tx(fn func(*sql.Queries) error) error {
+	return c.kit.db.Tenant(c.Ctx(), c.Actor.Tenant, fn)
+}
+
+// ID reads an id from a path parameter. In the API, a text that is no id of this kind becomes one that no row has:
+// whatever else is wrong with the request, the response is that of an unknown id. Elsewhere it is ErrNotFound.
 func (c *Call) ID(kind id.Kind, param string) (id.UUID, error) {
-	u, err := kind.Parse(c.Param(param))
-	if err != nil {
+	text, ok := c.Params.Get(param)
+	if !ok {
 		return id.UUID{}, fault.ErrNotFound
 	}
-	return u, nil
+	uuid, err := kind.Parse(text)
+	switch {
+	case err == nil:
+		return uuid, nil
+	case strings.HasPrefix(c.Request.URL.Path, "/api/"):
+		return id.None, nil
+	}
+	return id.UUID{}, fault.ErrNotFound
+}
+
+// FindEndpoint is the endpoint of the call's tenant that a request names by Posthorn's id or by its external id. Any
+// other text is NoEndpoint, which selects nothing.
+func (c *Call) FindEndpoint(text string) (id.UUID, error) {
+	if endpointID, err := id.Endpoint.Parse(text); err == nil {
+		return endpointID, nil
+	}
+	if c.kit.auth == nil {
+		return NoEndpoint, nil
+	}
+	endpointID, err := c.kit.auth.findEndpoint(c.Ctx(), c.Actor.Tenant, text)
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return NoEndpoint, nil
+	}
+	return endpointID, err
 }
 
 // Answer writes JSON.
@@ -85,8 +115,8 @@ func (c *Call) Author() db.Author {
 	return by
 }
 
-// Audit writes what the caller did in its tenant, in the transaction that does it. object is the id as people see it;
-// details becomes a JSON object and never holds a secret, or is nil.
+// Audit writes to the audit log of the caller's tenant, in the transaction of the action. object is the id as people
+// see it. details becomes a JSON object or is nil, and never holds a secret.
 func (c *Call) Audit(q *sql.Queries, action, kind, object, reason string, details any) error {
 	return db.Audit(c.Ctx(), q, c.Author(), db.Audited{
 		Tenant: &c.Actor.Tenant, Action: action, Kind: kind, Object: object, Reason: reason, Details: details,

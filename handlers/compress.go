@@ -12,18 +12,18 @@ import (
 	"posthorn/static"
 )
 
-// compressFrom is the length in bytes from which a response is compressed. A shorter one fits into one packet as it is.
+// compressFrom is the length in bytes from which a response is compressed. A shorter one fits into one packet.
 const compressFrom = 1400
 
 // compressors are reused: each one allocates several hundred kilobytes.
 var compressors = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
 
-// Uncompressed keeps this call's page from being compressed. Pages that show a secret call it: the length of a compressed page
-// tells something about its content.
+// Uncompressed keeps this call's page from being compressed. Pages that show a secret call it: the length of a
+// compressed page tells something about its content.
 func (c *Call) Uncompressed() { c.plain = true }
 
-// send writes a whole response, compressed where that helps and the client accepts it. Only responses to GET are compressed:
-// responses that contain a new secret answer POST. Streams and downloads do not use send.
+// send writes a whole response, compressed where that helps and the client accepts it. Only responses to GET are
+// compressed: a new secret is in a response to POST. Streams and downloads do not use send.
 func (c *Call) send(status int, contentType string, body []byte) {
 	if c.Request.Method != http.MethodGet || c.plain || len(body) < compressFrom {
 		c.Data(status, contentType, body)

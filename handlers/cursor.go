@@ -8,13 +8,13 @@ import (
 	"posthorn/domain/fault"
 )
 
-// A cursor is the position of the last row seen, behind a sum over it and over the list that it continues: the list's
-// name, tenant, filters and order. It is no credential (the list authorises anew on each page); the sum refuses a cursor
-// that was altered or that continues another list, where a wrong page would follow in silence.
+// A cursor is the position of the last row of a page, with a checksum over it and over the list that it continues:
+// the list's name, tenant, filters, and order. It is no credential: the list authorizes each page. The checksum
+// rejects a cursor that was altered or that continues another list, which would silently give a wrong page.
 const cursorSum = 12
 
 var errCursor = fault.InvalidField("cursor", "cursor_invalid",
-	"This cursor continues another list, or was altered. Send next_cursor of the page before with the same filters and order, or begin without a cursor.")
+	"This cursor belongs to another list, or was altered. Send next_cursor of the previous page with the same filters and order, or start without a cursor.")
 
 func makeCursor(list string, position []byte) string {
 	out := make([]byte, cursorSum, cursorSum+len(position))

@@ -18,11 +18,11 @@ import (
 	"posthorn/domain/fault"
 )
 
-// maxDepth bounds how deep the JSON of a management call may nest.
+// maxDepth bounds how deep the JSON of a management call can be nested.
 const maxDepth = 32
 
-// decode reads one JSON object strictly. encoding/json alone would take URL for url, the last of two equal names, and
-// null for anything.
+// decode reads one JSON object strictly. encoding/json alone would accept URL for url, the last of two equal names,
+// and null for anything.
 func decode(body []byte, into any) error {
 	if err := wellFormed(body); err != nil {
 		return err
@@ -89,13 +89,13 @@ func notJSON(body []byte, err error) error {
 	return fault.New(fault.Invalid, event.CodeNotJSON, "The body is not JSON"+where+". Send one JSON object.")
 }
 
-// walker compares the names, types and nulls of a document with a Go type, before encoding/json fills it.
+// walker compares the names, types, and nulls of a document with a Go type, before encoding/json fills it.
 type walker struct {
 	dec   *json.Decoder
 	wrong []fault.Field
 }
 
-// maxWrong bounds how many wrong fields one answer lists.
+// maxWrong bounds how many invalid fields one response lists.
 const maxWrong = 20
 
 func (w *walker) refuse(path, code, detail string) {
@@ -104,7 +104,7 @@ func (w *walker) refuse(path, code, detail string) {
 	}
 }
 
-// shape is what may stand at one place of a document.
+// shape is what is permitted at one place of a document.
 type shape struct {
 	t    reflect.Type // nil: anything
 	null bool
@@ -115,7 +115,13 @@ var (
 	timeType   = reflect.TypeFor[time.Time]()
 )
 
-// field is the shape of a struct's field or a slice's element: a pointer says that it may be left out, which null is not.
+// isTime reports whether a type is a time, or a named type with a time underneath.
+func isTime(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Struct && t.ConvertibleTo(timeType)
+}
+
+// field is the shape of a struct's field or a slice's element. A pointer says that it can be left out, and does not
+// permit null.
 func field(t reflect.Type) shape {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,14 +137,14 @@ func field(t reflect.Type) shape {
 	return shape{t: t}
 }
 
-// member is the shape of a map's value: there a pointer does say null.
+// member is the shape of a map's value: there a pointer does permit null.
 func member(t reflect.Type) shape {
 	s := field(t)
 	s.null = s.null || t.Kind() == reflect.Pointer
 	return s
 }
 
-// value walks over the next value. The document has passed wellFormed, so the decoder has no errors left to find.
+// value checks the next value. The document has passed wellFormed, so the decoder returns no errors.
 func (w *walker) value(s shape, path string) error {
 	token, err := w.dec.Token()
 	if err != nil {
@@ -149,7 +155,7 @@ func (w *walker) value(s shape, path string) error {
 		switch {
 		case path == "":
 			code = event.CodeNotObject
-		case s.t == timeType && token != nil:
+		case isTime(s.t) && token != nil:
 			code = event.CodeTimeMalformed
 		}
 		w.refuse(path, code, why)
@@ -192,7 +198,7 @@ func (w *walker) object(t reflect.Type, path string) error {
 		case known != nil:
 			s, ok := known[name]
 			if !ok {
-				w.refuse(at, event.CodeUnknownField, fmt.Sprintf("There is no field %q here. The fields are %s.", at, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+				w.refuse(at, event.CodeUnknownField, fmt.Sprintf("Unknown field %q. The fields are %s.", at, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
 			} else {
 				inner = s
 			}
@@ -200,7 +206,7 @@ func (w *walker) object(t reflect.Type, path string) error {
 			inner = member(t.Elem())
 		}
 		if t != nil && seen[name] {
-			w.refuse(at, event.CodeDuplicateField, fmt.Sprintf("The field %q is given twice. Send it once.", at))
+			w.refuse(at, event.CodeDuplicateField, fmt.Sprintf("The field %q appears twice. Send it once.", at))
 		}
 		seen[name] = true
 		if err := w.value(inner, at); err != nil {
@@ -221,7 +227,7 @@ func (s shape) mismatch(path string, token json.Token) string {
 		if s.null {
 			return ""
 		}
-		return subject + " must not be null. Give a value, or leave the field out."
+		return subject + " must not be null. Use a value, or leave the field out."
 	}
 	if s.t == nil {
 		return ""
@@ -229,7 +235,7 @@ func (s shape) mismatch(path string, token json.Token) string {
 	var wanted string
 	var ok bool
 	switch kind := s.t.Kind(); {
-	case s.t == timeType:
+	case isTime(s.t):
 		wanted = "an RFC 3339 time with its offset, such as 2026-01-31T12:00:00Z"
 		text, isText := token.(string)
 		var at time.Time

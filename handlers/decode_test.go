@@ -13,9 +13,9 @@ import (
 )
 
 type inner struct {
-	Name   string   `json:"name,omitempty"`
-	Delays *[]int   `json:"delays,omitempty"`
-	Share  *float64 `json:"share,omitempty"`
+	Name     string   `json:"name,omitempty"`
+	Delays   *[]int   `json:"delays,omitempty"`
+	Fraction *float64 `json:"share,omitempty"`
 }
 
 type document struct {

@@ -1,4 +1,4 @@
-// Package handlers is the kit that every handler is built from: who calls (Authenticator, Actor), which routes exist
-// (Route, Kit.Mount), how a request is read (Call.Decode, Call.ID, Call.Page) and how an answer or a refusal is written
+// Package handlers is the kit for every handler: who calls (Authenticator, Actor), which routes exist (Route,
+// Kit.Mount), how a request is read (Call.Decode, Call.ID, Call.Page), and how a response or an error is written
 // (Call.Answer, Fail). It knows no noun of the API.
 package handlers

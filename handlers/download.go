@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Download answers with a file that is made while it is sent, however long that takes: the route has no time-out (Timeout less than 0).
-// An error of write before anything was written is the call's; after that the connection breaks, so that nobody takes a part for the
-// whole.
+// Download responds with a file that is made while it is sent, however long that takes: the route has no timeout
+// (Timeout less than 0). An error of write before anything was written becomes the call's error. After that, the
+// connection breaks, so that nobody takes a part for the whole.
 func (c *Call) Download(name, contentType string, write func(io.Writer) error) error {
 	d := &download{call: c, name: name, contentType: contentType, connection: http.NewResponseController(c.Writer)}
-	// What can set no deadline is no connection, as in tests.
+	// A writer that can set no deadline is no connection, as in tests.
 	_ = d.connection.SetReadDeadline(time.Time{})
 	err := write(d)
 	if err != nil && d.begun {
@@ -20,7 +20,7 @@ func (c *Call) Download(name, contentType string, write func(io.Writer) error) e
 	return err
 }
 
-// downloadWrite is how long a reader may take nothing of a file: whoever saves it may be asked first where to.
+// downloadWrite is how long a reader can pause in a file: a browser possibly asks where to save it first.
 const downloadWrite = time.Minute
 
 type download struct {

@@ -18,17 +18,18 @@ import (
 
 var codeLike = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 
-// notOfTheAPI are folders and files whose errors reach people on a terminal, in logs, or in their own programs, and no
-// answer of the API.
+// notOfTheAPI are folders and files whose errors appear on a terminal, in logs, or in users' own programs, and never
+// in a response of the API.
 var notOfTheAPI = []string{
 	"../db/embedded", "../db/dbtest", "../db/seal", "../db/migrate.go", "../db/endpoints/verified.go", "../db/connect.go", "../domain/signature/verify.go",
 	"../domain/signature/sign.go", "../domain/health",
+	"../handlers/svix", // responds with the codes of Svix's API
 }
 
-// makers are the functions that take a code, and which argument it is.
+// makers are the functions that take a code, and the index of that argument.
 var makers = map[string]int{"New": 1, "InvalidField": 1, "refuse": 1, "add": 1, "tooMany": 0, "conflict": 0}
 
-// codes finds the codes in a file: what makes an error of one, fields named Code, and constants named Code...
+// codes finds the codes in a file: in calls that make an error, in fields named Code, and in constants named Code...
 func codes(t *testing.T, path string, into map[string]string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -55,7 +56,8 @@ func codes(t *testing.T, path string, into map[string]string) {
 			if at, ok := makers[name]; ok && len(n.Args) > at+1 {
 				note(n.Args[at])
 			}
-			// oneOf makes the code from a field's name: the first literal of its arguments (domain/endpoint, handlers/page.go).
+			// oneOf makes the code from a field's name: the first literal of its arguments (domain/endpoint,
+			// handlers/page.go).
 			if name == "oneOf" {
 				if i := slices.IndexFunc(n.Args, func(e ast.Expr) bool { return literal(e) != "" }); i >= 0 {
 					note(&ast.BasicLit{Kind: token.STRING, Value: strings.TrimSuffix(literal(n.Args[i]), `"`) + `_unknown"`})
@@ -75,7 +77,7 @@ func codes(t *testing.T, path string, into map[string]string) {
 	}
 }
 
-// literal is an expression as it is written; empty where it is no literal.
+// literal is the value of a string literal, or empty.
 func literal(e ast.Expr) string {
 	if lit, ok := e.(*ast.BasicLit); ok {
 		return lit.Value

@@ -14,7 +14,7 @@ import (
 	"posthorn/domain/quota"
 )
 
-// problem is RFC 9457's answer with the members that the contract adds.
+// problem is a problem of RFC 9457 with the members that the contract adds.
 type problem struct {
 	Type      string        `json:"type"`
 	Title     string        `json:"title"`
@@ -25,7 +25,7 @@ type problem struct {
 	RequestID string        `json:"request_id"`
 }
 
-// problemPage is where a code is explained, relative to the server.
+// problemPage is the page that explains a code, relative to the server.
 const problemPage = "/docs/errors/"
 
 var statuses = map[fault.Kind]int{
@@ -42,7 +42,7 @@ var statuses = map[fault.Kind]int{
 	fault.UnsupportedType: http.StatusUnsupportedMediaType,
 }
 
-// Status is the HTTP status that an error becomes.
+// Status is the HTTP status of an error.
 func Status(err error) int {
 	if e := fault.As(err); e != nil {
 		if s, ok := statuses[e.Kind]; ok {
@@ -52,14 +52,14 @@ func Status(err error) int {
 	return http.StatusInternalServerError
 }
 
-// errInternal is all that callers learn of what is not their doing.
+// errInternal is all that callers learn about internal errors.
 var errInternal = fault.New(fault.Internal, "internal",
 	"Something went wrong on our side. Send the same request again; if it fails again, tell us the request_id.")
 
-// errCanceled is for a caller that went away; nobody reads it.
+// errCanceled is for a caller that has disconnected. Nobody reads it.
 var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canceled. Send it again.")
 
-// Known turns any error into one that may be shown: an unknown one, and one of ours, become errInternal.
+// Known turns any error into one that can be shown. An unknown or internal error becomes errInternal.
 func Known(err error) *fault.Error {
 	e := fault.As(err)
 	switch {
@@ -71,8 +71,8 @@ func Known(err error) *fault.Error {
 	return errInternal
 }
 
-// Fail answers with a problem. What is ours (500) is logged with its cause and shown without it; so is the cause of a
-// 503, as a warning.
+// Fail responds with a problem. Internal errors (500) are logged with their cause and shown without it. The cause of
+// a 503 is logged as a warning.
 func (k *Kit) Fail(c *gin.Context, err error) {
 	e := Known(err)
 	switch {
@@ -82,11 +82,11 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 		k.log.Warn("request refused", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
 	}
 	if c.Writer.Written() {
-		return // the answer has begun; all that is left is to end it
+		return // the response has started; all that is left is to end it
 	}
 	status := Status(e)
 	if e == errNoMethod {
-		status = http.StatusMethodNotAllowed // the one refusal whose status the router knows and its kind does not
+		status = http.StatusMethodNotAllowed // the one error whose status the router knows and its kind does not
 	}
 	h := c.Writer.Header()
 	if e.RetryAfter > 0 {

@@ -9,8 +9,8 @@ import (
 	"posthorn/views/layout"
 )
 
-// halts say on every page of a tenant that operators have suspended it, or paused its deliveries: since when, and why. What can't be
-// read is not said: a page must not fail for it.
+// halts say on every page of a tenant that operators have suspended it or paused its deliveries, since when, and why.
+// A failed read shows nothing, so that no page fails because of it.
 func (c *Call) halts() []layout.Warning {
 	if c.Fragment() {
 		return nil
@@ -42,21 +42,21 @@ func (c *Call) halts() []layout.Warning {
 	return out
 }
 
-// suspension is what a suspended tenant is told.
+// suspension is the warning on the pages of a suspended tenant.
 func (c *Call) suspension(q *sql.Queries) (layout.Warning, error) {
 	w := layout.Warning{Title: "This tenant is suspended", Tone: components.Bad}
-	text, reason := "Everything can be read, and nothing can be changed or emitted. Deliveries wait.", ""
+	text, reason := "Your data is read-only, and events are rejected. Deliveries wait.", ""
 	last, err := q.LastOfTenant(c.Ctx(), sql.LastOfTenantParams{TenantID: &c.Actor.Tenant, Action: "tenant.suspended"})
 	if db.IsMissing(err) {
 		err = nil
 	} else if err == nil {
 		text, reason = text+" Suspended since "+components.Stamp(last.At)+".", last.Reason
 	}
-	w.Text = c.haltText(text, reason) + " Contact the people who run this server."
+	w.Text = c.haltText(text, reason) + " Contact the operator of this server."
 	return w, err
 }
 
-// haltText adds the reason, which operators gave for the tenant and not for those who came by its sign-in links.
+// haltText adds the reason, which operators wrote for the tenant and not for its sign-in links.
 func (c *Call) haltText(text, reason string) string {
 	if reason == "" || c.Actor.Portal != nil {
 		return text
@@ -64,7 +64,7 @@ func (c *Call) haltText(text, reason string) string {
 	return text + " Reason: " + reason
 }
 
-// typed is what a refused form held, for its sender to copy. Secrets are left out.
+// typed is the content of a rejected form, for its sender to copy. It leaves out secrets.
 func (c *Call) typed(e *fault.Error) []layout.Typed {
 	if e != errSuspended {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// separate keeps the console on a host of its own, where one is configured: it answers there alone, and of the rest only what
-// operators need of it, the dashboards that they look at among it. Cookies are bound to the host that sets them, so that what
-// members' pages do can't reach an operator's session.
+// separate keeps the console on a host of its own, if one is configured. The console responds on that host alone.
+// That host serves little else: what operators need, among it the dashboards that they view. Cookies are bound to the
+// host that sets them, so nothing on members' pages can reach an operator's session.
 func (k *Kit) separate(c *gin.Context) {
 	if k.consoleHost == "" {
 		return
@@ -21,12 +21,12 @@ func (k *Kit) separate(c *gin.Context) {
 		c.Redirect(http.StatusSeeOther, "/console")
 		c.Abort()
 	case there != console && !(there && operatorsNeed(path)):
-		k.stranger(c, errNoRoute)
+		k.rejectAnonymous(c, errNoRoute)
 	}
 }
 
-// operatorsNeed reports whether a path beside the console's is served on its host: tenants' pages, for who looks at one; what pages
-// load; and whether the process lives.
+// operatorsNeed reports whether a path outside the console is served on its host: tenants' pages, for operators who
+// view one; static files; and health checks.
 func operatorsNeed(path string) bool {
 	for _, root := range []string{"/t", "/static", "/theme", "/favicon.ico", "/healthz", "/readyz"} {
 		if below(root, path) {

@@ -9,7 +9,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// Bodies bounds the bytes of request bodies that are in memory, from their arrival until their request ends.
+// Bodies bounds the bytes of request bodies in memory, from their arrival until their request ends.
 type Bodies struct {
 	Process int64 // of all requests together; 0 is DefaultBodies.Process
 	Sender  int64 // of one tenant, platform key or person; 0 is DefaultBodies.Sender
@@ -21,15 +21,15 @@ var DefaultBodies = Bodies{Process: 256 << 20, Sender: 64 << 20}
 var (
 	errBodies = &fault.Error{
 		Kind: fault.Unavailable, Code: "bodies_in_flight", RetryAfter: 2,
-		Detail: "This server holds as many bytes of request bodies as it has room for. Wait as long as Retry-After says, then send the request again.",
+		Detail: "This server has reached its memory limit for request bodies. Wait for the time in Retry-After, then send the request again.",
 	}
 	errSenderBodies = &fault.Error{
 		Kind: fault.Unavailable, Code: "bodies_in_flight", RetryAfter: 2,
-		Detail: "Your requests in flight hold as many bytes as one sender has room for. Send fewer requests at a time, or smaller batches.",
+		Detail: "Your concurrent requests have reached the memory limit for one sender. Send fewer requests at a time, or smaller batches.",
 	}
 )
 
-// inFlight counts the bytes of bodies by sender. A sender without any has no entry.
+// inFlight counts the bytes of bodies by sender. A sender without bodies has no entry.
 type inFlight struct {
 	bounds Bodies
 	total  atomic.Int64
@@ -38,7 +38,7 @@ type inFlight struct {
 	senders map[sender]int64
 }
 
-// sender is who sends a body: a tenant, a platform key or a signed-in person. Everybody else together is the zero id.
+// sender is who sends a body: a tenant, a platform key, or a signed-in person. All others share the zero id.
 type sender = id.UUID
 
 func newInFlight(bounds Bodies) *inFlight {
@@ -51,7 +51,7 @@ func newInFlight(bounds Bodies) *inFlight {
 	return &inFlight{bounds: bounds, senders: map[sender]int64{}}
 }
 
-// hold counts n more bytes of a sender, or says which bound they would exceed.
+// hold counts n more bytes of a sender, or says which limit they would exceed.
 func (f *inFlight) hold(who sender, n int64) error {
 	if f.total.Add(n) > f.bounds.Process {
 		f.total.Add(-n)
@@ -101,7 +101,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count puts the request's body under the bounds. The bytes are given back by the function that it returns.
+// count puts the request's body under the limits. The returned function releases its bytes.
 func (k *Kit) count(c *Call) (release func()) {
 	if c.Request.Body == nil || c.Request.ContentLength == 0 {
 		return func() {}
@@ -115,7 +115,7 @@ func (k *Kit) count(c *Call) (release func()) {
 	}
 }
 
-// sender says who sends the request. A tenant's keys count together: it can make as many as it likes.
+// sender says who sends the request. A tenant's keys count together, because it can create as many as it likes.
 func (c *Call) sender() sender {
 	switch a := &c.Actor; {
 	case !a.Key.IsZero() && !a.Platform && !a.Tenant.IsZero():

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"path"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"posthorn/db"
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
@@ -19,22 +22,24 @@ import (
 
 // Config is what a Kit works with.
 type Config struct {
+	DB            *db.DB // of routes that act in a tenant
 	Authenticator *Authenticator
 	Log           *slog.Logger
 	Now           func() time.Time
 	KeyRate       Rate // of requests with one key; zero fields: 10,000 a second, burst twice the rate
 	Bodies        Bodies
-	// What pages need; a kit that mounts none needs none of it.
+	// The dependencies of pages. A kit without pages needs none of them.
 	Sessions       *Sessions
-	Keys           *seal.Ring // seals what a session keeps to show once
-	BaseURL        string     // the public URL: its origin may send forms
-	FrameAncestors []string   // origins that may show a portal within their pages
-	ConsoleHost    string     // where alone the console answers; empty: beside everything else
-	Proxies        Proxies    // whose word about where a request comes from is taken
+	Keys           *seal.Ring // seals values that a page shows once
+	BaseURL        string     // the public URL: pages of its origin can send forms
+	FrameAncestors []string   // origins that can show a portal within their pages
+	ConsoleHost    string     // the only host of the console; empty: every host
+	Proxies        Proxies    // trusted proxies, which report where a request comes from
 }
 
-// Kit mounts routes and answers for what goes wrong before and behind their handlers.
+// Kit mounts routes and handles errors before and after their handlers.
 type Kit struct {
+	db    *db.DB
 	auth  *Authenticator
 	log   *slog.Logger
 	limit *limiter
@@ -51,13 +56,13 @@ type Kit struct {
 	https     bool
 
 	consoleHost  string
-	crossConsole *http.CrossOriginProtection // on the console's host, whose forms come from itself alone
+	crossConsole *http.CrossOriginProtection // on the console's host, which accepts forms of its own pages alone
 }
 
 // New makes a kit.
 func New(c Config) *Kit {
 	k := &Kit{
-		auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
+		db: c.DB, auth: c.Authenticator, log: c.Log, now: c.Now, limit: newLimiter(c.KeyRate, c.Now), bodies: newInFlight(c.Bodies), sessions: c.Sessions, keys: c.Keys,
 		cross: http.NewCrossOriginProtection(), ancestors: c.FrameAncestors, proxies: c.Proxies, https: strings.HasPrefix(c.BaseURL, "https://"),
 		consoleHost: c.ConsoleHost, crossConsole: http.NewCrossOriginProtection(),
 	}
@@ -69,8 +74,8 @@ func New(c Config) *Kit {
 	return k
 }
 
-// NewEngine makes a router that trusts no proxy, redirects nothing, names every request, survives panics, and answers
-// unknown paths and methods with problems.
+// NewEngine makes a router that trusts no proxy, redirects nothing, names every request, survives panics, and
+// responds to unknown paths and methods with problems.
 func (k *Kit) NewEngine() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -78,16 +83,66 @@ func (k *Kit) NewEngine() *gin.Engine {
 	e.RedirectTrailingSlash = false
 	e.RedirectFixedPath = false
 	e.HandleMethodNotAllowed = true
-	e.Use(nameRequest, k.secure, k.recover, k.separate, k.refuseCrossOrigin)
-	e.NoRoute(func(c *gin.Context) { k.stranger(c, errNoRoute) })
-	e.NoMethod(func(c *gin.Context) { k.stranger(c, errNoMethod) })
+	e.UseRawPath, e.UnescapePathValues = true, false // an id in a path can contain an escaped slash; unescape reads it
+	e.Use(unescape, nameRequest, k.secure, k.recover, k.separate, k.refuseCrossOrigin)
+	e.NoRoute(func(c *gin.Context) { k.rejectAnonymous(c, errNoRoute) })
+	e.NoMethod(func(c *gin.Context) {
+		if to := formPage(e, c.Request); to != "" {
+			c.Redirect(http.StatusSeeOther, to)
+			return
+		}
+		k.rejectAnonymous(c, errNoMethod)
+	})
 	return e
+}
+
+// unescape decodes the path parameters of a path that was matched as it was sent. The router itself would read a plus
+// as a space.
+func unescape(c *gin.Context) {
+	if c.Request.URL.RawPath == "" {
+		return
+	}
+	for i := range c.Params {
+		if text, err := url.PathUnescape(c.Params[i].Value); err == nil {
+			c.Params[i].Value = text
+		}
+	}
+}
+
+// formPage is the page to which a form belongs whose own address a browser asks for, as reloading an error page does:
+// the nearest page above it. Empty: the request is no such one.
+func formPage(e *gin.Engine, r *http.Request) string {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || !isPage(r) {
+		return ""
+	}
+	for at := path.Dir(r.URL.Path); at != "/" && at != "."; at = path.Dir(at) {
+		for _, route := range e.Routes() {
+			if route.Method == http.MethodGet && matches(route.Path, at) {
+				return at
+			}
+		}
+	}
+	return ""
+}
+
+// matches reports whether a path is one of a route's.
+func matches(route, at string) bool {
+	want, have := strings.Split(route, "/"), strings.Split(at, "/")
+	if len(want) != len(have) {
+		return false
+	}
+	for i := range want {
+		if want[i] != have[i] && !strings.HasPrefix(want[i], ":") {
+			return false
+		}
+	}
+	return true
 }
 
 var errCrossOrigin = fault.New(fault.Forbidden, "cross_origin", "This form was sent from another site. Open the page here and send it from there.")
 
-// refuseCrossOrigin refuses what another site makes a browser send: browsers add their cookies to it. The API knows no
-// cookies, so that its callers may sit anywhere.
+// refuseCrossOrigin rejects requests that another site makes a browser send, because browsers add their cookies. The
+// API uses no cookies, so its callers can be anywhere.
 func (k *Kit) refuseCrossOrigin(c *gin.Context) {
 	if strings.HasPrefix(c.Request.URL.Path, "/api/") {
 		return
@@ -102,20 +157,20 @@ func (k *Kit) refuseCrossOrigin(c *gin.Context) {
 }
 
 var (
-	errNoRoute  = fault.New(fault.NotFound, "no_such_path", "There is nothing at this path. Compare it with the API reference.")
-	errNoMethod = fault.New(fault.Invalid, "method_not_allowed", "This path does not take this method. The Allow header lists those it takes.")
+	errNoRoute  = fault.New(fault.NotFound, "no_such_path", "Unknown path. Check it against the API reference at /docs.")
+	errNoMethod = fault.New(fault.Invalid, "method_not_allowed", "This path doesn't support this method. The Allow header lists the supported methods.")
 )
 
-// stranger refuses a request that has shown no good key.
-func (k *Kit) stranger(c *gin.Context, err error) {
-	if limited := k.limit.stranger(c.Writer.Header()); limited != nil {
+// rejectAnonymous rejects a request without a valid key.
+func (k *Kit) rejectAnonymous(c *gin.Context, err error) {
+	if limited := k.limit.spendAnonymous(c.Writer.Header()); limited != nil {
 		err = limited
 	}
 	k.Fail(c, err)
 }
 
-// secure sets the headers of an API's answers: nothing of them is to be cached, sniffed, framed or run. With those of
-// the request id, the limits and the content type an answer has eight, what a small map holds without growing.
+// secure sets the headers of API responses: they are not cached, sniffed, framed, or run. Together with request id,
+// limits, and content type a response has eight headers, which a small map holds without growing.
 func (k *Kit) secure(c *gin.Context) {
 	h := c.Writer.Header()
 	if k.https {
@@ -156,7 +211,7 @@ func (k *Kit) Mount(e *gin.Engine, routes []Route) {
 	}
 }
 
-// head answers HEAD as GET is answered; the server leaves the body out. Nothing that is shown once is taken for it.
+// head handles HEAD as GET; the server leaves out the body. HEAD uses up nothing that is shown once.
 func head(get gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		as := *c.Request
@@ -169,7 +224,7 @@ func head(get gin.HandlerFunc) gin.HandlerFunc {
 
 const headKey = "posthorn.head"
 
-// serve lets a request in and hands it to the route's handler.
+// serve admits a request and passes it to the route's handler.
 func (k *Kit) serve(r Route) gin.HandlerFunc {
 	if r.MaxBody == 0 {
 		r.MaxBody = DefaultMaxBody
@@ -184,7 +239,7 @@ func (k *Kit) serve(r Route) gin.HandlerFunc {
 			ctx, cancel := context.WithTimeout(call.ctx, r.Timeout)
 			defer cancel()
 			call.ctx = ctx
-			c.Request = c.Request.WithContext(ctx) // the store of sessions knows the request alone
+			c.Request = c.Request.WithContext(ctx) // the session store knows the request alone
 		}
 		call.Actor.Address, call.Actor.RequestID = k.proxies.client(c.Request), RequestID(c)
 		if err := k.letIn(call, r.Access); err != nil {
@@ -208,8 +263,8 @@ func (k *Kit) letIn(c *Call, a Access) error {
 	return k.admit(c, a)
 }
 
-// admit authenticates and authorises a call, and finds the tenant that it acts in. The order is such that nobody learns
-// of a tenant or an object what its key does not let it see.
+// admit authenticates and authorizes a call, and finds its tenant. The order is such that nobody learns about a
+// tenant or an object that their key can't see.
 func (k *Kit) admit(c *Call, a Access) error {
 	header := c.Writer.Header()
 	text, err := bearer(c.Request.Header)
@@ -218,7 +273,7 @@ func (k *Kit) admit(c *Call, a Access) error {
 		who, err = k.auth.authenticate(c.Ctx(), text)
 	}
 	if err != nil {
-		if limited := k.limit.stranger(header); limited != nil && Status(err) == http.StatusUnauthorized {
+		if limited := k.limit.spendAnonymous(header); limited != nil && Status(err) == http.StatusUnauthorized {
 			return limited
 		}
 		return err
@@ -229,6 +284,15 @@ func (k *Kit) admit(c *Call, a Access) error {
 	c.Actor.Key, c.Actor.Scopes, c.Actor.Platform = who.key, who.scopes, who.tenant.IsZero()
 	if err := permit(who, a, c.FullPath()); err != nil {
 		return err
+	}
+	if c.Actor.Platform {
+		if err := k.resolveTenant(c); err != nil {
+			if a.NewTenant && fault.Is(err, fault.ErrNotFound.Code) && id.ValidExternal(id.Tenant, c.Param(TenantParam)) {
+				c.Actor.NewTenant = c.Param(TenantParam)
+				return nil
+			}
+			return err
+		}
 	}
 	if !a.Tenant {
 		return nil
@@ -246,13 +310,56 @@ func (k *Kit) admit(c *Call, a Access) error {
 	if state != "active" && c.Request.Method != http.MethodGet {
 		return errSuspended
 	}
+	return k.resolveEndpoint(c)
+}
+
+// resolveTenant replaces an external id of a tenant in the path by Posthorn's id, so that handlers know only that.
+func (k *Kit) resolveTenant(c *Call) error {
+	external := c.Param(TenantParam)
+	if external == "" || !id.ValidExternal(id.Tenant, external) {
+		return nil // no such parameter, or an id that the handler reads
+	}
+	tenantID, err := k.auth.findTenant(c.Ctx(), external)
+	if err != nil {
+		return err
+	}
+	c.setParam(TenantParam, id.Tenant.Format(tenantID))
 	return nil
 }
 
+// resolveEndpoint does the same for an endpoint of the call's tenant.
+func (k *Kit) resolveEndpoint(c *Call) error {
+	given := c.Param(EndpointParam)
+	if given == "" {
+		return nil
+	}
+	if _, err := id.Endpoint.Parse(given); err == nil {
+		return nil
+	}
+	endpointID, err := k.auth.findEndpoint(c.Ctx(), c.Actor.Tenant, given)
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		endpointID, err = id.None, nil // so that a wrong body is answered as for any other unknown endpoint
+	}
+	if err != nil {
+		return err
+	}
+	c.setParam(EndpointParam, id.Endpoint.Format(endpointID))
+	return nil
+}
+
+// setParam changes a path parameter.
+func (c *Call) setParam(name, value string) {
+	for i := range c.Params {
+		if c.Params[i].Key == name {
+			c.Params[i].Value = value
+		}
+	}
+}
+
 var (
-	errPlatform  = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key may call this path. A tenant's key acts below /api/v1, without naming the tenant.")
-	errNoTenant  = fault.New(fault.Invalid, "tenant_required", "A platform key names the tenant: call this path below /api/v1/tenants/{tenant_id}.")
-	errSuspended = fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended: it may read, and change or emit nothing. Ask the people who run this server.")
+	errPlatform  = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key can call this path. With a tenant's key, call paths under /api/v1 without a tenant id.")
+	errNoTenant  = fault.New(fault.Invalid, "tenant_required", "A platform key must name the tenant. Call this path under /api/v1/tenants/{tenant_id}.")
+	errSuspended = fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended and read-only. It can't change or emit anything. Contact the operator of this server.")
 )
 
 func permit(who *holder, a Access, path string) error {

@@ -17,7 +17,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// serveOne mounts a public handler and asks it once.
+// serveOne mounts a public handler and calls it once.
 func serveOne(t *testing.T, h Handler, log *bytes.Buffer) (*httptest.ResponseRecorder, problem) {
 	t.Helper()
 	k := New(Config{Log: slog.New(slog.NewTextHandler(log, nil)), Now: time.Now})
@@ -148,12 +148,12 @@ func TestPagesAreBoundedByIDs(t *testing.T) {
 	for name, when := range map[string]time.Time{"before": at.Add(-time.Millisecond), "at": at, "after": at.Add(time.Millisecond)} {
 		ids[name] = id.New(when, [10]byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 255})
 	}
-	inside := func(p Page, u id.UUID) bool {
+	inside := func(p Page, uuid id.UUID) bool {
 		low, high, err := p.Between(time.Unix(0, 0), at.Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bytes.Compare(low[:], u[:]) < 0 && bytes.Compare(u[:], high[:]) < 0
+		return bytes.Compare(low[:], uuid[:]) < 0 && bytes.Compare(uuid[:], high[:]) < 0
 	}
 	for name, c := range map[string]struct {
 		page Page
@@ -181,4 +181,4 @@ func TestPagesAreBoundedByIDs(t *testing.T) {
 	}
 }
 
-func bytesOf(u id.UUID) []byte { return u[:] }
+func bytesOf(uuid id.UUID) []byte { return uuid[:] }

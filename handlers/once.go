@@ -5,14 +5,14 @@ import (
 	"errors"
 	"time"
 
-	"posthorn/db/sql"
+	"posthorn/db/accounts"
 	"posthorn/domain/id"
 )
 
-// onceFor is how long a session keeps what a page is to show. The redirect to the page follows at once.
+// onceFor is how long a session keeps a value for a page. The redirect to the page follows immediately.
 const onceFor = 10 * time.Minute
 
-// kept is what a session keeps for a page that shows it a single time.
+// kept is a value that a session keeps for a page, which shows it once.
 type kept struct {
 	Page  string          `json:"page"`
 	At    time.Time       `json:"at"`
@@ -21,13 +21,13 @@ type kept struct {
 
 var errNothingSeals = errors.New("no master key is configured to seal what a page shows once")
 
-// KeepOnce keeps a value for one page of the caller's session. A form that makes a secret redirects to that page, so that
-// reloading it repeats nothing. The value is sealed for the session; the next KeepOnce replaces it.
+// KeepOnce keeps a value for one page of the caller's session. A form that creates a secret redirects to that page,
+// so that reloading it repeats nothing. The value is sealed for the session. The next KeepOnce replaces it.
 func (c *Call) KeepOnce(page string, value any) error {
 	return c.KeepOnceFor(c.Actor.Session.ID, page, value)
 }
 
-// KeepOnceFor is KeepOnce for a session that this very request began.
+// KeepOnceFor is KeepOnce for a session that this request started.
 func (c *Call) KeepOnceFor(session id.UUID, page string, value any) error {
 	if c.kit.keys == nil {
 		return errNothingSeals
@@ -41,13 +41,11 @@ func (c *Call) KeepOnceFor(session id.UUID, page string, value any) error {
 		return err
 	}
 	sealed := c.kit.keys.Seal(plain, id.UUID{}, session)
-	return c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
-		return q.SetSessionOnce(c.Ctx(), sql.SetSessionOnceParams{ID: session, Once: sealed})
-	})
+	return accounts.KeepOnce(c.Ctx(), c.kit.sessions.db, session, sealed)
 }
 
-// TakeOnce reads what KeepOnce kept for a page and forgets it. It is false where nothing is kept for this page, and where
-// somebody has read it already.
+// TakeOnce reads the value that KeepOnce kept for a page and deletes it. It is false if there is none for this page,
+// or if it was read before.
 func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	if c.Actor.Session == nil || c.kit.keys == nil || c.Fragment() || c.GetBool(headKey) {
 		return false, nil
@@ -67,12 +65,8 @@ func (c *Call) TakeOnce(page string, into any) (bool, error) {
 	if found.Page != page {
 		return false, nil
 	}
-	var taken int64
-	err = c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
-		taken, err = q.TakeSessionOnce(c.Ctx(), sql.TakeSessionOnceParams{ID: row.ID, Once: row.Once})
-		return err
-	})
-	if err != nil || taken == 0 || c.kit.now().Sub(found.At) > onceFor {
+	taken, err := accounts.TakeOnce(c.Ctx(), c.kit.sessions.db, row.ID, row.Once)
+	if err != nil || !taken || c.kit.now().Sub(found.At) > onceFor {
 		return false, err
 	}
 	c.Uncompressed()

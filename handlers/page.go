@@ -22,17 +22,17 @@ const (
 	MaxLimit     = 250
 )
 
-// List says which parameters a list takes beside limit, cursor and order.
+// List says which parameters a list has beside limit, cursor, and order.
 type List struct {
 	Name      string   // names the list in its cursors; never changes
 	Ascending bool     // the order where the request names none
-	Statuses  []string // the values of status; nil where the list has no such filter
+	Statuses  []string // the values of status; nil if the list has no such filter
 	Filters   []Filter
-	Whole     bool // there are no pages: neither limit nor cursor nor order
+	Whole     bool // the list has no pages: no limit, no cursor, and no order
 	Choices   []Choice
 }
 
-// Choice is a query parameter that takes one of a few words.
+// Choice is a query parameter with a few permitted values.
 type Choice struct {
 	Name  string
 	Words []string // the first where the request names none
@@ -41,7 +41,7 @@ type Choice struct {
 // Filter is a query parameter that narrows a list.
 type Filter string
 
-// The filters that lists may have. Status goes by List.Statuses.
+// The filters of lists. List.Statuses defines the filter by status.
 const (
 	BySince    Filter = "since"
 	ByUntil    Filter = "until"
@@ -55,11 +55,11 @@ const (
 	ByState    Filter = "condition"
 )
 
-// Page is which rows of a list were asked for. Zero values of filters say that they were not given.
+// Page is which rows of a list were requested. Zero values of filters were not given.
 type Page struct {
 	Limit     int
 	Ascending bool
-	After     []byte // the position behind which the page begins; nil at the list's beginning
+	After     []byte // the position after which the page starts; nil at the start of the list
 	Since     time.Time
 	Until     time.Time
 	Type      string
@@ -76,8 +76,8 @@ type Page struct {
 	list string // what its cursors are bound to
 }
 
-// Page reads a list's query parameters. Unknown ones, repeated ones and values outside their range are refused by name.
-// An endpoint that is none selects nothing, whether its id is malformed, unknown or of another tenant.
+// Page reads a list's query parameters. It rejects, by name, unknown ones, repeated ones, and values outside their
+// range. An endpoint's id selects nothing if it is malformed, unknown, or another tenant's.
 func (c *Call) Page(l List) (Page, error) {
 	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
@@ -88,6 +88,11 @@ func (c *Call) Page(l List) (Page, error) {
 	if len(p.wrong) > 0 {
 		return Page{}, fault.InvalidFields(p.wrong)
 	}
+	if p.page.Endpoint == NoEndpoint && !c.Actor.Tenant.IsZero() {
+		if p.page.Endpoint, err = c.FindEndpoint(query.Get(string(ByEndpoint))); err != nil {
+			return Page{}, err
+		}
+	}
 	p.page.list = c.listKey(l, p.page.Ascending, query)
 	if cursor := query.Get("cursor"); cursor != "" {
 		if p.page.After, err = readCursor(p.page.list, cursor); err != nil {
@@ -97,8 +102,8 @@ func (c *Call) Page(l List) (Page, error) {
 	return p.page, nil
 }
 
-// listKey is everything that a cursor is bound to but its position. The path parameters belong to it: the deliveries of
-// one event are not those of another.
+// listKey is everything that a cursor is bound to except for its position. It includes the path parameters: the
+// deliveries of one event are not those of another.
 func (c *Call) listKey(l List, ascending bool, query url.Values) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\x00%s\x00%t", l.Name, c.Actor.Tenant, ascending)
@@ -120,34 +125,36 @@ func (c *Call) listKey(l List, ascending bool, query url.Values) string {
 	return b.String()
 }
 
-// Next is the cursor behind a position.
+// Next is the cursor after a position.
 func (p Page) Next(position []byte) string { return makeCursor(p.list, position) }
 
-// NextID is the cursor behind a row with an id.
-func (p Page) NextID(u id.UUID) string { return p.Next(u[:]) }
+// NextID is the cursor after a row with an id.
+func (p Page) NextID(uuid id.UUID) string { return p.Next(uuid[:]) }
 
-// AfterID is After of a list by id; the zero id at the list's beginning.
-func (p Page) AfterID() (u id.UUID, err error) {
+// AfterID is After of a list by id; the zero id at the start of the list.
+func (p Page) AfterID() (uuid id.UUID, err error) {
 	if p.After == nil {
-		return u, nil
+		return uuid, nil
 	}
-	if len(p.After) != len(u) {
-		return u, errCursor // never: the sum binds it to this list
+	if len(p.After) != len(uuid) {
+		return uuid, errCursor // never: the checksum binds it to this list
 	}
 	return id.UUID(p.After), nil
 }
 
-// AfterOrEdge is AfterID, and at the list's beginning an id beyond all: the zero id, or in descending order the highest.
-func (p Page) AfterOrEdge() (u id.UUID, err error) {
+// AfterOrEdge is AfterID. At the start of the list it is an id beyond all: the zero id, or in descending order the
+// highest.
+func (p Page) AfterOrEdge() (uuid id.UUID, err error) {
 	if p.After == nil && !p.Ascending {
 		return id.Last, nil
 	}
 	return p.AfterID()
 }
 
-// Between is the page's bounds for a list by id: the rows asked for have ids strictly between low and high. Ids are
-// ordered by time, so both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor is
-// the oldest moment that may be shown; now bounds the newest, with a minute's grace for a node whose clock runs ahead.
+// Between is the page's bounds for a list by id: the requested rows have ids strictly between low and high. Ids are
+// ordered by time, so both also bound created_at, inclusively: partitions prune by low.Time() and high.Time(). floor
+// is the oldest time that can be shown. now bounds the newest, with a minute's grace for a node whose clock runs
+// ahead.
 func (p Page) Between(floor, now time.Time) (low, high id.UUID, err error) {
 	after, err := p.AfterID()
 	if err != nil {
@@ -174,27 +181,27 @@ func (p Page) Between(floor, now time.Time) (low, high id.UUID, err error) {
 	return low, high, nil
 }
 
-// first is not above any id of a moment or later; a moment between two milliseconds counts as the later one, since the
-// times in ids are whole.
-func first(at time.Time) (u id.UUID) {
+// first is at or below every id of a moment or later. A moment between two milliseconds counts as the later one,
+// because the times in ids are whole milliseconds.
+func first(at time.Time) (uuid id.UUID) {
 	ms := max(at.UnixMilli(), 0)
 	if at.After(time.UnixMilli(ms)) {
 		ms++
 	}
-	binary.BigEndian.PutUint64(u[:8], uint64(ms)<<16)
-	return u
+	binary.BigEndian.PutUint64(uuid[:8], uint64(ms)<<16)
+	return uuid
 }
 
 // beforeFirst is below every id of a moment or later, and above every older one.
 func beforeFirst(at time.Time) id.UUID {
-	u := first(at)
-	ms := binary.BigEndian.Uint64(u[:8]) >> 16
+	uuid := first(at)
+	ms := binary.BigEndian.Uint64(uuid[:8]) >> 16
 	if ms == 0 {
 		return id.UUID{}
 	}
-	binary.BigEndian.PutUint64(u[:8], (ms-1)<<16|0xffff)
-	binary.BigEndian.PutUint64(u[8:], 1<<64-1)
-	return u
+	binary.BigEndian.PutUint64(uuid[:8], (ms-1)<<16|0xffff)
+	binary.BigEndian.PutUint64(uuid[8:], 1<<64-1)
+	return uuid
 }
 
 type pageParser struct {
@@ -226,9 +233,9 @@ func (p *pageParser) read() {
 			if takes == "" {
 				takes = "none"
 			}
-			p.refuse(shorten(name), "unknown_parameter", fmt.Sprintf("There is no parameter %q here. This list takes %s.", shorten(name), takes))
+			p.refuse(shorten(name), "unknown_parameter", fmt.Sprintf("Unknown parameter %q. This list accepts %s.", shorten(name), takes))
 		case len(values) > 1:
-			p.refuse(name, "duplicate_parameter", fmt.Sprintf("The parameter %s is given %d times. Give it once.", name, len(values)))
+			p.refuse(name, "duplicate_parameter", fmt.Sprintf("The parameter %s appears %d times. Send it once.", name, len(values)))
 		default:
 			p.parameter(name, values[0])
 		}
@@ -257,7 +264,7 @@ func (p *pageParser) known(name string) bool { return slices.Contains(p.takes(),
 func (p *pageParser) parameter(name, value string) {
 	if i := slices.IndexFunc(p.list.Choices, func(c Choice) bool { return c.Name == name }); i >= 0 {
 		if words := p.list.Choices[i].Words; !slices.Contains(words, value) {
-			p.refuse(name, "choice_unknown", fmt.Sprintf("%s is one of %s.", name, strings.Join(words, ", ")))
+			p.refuse(name, "choice_unknown", fmt.Sprintf("%s must be one of %s.", name, strings.Join(words, ", ")))
 			return
 		}
 		p.page.Chosen[name] = value
@@ -267,114 +274,117 @@ func (p *pageParser) parameter(name, value string) {
 	case "limit":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > MaxLimit {
-			p.refuse(name, "limit_range", fmt.Sprintf("limit is a number from 1 to %d.", MaxLimit))
+			p.refuse(name, "limit_range", fmt.Sprintf("limit must be a number from 1 to %d.", MaxLimit))
 			return
 		}
 		p.page.Limit = n
 	case "order":
 		if value != "asc" && value != "desc" {
-			p.refuse(name, "order_unknown", "order is asc or desc.")
+			p.refuse(name, "order_unknown", "order must be asc or desc.")
 			return
 		}
 		p.page.Ascending = value == "asc"
 	case "cursor":
 		if value == "" {
-			p.refuse(name, "cursor_invalid", "The cursor is empty. Leave it out to begin at the beginning.")
+			p.refuse(name, "cursor_invalid", "The cursor is empty. Leave it out to get the first page.")
 		}
 	case "status":
 		if !slices.Contains(p.list.Statuses, value) {
-			p.refuse(name, "status_unknown", fmt.Sprintf("status is one of %s.", strings.Join(p.list.Statuses, ", ")))
+			p.refuse(name, "status_unknown", fmt.Sprintf("status must be one of %s.", strings.Join(p.list.Statuses, ", ")))
 			return
 		}
 		p.page.Status = value
 	default:
-		p.filter(Filter(name), value)
+		filters[Filter(name)](p, value)
 	}
 }
 
-func (p *pageParser) filter(f Filter, value string) {
-	switch f {
-	case BySince:
-		p.time(string(f), value, &p.page.Since)
-	case ByUntil:
-		p.time(string(f), value, &p.page.Until)
-	case ByType:
-		if !event.ValidType(value) {
-			p.refuse("type", event.CodeTypeMalformed, "type is one whole event type, such as order.completed.")
-			return
-		}
+// filters read the values of a list's filters into the page.
+var filters = map[Filter]func(p *pageParser, value string){
+	BySince:    func(p *pageParser, value string) { p.time(string(BySince), value, &p.page.Since) },
+	ByUntil:    func(p *pageParser, value string) { p.time(string(ByUntil), value, &p.page.Until) },
+	ByEndpoint: func(p *pageParser, value string) { p.page.Endpoint = idOrNone(id.Endpoint, value) },
+	ByJob:      func(p *pageParser, value string) { p.id(id.Job, "job", value, &p.page.Job) },
+	ByType: func(p *pageParser, value string) {
 		p.page.Type = value
-	case ByChannel:
-		if !event.ValidChannel(value) {
-			p.refuse("channel", event.CodeChannelMalformed, fmt.Sprintf("A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", event.MaxName))
-			return
+		if !event.ValidType(strings.TrimSuffix(value, ".*")) {
+			p.refuse("type", event.CodeTypeMalformed,
+				"type is an event type, such as order.completed, or all types below a prefix, such as order.*.")
 		}
+	},
+	ByChannel: func(p *pageParser, value string) {
 		p.page.Channel = value
-	case ByEndpoint:
-		u, err := id.Endpoint.Parse(value)
-		if err != nil {
-			u = NoEndpoint
+		if !event.ValidChannel(value) {
+			p.refuse("channel", event.CodeChannelMalformed, fmt.Sprintf(
+				"A channel can have 1 to %d letters, digits, and the characters . _ - : / @", event.MaxName))
 		}
-		p.page.Endpoint = u
-	case ByJob:
-		u, err := id.Job.Parse(value)
-		if err != nil {
-			u = NoEndpoint
-		}
-		p.page.Job = u
-	case ByArchived:
-		if value != "true" && value != "false" {
-			p.refuse("archived", "archived_unknown", "archived is true or false.")
-			return
-		}
+	},
+	ByArchived: func(p *pageParser, value string) {
 		p.page.Archived = value == "true"
-	case ByWait:
-		if !oneOf(p, "wait", value, condition.Reasons()) {
-			return
+		if value != "true" && value != "false" {
+			p.refuse("archived", "archived_unknown", "archived must be true or false.")
 		}
-		p.page.Wait = condition.Reason(value)
-	case ByState:
-		if !oneOf(p, "condition", value, condition.States()) {
-			return
-		}
-		p.page.Condition = condition.State(value)
-	case ByAction:
-		if value == "" || len(value) > 100 || strings.ContainsFunc(value, func(r rune) bool { return r != '.' && r != '_' && (r < 'a' || r > 'z') }) {
-			p.refuse("action", "action_malformed", "action is one whole action, such as endpoint.created.")
-			return
-		}
+	},
+	ByWait:  func(p *pageParser, value string) { p.page.Wait = oneOf(p, "wait", value, condition.Reasons()) },
+	ByState: func(p *pageParser, value string) { p.page.Condition = oneOf(p, "condition", value, condition.States()) },
+	ByAction: func(p *pageParser, value string) {
 		p.page.Action = value
-	}
+		if value == "" || len(value) > 100 || strings.ContainsFunc(value, notOfAction) {
+			p.refuse("action", "action_malformed", "action must be one complete action, such as endpoint.created.")
+		}
+	},
 }
 
-// oneOf reports whether a value is one of the words of a filter.
-func oneOf[T ~string](p *pageParser, name, value string, words []T) bool {
-	if slices.Contains(words, T(value)) {
-		return true
-	}
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = string(w)
-	}
-	p.refuse(name, name+"_unknown", fmt.Sprintf("%s is one of %s.", name, strings.Join(texts, ", ")))
-	return false
-}
+func notOfAction(r rune) bool { return r != '.' && r != '_' && (r < 'a' || r > 'z') }
 
-// NoEndpoint stands for a text that is no endpoint's id: no row has it, so the list is empty, as it is for an id of
+// NoEndpoint replaces a malformed id of an endpoint. No row has it, so the list is empty, as it is for an id of
 // another tenant.
-var NoEndpoint = id.UUID{15: 1}
+var NoEndpoint = id.None
+
+// idOrNone reads an id. A malformed id selects nothing, as the id of another tenant does.
+func idOrNone(kind id.Kind, value string) id.UUID {
+	uuid, err := kind.Parse(value)
+	if err != nil {
+		return NoEndpoint
+	}
+	return uuid
+}
+
+// oneOf reads one of the words of a filter.
+func oneOf[T ~string](p *pageParser, name, value string, words []T) T {
+	if !slices.Contains(words, T(value)) {
+		texts := make([]string, len(words))
+		for i, w := range words {
+			texts[i] = string(w)
+		}
+		p.refuse(name, name+"_unknown", fmt.Sprintf("%s must be one of %s.", name, strings.Join(texts, ", ")))
+	}
+	return T(value)
+}
+
+func (p *pageParser) id(kind id.Kind, name, value string, into *id.UUID) {
+	u, err := kind.Parse(value)
+	if err != nil {
+		p.refuse(name, MalformedID, "This is not the id of a "+name+": "+kind.Rule()+".")
+		return
+	}
+	*into = u
+}
+
+// MalformedID is the code for a text that is no id, in a filter or a body.
+const MalformedID = "id_malformed"
 
 func (p *pageParser) time(name, value string, into *time.Time) {
 	var at time.Time
 	// A plus sign that was not encoded arrives as a space.
 	if err := at.UnmarshalText([]byte(strings.Replace(value, " ", "+", 1))); err != nil || at.Year() < 1970 || at.Year() > 9999 {
-		p.refuse(name, event.CodeTimeMalformed, name+" is an RFC 3339 time with its offset, such as 2026-01-31T12:00:00Z.")
+		p.refuse(name, event.CodeTimeMalformed, name+" must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
 		return
 	}
 	*into = at.UTC()
 }
 
-// shorten keeps what a caller sent out of answers and logs where it is long or no text.
+// shorten keeps long or invalid input out of responses and logs.
 func shorten(s string) string { return shortenTo(64, s) }
 
 func shortenTo(most int, s string) string {

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Proxies are the networks of the proxies in front of the server, whose word about where a request comes from is taken. None
-// are trusted unless they are named.
+// Proxies are the networks of trusted proxies in front of the server, which report where a request comes from. Only
+// named ones are trusted.
 type Proxies []netip.Prefix
 
-// ParseProxies reads POSTHORN_TRUSTED_PROXIES: networks (10.0.0.0/8) or addresses (127.0.0.1, ::1), between commas or white
-// space. The error names the item that can't be read.
+// ParseProxies reads POSTHORN_TRUSTED_PROXIES: networks (10.0.0.0/8) or addresses (127.0.0.1, ::1), separated by
+// commas or white space. The error names the item that can't be read.
 func ParseProxies(list string) (Proxies, error) {
 	var all Proxies
 	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' }) {
@@ -52,11 +52,11 @@ func (p Proxies) trust(ip netip.Addr) bool {
 	return false
 }
 
-// forwardedFor is the header to which each proxy appends the address that it was called from.
+// forwardedFor is the header to which each proxy appends the address of its caller.
 const forwardedFor = "X-Forwarded-For"
 
-// client is where a request comes from, without a port. Where a trusted proxy hands it on, that is the last address that no
-// trusted proxy bears: what stands before it the client may have written.
+// client is where a request comes from, without a port. Behind trusted proxies it is the last address that belongs to
+// none of them. The client controls everything before that.
 func (p Proxies) client(r *http.Request) string {
 	peer, ok := hostOf(r.RemoteAddr)
 	if !ok {
@@ -69,7 +69,7 @@ func (p Proxies) client(r *http.Request) string {
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop, ok := hostOf(strings.TrimSpace(hops[i]))
 		if !ok {
-			break // no proxy that is worth its trust writes this
+			break // no trustworthy proxy writes this
 		}
 		if peer = hop; !p.trust(hop) {
 			break

@@ -10,19 +10,19 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Rate is a token bucket's filling, in requests a second, and its size.
+// Rate is a token bucket's refill, in requests a second, and its size.
 type Rate struct {
 	PerSecond int
 	Burst     int
 }
 
-// bucket is a token bucket as one number, the moment at which it would be full again (the "virtual scheduling" form of
-// the leaky bucket, ITU-T I.371 annex A): taking a token is one compare-and-swap.
+// bucket is a token bucket as one number: the moment at which it is full again (the "virtual scheduling" form of the
+// leaky bucket, ITU-T I.371 annex A). Taking a token is one compare-and-swap.
 type bucket struct {
 	full atomic.Int64 // nanoseconds on the limiter's clock
 }
 
-// take removes one token at a moment and says how many are left, and in how many whole seconds the bucket is full again.
+// take removes one token. It says how many are left, and in how many whole seconds the bucket is full again.
 func (b *bucket) take(now time.Duration, r Rate) (ok bool, left int, reset int) {
 	interval := int64(time.Second) / int64(r.PerSecond)
 	size := interval * int64(r.Burst)
@@ -40,13 +40,13 @@ func (b *bucket) take(now time.Duration, r Rate) (ok bool, left int, reset int) 
 
 func seconds(ns int64) int { return int((ns + int64(time.Second) - 1) / int64(time.Second)) }
 
-// limiter holds a bucket for each key, and one for everybody without a key.
+// limiter holds a bucket for each key, and one for all requests without a key.
 type limiter struct {
 	rate, anonymous Rate
 	now             func() time.Time
 	start           time.Time
 	keys            sync.Map // id.UUID -> *bucket
-	strangers       bucket
+	anonymousBucket bucket
 }
 
 func newLimiter(rate Rate, now func() time.Time) *limiter {
@@ -61,10 +61,10 @@ func newLimiter(rate Rate, now func() time.Time) *limiter {
 
 var errLimited = &fault.Error{
 	Kind: fault.Limited, Code: "rate_limited", RetryAfter: 1,
-	Detail: "Too many requests with this key. Wait as long as Retry-After says; send events in batches to need fewer requests.",
+	Detail: "Rate limit exceeded for this key. Wait for the time in Retry-After, and batch events to send fewer requests.",
 }
 
-// spend takes a token, tells the caller how its bucket stands, and refuses where it is empty.
+// spend takes a token, writes the state of the bucket into the headers, and rejects the request if it is empty.
 func (l *limiter) spend(b *bucket, r Rate, h http.Header) error {
 	ok, left, reset := b.take(l.now().Sub(l.start), r)
 	h["Ratelimit-Limit"] = []string{strconv.Itoa(r.PerSecond)}
@@ -76,6 +76,8 @@ func (l *limiter) spend(b *bucket, r Rate, h http.Header) error {
 	return nil
 }
 
-func (l *limiter) stranger(h http.Header) error { return l.spend(&l.strangers, l.anonymous, h) }
+func (l *limiter) spendAnonymous(h http.Header) error {
+	return l.spend(&l.anonymousBucket, l.anonymous, h)
+}
 
 func (l *limiter) key(b *bucket, h http.Header) error { return l.spend(b, l.rate, h) }

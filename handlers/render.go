@@ -18,8 +18,8 @@ import (
 	"posthorn/views/layout"
 )
 
-// Render answers with a page, or with the part of it that htmx asked for. It is rendered whole before anything is sent, so
-// that an error in the middle still becomes an error page.
+// Render responds with a page, or with the part of it that htmx requested. It renders everything before it sends
+// anything, so that an error in the middle still becomes an error page.
 func (c *Call) Render(status int, page templ.Component) error {
 	var b bytes.Buffer
 	if err := page.Render(c.Ctx(), &b); err != nil {
@@ -30,14 +30,14 @@ func (c *Call) Render(status int, page templ.Component) error {
 	return nil
 }
 
-// Fragment reports whether htmx asks for a part of a page rather than a page.
+// Fragment reports whether htmx requests a part of a page rather than a page.
 func (c *Call) Fragment() bool {
 	h := c.Request.Header
 	return h.Get("HX-Request") == "true" && h.Get("HX-Boosted") != "true" && h.Get("HX-History-Restore-Request") != "true"
 }
 
-// Redirect sends the browser to another page of ours after a form was taken (303). For htmx it is a header: an answer to
-// its request would be put into the page instead of becoming one.
+// Redirect sends the browser to another page of this server after a form (303). For htmx it is a header: htmx would
+// insert the redirect's page into the current one.
 func (c *Call) Redirect(path string) error {
 	if c.Request.Header.Get("HX-Request") == "true" {
 		c.Writer.Header().Set("HX-Redirect", path)
@@ -51,7 +51,7 @@ func (c *Call) Redirect(path string) error {
 	return nil
 }
 
-// Form reads the fields of a form, up to the route's bound. What is no form is refused.
+// Form reads the fields of a form, up to the route's limit. It rejects any other body.
 func (c *Call) Form() (url.Values, error) {
 	body, err := c.Body()
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Call) Form() (url.Values, error) {
 	return values, nil
 }
 
-// Next is where to go after signing in: a path of this server that the request names, else the fallback.
+// Next is where to go after signing in: a path of this server in the request, else the fallback.
 func Next(given, fallback string) string {
 	if len(given) < 2000 && strings.HasPrefix(given, "/") && !strings.HasPrefix(given, "//") && !strings.ContainsFunc(given, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
 		if u, err := url.Parse(given); err == nil && u.Host == "" && u.Scheme == "" {
@@ -79,7 +79,7 @@ func Next(given, fallback string) string {
 	return fallback
 }
 
-// WrongFields maps the fields that a refusal names to what is wrong with them; what concerns none of them has the empty name.
+// WrongFields maps the fields in an error to what is wrong with them. An error without fields has the empty name.
 func WrongFields(err error) map[string]string {
 	wrong := map[string]string{}
 	e := fault.As(err)
@@ -97,7 +97,7 @@ func WrongFields(err error) map[string]string {
 	return wrong
 }
 
-// NotInput is an error that whoever filled in the form can't mend; nil for a refusal that belongs beside the form.
+// NotInput returns errors that the person at the form can't fix. It is nil for an error that belongs beside the form.
 func NotInput(err error) error {
 	if e := fault.As(err); e != nil && (e.Kind == fault.Invalid || e.Kind == fault.Conflict || e.Kind == fault.Limited) {
 		return nil
@@ -109,7 +109,8 @@ func NotInput(err error) error {
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; object-src 'none'; frame-ancestors "
 
-// pageHeaders sets what guards a page in the browser. Only who came by a portal link may see it within another site's page.
+// pageHeaders sets the security headers of a page. Only the page of a portal link can be shown within another site's
+// page.
 func (k *Kit) pageHeaders(c *Call) {
 	h := c.Writer.Header()
 	ancestors := "'none'"
@@ -122,14 +123,15 @@ func (k *Kit) pageHeaders(c *Call) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// isPage reports whether an answer is for a person's browser rather than a program.
+// isPage reports whether a response is for a person's browser rather than a program.
 func isPage(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && (strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") == "true")
 }
 
 const callKey = "posthorn.call"
 
-// failPage answers a browser: who must sign in gets to where that is done and back again; else a page says what is wrong.
+// failPage responds to a browser. A person who must sign in is redirected to the sign-in page and back. Otherwise a
+// page says what is wrong.
 func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	c, _ := gc.MustGet(callKey).(*Call)
 	switch {
@@ -142,7 +144,8 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	case e == errFresh:
 		_ = c.Redirect("/console/sign-in" + c.back())
 	default:
-		// The time of the request may be over, and with it its context. An error page has a little time of its own.
+		// The time of the request is possibly over, and with it its context. An error page has a little time of its
+		// own.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(gc.Request.Context()), errorPageWithin)
 		defer cancel()
 		c.ctx, c.Request = ctx, gc.Request.WithContext(ctx)
@@ -172,10 +175,10 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 	gc.Abort()
 }
 
-// errorPageWithin bounds what an error page reads: the number of unread notices, say.
+// errorPageWithin bounds the reads of an error page, such as the number of unread notices.
 const errorPageWithin = time.Second
 
-// referer is the page of ours from which a request was sent, or nothing.
+// referer is the page of this server from which a request was sent, or empty.
 func (c *Call) referer() string {
 	u, err := url.Parse(c.Request.Referer())
 	if err != nil || u.Host == "" || u.Host != c.Request.Host || u.Path == "/" {
@@ -187,14 +190,15 @@ func (c *Call) referer() string {
 // sortedNames are the names of a form's fields.
 func sortedNames(form url.Values) []string { return slices.Sorted(maps.Keys(form)) }
 
-// forPeople is what a page says in place of a sentence that is written for programs.
+// forPeople replaces messages that are written for programs by ones for pages.
 var forPeople = map[string]string{
-	errNoRoute.Code:        "There is no page at this address. Check the address, or go on from the start.",
-	errNoMethod.Code:       "This address belongs to a form. Open the page that the form is on, and send it from there.",
-	fault.ErrNotFound.Code: "This page doesn't exist, was deleted, or belongs to somebody else. Check the address.",
+	errNoRoute.Code:        "There's no page at this address. Check the address, or go back to the dashboard.",
+	errNoMethod.Code:       "This address belongs to a form. Open the form's page and submit it there.",
+	fault.ErrNotFound.Code: "This page doesn't exist, was deleted, or belongs to another tenant. Check the address.",
 }
 
-// back is the query by which signing in leads back here: to the page itself, or for a form to the page that it stands on.
+// back is the query by which signing in redirects back: to the page itself, or for a form to the page that contains
+// it.
 func (c *Call) back() string {
 	path := c.Request.URL.RequestURI()
 	if c.Request.Method != http.MethodGet {

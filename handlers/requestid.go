@@ -13,7 +13,7 @@ const (
 	maxRequestID    = 128
 )
 
-// RequestID is the id of the request at hand.
+// RequestID is the id of the current request.
 func RequestID(c *gin.Context) string {
 	if v, ok := c.Get(requestIDKey); ok {
 		return v.(string)
@@ -21,7 +21,7 @@ func RequestID(c *gin.Context) string {
 	return ""
 }
 
-// nameRequest takes the caller's request id, where it is one that may stand in headers and logs, or makes one.
+// nameRequest uses the caller's request id, if it is valid in headers and logs, or makes one.
 func nameRequest(c *gin.Context) {
 	given := c.Request.Header.Get(requestIDHeader)
 	if !saneRequestID(given) {

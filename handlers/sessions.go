@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -17,19 +16,19 @@ import (
 	"posthorn/domain/id"
 )
 
-// Sessions keeps sessions in PostgreSQL: a cookie holds a random token, the table its hash. It is a sessions.Store.
+// Sessions stores sessions in PostgreSQL: a cookie holds a random token, the table its hash. It is a sessions.Store.
 type Sessions struct {
 	db     *db.DB
 	secure bool // cookies are for https alone
 }
 
-// NewSessions makes a store. Cookies are Secure and bound to the host unless the server is reached by plain http on this
-// very machine, where browsers would not keep such.
+// NewSessions makes a store. Cookies are Secure and bound to the host, unless the server is reached by plain http on
+// this machine, where browsers would not keep such cookies.
 func NewSessions(d *db.DB, baseURL string) *Sessions {
 	return &Sessions{db: d, secure: !Development(baseURL)}
 }
 
-// Development reports whether a server is reached by plain http on this very machine alone.
+// Development reports whether a server is reached by plain http on this machine alone.
 func Development(base string) bool {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" {
@@ -39,7 +38,7 @@ func Development(base string) bool {
 	return u.Hostname() == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// The names of cookies. The prefix makes browsers refuse a cookie that another host or a plain connection sets (RFC
+// The names of cookies. The prefix makes browsers reject a cookie that another host or a plain connection sets (RFC
 // 6265bis, section 4.1.3.2).
 var cookieNames = map[account.Kind]string{account.Person: "posthorn", account.Operator: "posthorn-console", account.Portal: "posthorn-portal"}
 
@@ -60,8 +59,8 @@ func (s *Sessions) kind(cookie string) account.Kind {
 	return ""
 }
 
-// options are a cookie's attributes. A portal may stand in a frame of the provider's page, where a browser keeps no cookie
-// but one that is made for other sites' frames, partitioned by the page around it.
+// options are a cookie's attributes. A portal can be in a frame of the provider's page. Browsers keep no cookie there
+// except for one with SameSite=None, partitioned by the page around it.
 func (s *Sessions) options(kind account.Kind) *sessions.Options {
 	o := &sessions.Options{Path: "/", MaxAge: int(kind.Life().Seconds()), HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode}
 	if kind == account.Portal && s.secure {
@@ -70,7 +69,7 @@ func (s *Sessions) options(kind account.Kind) *sessions.Options {
 	return o
 }
 
-// Where a session's row and the texts to be shown on the next page are in Values.
+// The keys of session.Values: the session's row, and the texts for the next page.
 type valueKey int
 
 const rowValue valueKey = 0
@@ -80,8 +79,8 @@ func (s *Sessions) Get(r *http.Request, cookie string) (*sessions.Session, error
 	return sessions.GetRegistry(r).Get(s, cookie)
 }
 
-// New finds the session that the request's cookie stands for, or makes an empty one (IsNew). A session that has expired, or
-// whose person may not sign in any more, is deleted on sight, so that nothing can revive it.
+// New finds the session of the request's cookie, or makes an empty one (IsNew). A session that has expired, or whose
+// person is disabled, is deleted, so that nothing can revive it.
 func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error) {
 	kind := s.kind(cookie)
 	session := sessions.NewSession(s, cookie)
@@ -90,7 +89,7 @@ func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error
 	if err != nil || len(c.Value) != tokenLength {
 		return session, nil
 	}
-	row, err := s.find(r.Context(), kind, c.Value)
+	row, err := accounts.FindSession(r.Context(), s.db, kind, c.Value)
 	if err != nil {
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			err = nil
@@ -111,30 +110,12 @@ func (s *Sessions) New(r *http.Request, cookie string) (*sessions.Session, error
 // tokenLength is that of 32 bytes in base64 without padding.
 const tokenLength = 43
 
-// sessionData is what a session remembers beside whose it is.
+// sessionData is what a session remembers beside its owner.
 type sessionData struct {
 	Flashes []string `json:"flashes,omitempty"` // shown on the next page, once
 }
 
-func (s *Sessions) find(ctx context.Context, kind account.Kind, token string) (row sql.FindSessionRow, err error) {
-	gone := false
-	err = s.db.Account(ctx, func(q *sql.Queries) error {
-		if row, err = q.FindSession(ctx, accounts.HashToken(token)); err != nil {
-			return err
-		}
-		if gone = row.Disabled || row.Kind != string(kind) || !kind.Alive(row.Now, row.SeenAt, row.ExpiresAt); gone {
-			_, err := q.DeleteSession(ctx, row.ID)
-			return err
-		}
-		return nil
-	})
-	if err == nil && gone {
-		err = fault.ErrNotFound
-	}
-	return row, err
-}
-
-// Save writes what a session remembers and gives the browser its cookie. MaxAge below zero ends the session.
+// Save stores what a session remembers and sends the browser its cookie. MaxAge below zero ends the session.
 func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *sessions.Session) error {
 	ctx := r.Context()
 	row, known := session.Values[rowValue].(sql.FindSessionRow)
@@ -144,10 +125,7 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *session
 			return nil
 		}
 		delete(session.Values, rowValue)
-		return s.db.Account(ctx, func(q *sql.Queries) error {
-			_, err := q.DeleteSession(ctx, row.ID)
-			return err
-		})
+		return accounts.DeleteSession(ctx, s.db, row.ID)
 	}
 	if !known {
 		http.SetCookie(w, sessions.NewCookie(session.Name(), session.ID, session.Options))
@@ -165,12 +143,10 @@ func (s *Sessions) Save(r *http.Request, w http.ResponseWriter, session *session
 	if err != nil {
 		return err
 	}
-	return s.db.Account(ctx, func(q *sql.Queries) error {
-		return q.SetSessionData(ctx, sql.SetSessionDataParams{ID: row.ID, Data: data})
-	})
+	return accounts.SaveSessionData(ctx, s.db, row.ID, data)
 }
 
-// session is the row of the browser's session of a kind; nil where it has none.
+// session is the row of the browser's session of a kind, or nil.
 func (c *Call) session(kind account.Kind) (*sql.FindSessionRow, error) {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
 	if err != nil {
@@ -182,26 +158,22 @@ func (c *Call) session(kind account.Kind) (*sql.FindSessionRow, error) {
 	return nil, nil
 }
 
-// SetSession gives the browser the token of a session that has just begun. The session that it had, if any, is ended: a
-// token that somebody knew before the sign-in is worth nothing after it.
+// SetSession gives the browser the token of a new session. It ends the browser's former session, if any: a token that
+// somebody knew before the sign-in has no value after it.
 func (c *Call) SetSession(kind account.Kind, token string) error {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(kind))
 	if err != nil {
 		return err
 	}
 	if row, ok := s.Values[rowValue].(sql.FindSessionRow); ok {
-		err := c.kit.sessions.db.Account(c.Ctx(), func(q *sql.Queries) error {
-			_, err := q.DeleteSession(c.Ctx(), row.ID)
-			return err
-		})
-		if err != nil {
+		if err := accounts.DeleteSession(c.Ctx(), c.kit.sessions.db, row.ID); err != nil {
 			return err
 		}
 	}
 	return c.RenewSession(kind, token)
 }
 
-// RenewSession gives the browser a new token of the session that it has.
+// RenewSession gives the browser a new token of its session.
 func (c *Call) RenewSession(kind account.Kind, token string) error {
 	s := sessions.NewSession(c.kit.sessions, c.kit.sessions.Cookie(kind))
 	s.Options, s.ID = c.kit.sessions.options(kind), token
@@ -218,7 +190,7 @@ func (c *Call) EndSession(kind account.Kind) error {
 	return s.Save(c.Request, c.Writer)
 }
 
-// Flash keeps a text for the next page that this session is shown. Without a session it does nothing.
+// Flash keeps a text for the next page of this session. Without a session it does nothing.
 func (c *Call) Flash(text string) {
 	if c.Actor.Session == nil {
 		return
@@ -233,7 +205,7 @@ func (c *Call) Flash(text string) {
 	}
 }
 
-// FlashTo is Flash on a public page, for a session that the browser has.
+// FlashTo is Flash on a public page, for a session of the browser.
 func (c *Call) FlashTo(session *Session, text string) error {
 	s, err := c.kit.sessions.Get(c.Request, c.kit.sessions.Cookie(session.Kind))
 	if err != nil {
@@ -243,7 +215,7 @@ func (c *Call) FlashTo(session *Session, text string) error {
 	return s.Save(c.Request, c.Writer)
 }
 
-// flashes takes the texts that were kept for this page.
+// flashes returns the texts that were kept for this page, and deletes them.
 func (c *Call) flashes() []string {
 	if c.Actor.Session == nil {
 		return nil
@@ -266,10 +238,10 @@ func (c *Call) flashes() []string {
 	return texts
 }
 
-// SignedIn is the browser's session of a person, also on public pages; nil where nobody is signed in.
+// SignedIn is the browser's session of a person, also on public pages; nil if nobody is signed in.
 func (c *Call) SignedIn() (*Session, Person, error) { return c.SignedInAs(account.Person) }
 
-// SignedInAs is the browser's session of a kind, also on public pages and while its second factor is still to come.
+// SignedInAs is the browser's session of a kind, also on public pages and before its second factor.
 func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
 	row, err := c.session(kind)
 	if err != nil || row == nil {
@@ -284,9 +256,9 @@ func sessionOf(row *sql.FindSessionRow) *Session {
 
 func personOf(row *sql.FindSessionRow) Person {
 	p := Person{Name: row.Name, Email: row.Email, TOTP: row.HasTotp}
-	for _, u := range []*id.UUID{row.PersonID, row.OperatorID} {
-		if u != nil {
-			p.ID = *u
+	for _, uuid := range []*id.UUID{row.PersonID, row.OperatorID} {
+		if uuid != nil {
+			p.ID = *uuid
 		}
 	}
 	return p

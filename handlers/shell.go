@@ -15,8 +15,8 @@ import (
 	"posthorn/views/layout"
 )
 
-// Shell surrounds a page's content: the tenant, who is signed in, the navigation's item, and the result of the last action, which is
-// shown once.
+// Shell surrounds a page's content: the tenant, the signed-in person, the navigation's item, and the result of the
+// last action, which is shown once.
 func (c *Call) Shell(title, active string) layout.Shell {
 	s := c.plainShell(title, active)
 	if texts := c.flashes(); len(texts) > 0 {
@@ -30,7 +30,7 @@ func (c *Call) Shell(title, active string) layout.Shell {
 	return s
 }
 
-// plainShell is Shell without what only the database knows: for pages that say that the database is away.
+// plainShell is Shell without reads of the database, for pages that say that the database is unavailable.
 func (c *Call) plainShell(title, active string) layout.Shell {
 	s := layout.Shell{Title: title, Active: active, Theme: Theme(c.Request), Role: c.Actor.Role, Warnings: c.warnings}
 	if !c.Actor.Tenant.IsZero() {
@@ -56,15 +56,15 @@ func (c *Call) plainShell(title, active string) layout.Shell {
 	return s
 }
 
-// statusPage is whether operators have left the platform's status page on.
+// statusPage caches whether operators publish the platform's status page.
 type statusPage struct {
 	mu    sync.Mutex
 	on    bool
 	until time.Time
 }
 
-// statusPage reports whether pages link to the status page. The setting is read once a minute for everybody. While it is being read,
-// and where it can't be, the last known value holds.
+// statusPage reports whether pages link to the status page. The setting is read once a minute for everybody. During
+// the read, and if it fails, the last known value applies.
 func (k *Kit) statusPage(ctx context.Context) bool {
 	k.status.mu.Lock()
 	now := k.now()
@@ -72,7 +72,7 @@ func (k *Kit) statusPage(ctx context.Context) bool {
 		defer k.status.mu.Unlock()
 		return k.status.on
 	}
-	k.status.until = now.Add(5 * time.Second) // for the others, and where it fails
+	k.status.until = now.Add(5 * time.Second) // for the others, and if it fails
 	k.status.mu.Unlock()
 	raw, err := accounts.Platform(ctx, k.sessions.db)
 	k.status.mu.Lock()
@@ -83,8 +83,8 @@ func (k *Kit) statusPage(ctx context.Context) bool {
 	return k.status.on
 }
 
-// unread is how many notices the member has not read, for the navigation; 0 on parts of pages, which have none, and where it
-// can't be told.
+// unread is how many notices the member has not read, for the navigation. It is 0 on parts of pages, and if it can't
+// be read.
 func (c *Call) unread() int {
 	if c.Actor.Member.IsZero() || c.Fragment() {
 		return 0

@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// streamWrite is how long a reader of a stream may take for one event.
+// streamWrite is how long a reader of a stream can take for one event.
 const streamWrite = 10 * time.Second
 
-// Stream is an answer without end: server-sent events. One goroutine writes it.
+// Stream is a response without end: server-sent events. One goroutine writes it.
 type Stream struct {
 	call       *Call
 	connection *http.ResponseController
 }
 
-// BeginStream begins one. The route has no time-out (Timeout less than 0).
+// BeginStream starts a stream. The route has no timeout (Timeout less than 0).
 func (c *Call) BeginStream() (*Stream, error) {
 	s := &Stream{call: c, connection: http.NewResponseController(c.Writer)}
-	// What limits the time of other requests would end this one. What can set no deadline is no connection, as in tests.
+	// The deadlines of other requests would end this one. A writer that can set no deadline is no connection, as in
+	// tests.
 	_ = s.connection.SetReadDeadline(time.Time{})
 	c.Writer.Header().Set("Content-Type", "text/event-stream")
-	c.Writer.Header().Set("X-Accel-Buffering", "no") // a proxy that gathers answers would keep events for itself
+	c.Writer.Header().Set("X-Accel-Buffering", "no") // a buffering proxy would hold events back
 	c.Writer.WriteHeader(http.StatusOK)
 	return s, s.write("retry: 500\n\n")
 }
 
-// Event sends an event. number 0 is none: the client's place stays where it was.
+// Event sends an event. Number 0 is none: the client's position stays.
 func (s *Stream) Event(number int64, name string, data any) error {
 	text, err := json.Marshal(data) // on one line
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Stream) Event(number int64, name string, data any) error {
 	return s.write(fmt.Sprintf("event: %s\ndata: %s\n\n", name, text))
 }
 
-// Beat sends a comment, so that both sides and whoever is between them know that the stream is alive.
+// Beat sends a comment, so that both sides and proxies between them know that the stream is alive.
 func (s *Stream) Beat() error { return s.write(": beat\n\n") }
 
 func (s *Stream) write(text string) error {
@@ -53,7 +54,8 @@ func (s *Stream) write(text string) error {
 	return nil
 }
 
-// Still says whether the caller of a stream would be let in now: its key may have been revoked since, or its tenant be gone.
+// Still says whether the caller of a stream would be admitted now: its key was possibly revoked since, or its tenant
+// deleted.
 func (c *Call) Still() error {
 	text, err := bearer(c.Request.Header)
 	if err != nil {

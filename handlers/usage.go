@@ -6,7 +6,7 @@ import (
 	"posthorn/views/components"
 )
 
-// Usage is what a tenant may use and has used as pages show it.
+// Usage is what a tenant can use and has used, as pages show it.
 func Usage(u accounts.Usage, text string) components.UsageProps {
 	return components.UsageProps{
 		Text: text, Resets: quota.Resets(u.Month), Events: u.Events, EventsPerMonth: int64(u.Limits.EventsPerMonth), EventsPerSecond: int64(u.Limits.EventsPerSecond),

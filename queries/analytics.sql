@@ -1,10 +1,10 @@
--- Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet. The bulk
--- tables are never counted.
+-- Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet.
+-- The bulk tables are never counted.
 
 -- name: AttemptStats :many
--- Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups by hour
--- lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The index begins with
--- tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
+-- Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups
+-- by hour lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The
+-- index begins with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
 SELECT (CASE WHEN @bucket_seconds::double precision > 0
 		THEN date_bin(make_interval(secs => @bucket_seconds), x.bucket, timestamptz '2000-01-01 00:00:00Z') ELSE timestamptz '1970-01-01 00:00:00Z' END)::timestamptz AS bucket,
 	(CASE WHEN @by_endpoint::boolean THEN x.endpoint_id ELSE '00000000-0000-0000-0000-000000000000' END)::uuid AS endpoint_id,
@@ -29,13 +29,14 @@ FROM (
 	FROM posthorn.unfolded_stats(@tenant_id) u
 	WHERE u.minute >= @early_from AND u.minute < @late_to AND (sqlc.narg('endpoint')::uuid IS NULL OR u.endpoint_id = sqlc.narg('endpoint'))
 ) x
-WHERE @event_type::text = '' OR x.event_type = @event_type
+WHERE @event_type::text = '' OR x.event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(x.event_type, left(@event_type, -1))
 GROUP BY 1, 2, 3, 4
 LIMIT @most;
 
 -- name: FailureCodes :many
--- What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure (domain/delivery). The
--- ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which begins with tenant and endpoint.
+-- What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure
+-- (domain/delivery). The ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which
+-- begins with tenant and endpoint.
 SELECT x.endpoint_id::uuid AS endpoint_id, x.code::smallint AS code, sum(x.n)::bigint AS n
 FROM (
 	SELECT f.endpoint_id, f.code, f.n FROM endpoints e
@@ -60,40 +61,42 @@ WHERE n.tenant_id = @tenant_id AND n.id > posthorn.first_id(@since::timestamptz)
 ORDER BY e.id, n.id DESC;
 
 -- name: EndpointsHealth :many
--- The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps them.
+-- The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps
+-- them.
 SELECT e.id, e.url, e.description, e.status, e.status_at, (e.id IN (SELECT posthorn.paused_endpoints(@tenant_id)))::boolean AS on_hold,
 	sqlc.embed(h)
 FROM endpoints e
 JOIN endpoint_health h ON h.tenant_id = @tenant_id AND h.endpoint_id = e.id
 WHERE e.tenant_id = @tenant_id AND e.deleted_at IS NULL AND e.kind <> 'listen';
 
--- name: CountUnheld :one
--- Endpoints that neither their tenant nor an operator keeps from being sent to. Those that fail are among them.
-SELECT count(*) FROM endpoints
-WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND kind <> 'listen' AND status = 'active'
-	AND id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
+-- name: CountConditions :many
+-- How many endpoints of a tenant, or of all tenants, are in each condition (domain/condition). Listeners are no endpoints.
+SELECT s.condition::text AS condition, count(*) AS n
+FROM posthorn.lane_states(sqlc.narg('tenant_id'), @silent_seconds)
+	AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+WHERE NOT s.listens AND (sqlc.narg('tenant_id')::uuid IS NULL OR s.tenant_id = sqlc.narg('tenant_id'))
+GROUP BY 1;
 
 -- name: CountRecentFailures :one
--- Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
+-- Deliveries that failed permanently since a moment, counted up to a bound. Those that a developer's own program
+-- rejected are left out.
 SELECT count(*) FROM (
 	SELECT 1 FROM dead_letters l WHERE l.tenant_id = @tenant_id AND l.failed_at >= @since::timestamptz
 		AND l.endpoint_id <> ALL (ARRAY(SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')) LIMIT 100000
 ) d;
 
 -- name: OldestDue :one
--- How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
--- breaker nor, as long as its worker lives, the endpoint's own limits: the longest of them. A lane costs one index step.
-SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
-FROM lanes l
+-- How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. A lane costs one index
+-- step.
+SELECT coalesce(max(extract(epoch FROM now() - greatest(coalesce(h.due_at, posthorn.created_at(h.delivery_id)), l.since))), 0)::double precision AS seconds
+FROM posthorn.lane_states(@tenant_id, @silent_seconds)
+	AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 CROSS JOIN LATERAL (
 	SELECT q.due_at, q.delivery_id FROM queue q
 	WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = l.endpoint_id
 	ORDER BY q.seq LIMIT 1
 ) h
-WHERE l.tenant_id = @tenant_id AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
-	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = @tenant_id AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
-	AND (l.owner IS NULL OR l.limited_by = 0 OR NOT posthorn.lane_served(l.owner, @silent_seconds))
-	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints(@tenant_id));
+WHERE l.tenant_id = @tenant_id AND l.due;
 
 -- name: EndpointNames :many
 -- What people call endpoints.

@@ -1,4 +1,4 @@
--- The audit log: appended to in the transaction of what it tells, changed by nobody.
+-- The audit log. Entries are inserted in the transaction of the change that they describe, and are never changed.
 
 -- name: InsertAudit :exec
 INSERT INTO audit_log (id, tenant_id, actor_kind, actor_id, action, object_kind, object_id, address, reason, details, actor_name)
@@ -30,13 +30,13 @@ ORDER BY id
 LIMIT @most::int;
 
 -- name: ExpungeSaid :one
--- Why the data of one event is gone.
+-- Why the data of one event was expunged.
 SELECT at, actor_kind, actor_id, reason FROM audit_log
 WHERE tenant_id = @tenant_id AND action = 'event.expunge' AND object_id = @object
 ORDER BY id DESC LIMIT 1;
 
 -- name: CreatedEndpoint :one
--- Whether somebody created this endpoint. The entry is written in the transaction that creates it.
+-- Whether a person or key created this endpoint. The entry is written in the transaction that creates it.
 SELECT count(*) FROM audit_log
 WHERE tenant_id = @tenant_id AND id > posthorn.first_id(@since) AND id < posthorn.first_id(@until)
 	AND action = 'endpoint.create' AND actor_kind = @actor_kind AND actor_id = @actor_id AND object_id = @object;

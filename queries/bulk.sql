@@ -1,6 +1,6 @@
--- Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role of
--- its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then prune.
--- A transaction plans for its parameters and by index (PlanByIndex).
+-- Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role
+-- of its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then
+-- prune. A transaction plans for its parameters and by index (PlanByIndex).
 
 -- name: InsertBulkJob :one
 INSERT INTO bulk_jobs (tenant_id, id, kind, filter, expected, exact, pace, position, asked_kind, asked_by, reason, created_at)
@@ -20,7 +20,7 @@ SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id < @after ORDER BY id
 SELECT * FROM bulk_jobs WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
 
 -- name: DueBulkJobs :many
--- What any worker may take a chunk of, whoever's it is: asked under the worker role. Each chunk puts its job at the end of
+-- Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
 -- this list.
 SELECT tenant_id, id FROM bulk_jobs WHERE state IN ('queued', 'running') AND due_at <= now() ORDER BY due_at LIMIT @most;
 
@@ -48,7 +48,7 @@ DELETE FROM bulk_jobs WHERE ended_at < now() - make_interval(days => @days::int)
 -- name: EndpointOrders :many
 SELECT id, ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]) AND deleted_at IS NULL;
 
--- name: ShareEndpoints :many
+-- name: ShareLockEndpoints :many
 -- For who adds to their queues: they are neither deleted nor ordered otherwise until the transaction ends.
 SELECT id, ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]) AND deleted_at IS NULL
 ORDER BY id FOR SHARE;
@@ -66,7 +66,7 @@ ORDER BY delivery_id FOR UPDATE;
 UPDATE dead_letters SET replayed = true WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) AND NOT replayed;
 
 -- name: ReplayableEvents :many
--- What replays send again, of one day. An event that is not in the answer is gone.
+-- What replays send again, of one day. Events that were dropped are left out.
 SELECT e.id, e.key, (e.data IS NOT NULL)::boolean AS has_data
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
@@ -91,7 +91,7 @@ FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@en
 	AS u(delivery_id, event_id, endpoint_id, state, order_key, due_at, first_id);
 
 -- name: LockFreeQueued :many
--- The queue rows of these deliveries that nobody else holds at the moment.
+-- The queue rows of these deliveries that no other transaction holds.
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE SKIP LOCKED;
 
 -- name: StillQueued :many
@@ -158,8 +158,8 @@ SELECT DISTINCT event_id FROM deliveries
 WHERE tenant_id = @tenant_id AND event_id = ANY(@events::uuid[]) AND endpoint_id = @endpoint_id AND created_at >= @since::timestamptz;
 
 -- name: EventsData :many
--- The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked as
--- cut; the first never is.
+-- The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked
+-- as cut; the first never is.
 SELECT s.id, s.key, (s.data IS NULL)::boolean AS expunged, (s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
@@ -180,8 +180,8 @@ WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @s
 ORDER BY d.created_at DESC, d.id DESC LIMIT @most;
 
 -- name: MarkDropped :one
--- What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its lane's
--- owner sends nothing of it from here on.
+-- What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its
+-- lane's owner sends nothing of it from here on.
 UPDATE lanes t SET rev = t.rev + 1, drop_below = greatest(t.drop_below, coalesce(pg_sequence_last_value('queue_seq'::regclass), 0))
 WHERE t.tenant_id = @tenant_id AND t.endpoint_id = @endpoint_id
 RETURNING t.drop_below;
@@ -218,13 +218,13 @@ ORDER BY id;
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = ANY(@ids::uuid[]) ORDER BY delivery_id FOR UPDATE;
 
 -- name: ExpungeAttempts :execrows
--- What receivers answered may repeat what they were sent.
+-- Responses of receivers can repeat what they were sent.
 UPDATE attempts SET response_headers = NULL, response_excerpt = NULL
 WHERE tenant_id = @tenant_id AND delivery_id = ANY(@deliveries::uuid[]) AND created_at >= @since::timestamptz
 	AND (response_headers IS NOT NULL OR response_excerpt IS NOT NULL);
 
 -- name: ForgetLastAnswers :exec
--- What is shown of endpoints' last failures may be an answer to what was expunged.
+-- The last failure that is shown for an endpoint can quote a response to an expunged event.
 UPDATE endpoint_health SET last_excerpt = '' WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND last_excerpt <> '';
 
 -- name: ForgetAnswersInNotices :exec
@@ -236,5 +236,5 @@ WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]) AND detai
 SELECT posthorn.forget_bodies(@events::uuid[]);
 
 -- name: EventExpunged :one
--- False for an event that is gone.
+-- False for an event that was dropped.
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at = @created_at AND id = @id AND data IS NULL);

@@ -1,8 +1,9 @@
--- The database's clock decides what is due. Where it is set by hand or by NTP, what waits keeps its distance: a retry in an hour is
--- a retry in an hour, whatever the clock says meanwhile. One row says by how much the clock was seen to step in all.
+-- The database's clock decides what is due. If it is set by hand or by NTP, due times keep their distance: a retry in
+-- an hour is a retry in an hour, whatever the clock says. One row holds the sum of all steps of the clock.
 
 -- name: LockClock :one
--- By how many seconds the clock has been seen to step so far. Whoever holds the row is the one that moves what waits.
+-- By how many seconds the clock has been seen to step so far. The transaction that holds the row is the one that moves
+-- due times.
 SELECT shifted FROM clock FOR UPDATE;
 
 -- name: ShiftClock :exec
@@ -14,7 +15,9 @@ UPDATE queue SET due_at = due_at + make_interval(secs => @seconds::double precis
 	planned_at = planned_at + make_interval(secs => @seconds::double precision) WHERE state = 1;
 
 -- name: ShiftLaneWaits :exec
-UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::double precision) WHERE not_before IS NOT NULL;
+UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::double precision),
+	limited_until = limited_until + make_interval(secs => @seconds::double precision)
+WHERE not_before IS NOT NULL OR limited_until IS NOT NULL;
 
 -- name: ClockSteppedAt :one
 -- When the clock was last seen to step, by itself; null where it never was.

@@ -2,8 +2,8 @@
 -- before it is counted, so that a look never weighs on the engine.
 
 -- name: ConsoleTenants :many
--- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting), which are
--- counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
+-- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
+-- which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
 SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
@@ -20,13 +20,14 @@ ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM q
 LIMIT @most;
 
 -- name: ConsoleTotals :one
--- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to 100,000.
+-- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to
+-- 100,000.
 SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
-	(SELECT count(*) FROM endpoint_health h JOIN endpoints e ON e.id = h.endpoint_id WHERE h.breaker_state <> 0 AND e.status = 'active'
-		AND e.deleted_at IS NULL AND e.id NOT IN (SELECT posthorn.paused_endpoints())) AS breakers_open,
+	(SELECT count(*) FROM posthorn.lane_states(NULL, @silent_seconds) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => @silent_seconds::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => @silent_seconds::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
@@ -40,43 +41,45 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM mails WHERE state = 'failed') AS mails_failed;
 
 -- name: ConsoleOldestDue :many
--- The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
--- open breaker.
--- Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with who holds it.
+-- The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
+-- pause nor the endpoint's breaker or limits.
+-- Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with its owner.
 SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
-	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes,
-		(array_agg(l.endpoint_id ORDER BY coalesce(h.due_at, posthorn.created_at(h.delivery_id))))[1]::uuid AS lane
-	FROM lanes l LEFT JOIN endpoint_health s ON s.endpoint_id = l.endpoint_id
+	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
+	FROM posthorn.lane_states(NULL, @silent_seconds)
+		AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	CROSS JOIN LATERAL (
-		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
+		SELECT greatest(coalesce(q.due_at, posthorn.created_at(q.delivery_id)), l.since) AS due
+		FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
-	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
+	WHERE l.due
 	GROUP BY l.tenant_id
 ) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at
 LIMIT @most;
 
 -- name: ConsoleBacklogs :many
--- Whose the first 200,000 waiting deliveries are, and how many of them could be sent now: neither held nor paused, nor behind an open
--- breaker. Who has most of those comes first.
+-- Whose the first 200,000 waiting deliveries are, and how many of them are ready: sent as fast as the endpoints' limits and the workers
+-- allow. Who has most of those comes first.
 SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS all_ready
 FROM (
 	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
 	FROM (
-		SELECT w.tenant_id, w.state = 0 AND l.sendable AS sendable
-		FROM queue w JOIN (
-			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
-				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
-			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
-		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+		SELECT w.tenant_id, w.state = 0 AND coalesce(l.ready, false) AS sendable
+		FROM queue w LEFT JOIN (
+			SELECT s.endpoint_id, s.ready FROM posthorn.lane_states(NULL, @silent_seconds)
+				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
+		) l ON l.endpoint_id = w.endpoint_id
+		LIMIT 200000
 	) q GROUP BY q.tenant_id
 ) b JOIN tenants t ON t.id = b.tenant_id
 ORDER BY b.ready DESC, b.n DESC
 LIMIT @most;
 
 -- name: ConsoleShares :many
--- Who had the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one index step.
+-- Who used the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one
+-- index step.
 SELECT t.id, t.name, sum(x.n)::bigint AS attempts, sum(x.us)::bigint AS us, count(*) AS endpoints,
 	sum(sum(x.n)) OVER ()::bigint AS all_attempts, sum(sum(x.us)) OVER ()::bigint AS all_us
 FROM (
@@ -91,8 +94,8 @@ ORDER BY us DESC
 LIMIT @most;
 
 -- name: ConsoleWorkers :many
--- The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
--- where no other is left to declare it dead.
+-- The workers and how many lanes each holds, live ones first. A worker is not live when its last beat is too old, even
+-- if no other worker is left to declare it dead.
 SELECT w.id, w.name, w.dead, w.started_at, w.beat_at, (SELECT count(*) FROM lanes l WHERE l.owner = w.id) AS lanes,
 	coalesce(w.beat_at <= now() - make_interval(secs => @silent_seconds::float8), false)::boolean AS silent
 FROM workers w
@@ -100,9 +103,8 @@ ORDER BY w.dead, w.started_at;
 
 -- name: ConsoleLanes :many
 -- The lanes with the longest backlogs among the first 200,000 waiting deliveries.
-SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner, l.leased_at,
-	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
+	coalesce(w.name, '') AS owner, l.leased_at
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
 	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q
@@ -111,37 +113,36 @@ FROM (
 JOIN lanes l ON l.endpoint_id = b.endpoint_id
 JOIN endpoints e ON e.id = b.endpoint_id
 JOIN tenants t ON t.id = e.tenant_id
-LEFT JOIN endpoint_health h ON h.endpoint_id = b.endpoint_id
 LEFT JOIN workers w ON w.id = l.owner
 ORDER BY b.n DESC;
 
 -- name: ConsoleHosts :many
 -- Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
--- of which none fails.
+-- of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker among them.
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
-	count(*) FILTER (WHERE x.status = 'active') AS active, count(*) FILTER (WHERE x.status = 'disabled') AS disabled,
-	count(*) FILTER (WHERE x.breaker_state <> 0 AND x.status = 'active') AS breakers_open,
-	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.status = 'active') AS failing,
+	count(*) FILTER (WHERE x.condition IN ('active', 'failing')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
+	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
+	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing')) AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
-	SELECT e.tenant_id, e.status, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
-		coalesce(h.breaker_state, 0) AS breaker_state, coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
-	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
-	WHERE e.deleted_at IS NULL
+	SELECT e.tenant_id, s.condition, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
+		coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
+	FROM posthorn.lane_states(NULL, @silent_seconds)
+		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
+	LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 ) x
 WHERE @part::text = '' OR position(lower(@part::text) IN x.host) > 0
 GROUP BY x.host
-HAVING NOT @failing::boolean OR count(*) FILTER (WHERE x.breaker_state <> 0 OR x.consecutive_failures > 0) > 0
+HAVING NOT @failing::boolean OR count(*) FILTER (WHERE x.condition = 'failing' OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
 LIMIT @most;
 
 -- name: ConsoleEndpoints :many
 -- Endpoints of all tenants that fail or are switched off, or all of one tenant or at one host, the worst first.
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_reason,
-	coalesce(CASE WHEN e.status <> 'active' THEN e.status_at WHEN coalesce(h.breaker_state, 0) <> 0 THEN h.opened_at
-		WHEN coalesce(h.consecutive_failures, 0) > 0 THEN h.first_failure_at END, e.status_at)::timestamptz AS since, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
-	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
-	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
+	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status,
+	coalesce(h.last_failure, 0)::smallint AS last_failure, h.last_failure_at
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND (sqlc.narg('tenant')::uuid IS NULL OR e.tenant_id = sqlc.narg('tenant')) AND CASE
 	WHEN sqlc.narg('tenant')::uuid IS NOT NULL THEN true
@@ -165,7 +166,8 @@ ORDER BY m.id DESC
 LIMIT @most;
 
 -- name: SendMailAgain :execrows
--- A mail that was given up gets a fresh chain of tries, under its old key: a provider that took it already sends nothing.
+-- A mail that was given up gets a new series of tries, under its old key: a provider that accepted it before sends
+-- nothing.
 UPDATE mails SET state = 'waiting', tries = 0, due_at = now(), last_error = '', done_at = NULL WHERE id = @id AND state = 'failed';
 
 -- name: ConsoleJobs :many
@@ -174,7 +176,7 @@ WHERE j.id < @before AND (@state::text = '' OR j.state = @state::text) AND (sqlc
 ORDER BY j.id DESC
 LIMIT @most;
 
--- name: ConsoleChores :many
+-- name: ConsolePeriodic :many
 -- When each periodic job was last done, by whichever worker.
 SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infinity' ORDER BY name;
 
@@ -185,9 +187,9 @@ WHERE a.id < @before AND (@action::text = '' OR starts_with(a.action, @action::t
 ORDER BY a.id DESC
 LIMIT @most;
 
--- name: ConsoleBooks :many
--- The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits in the queue, all as of one
--- moment: what was accepted and has not ended must wait.
+-- name: ConsoleLedger :many
+-- The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
+-- in the queue, all as of one moment: what was accepted and has not ended must wait.
 WITH entries AS (
 	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
 	WHERE b.day >= @since::date AND (sqlc.narg('tenant_id')::uuid IS NULL OR b.tenant_id = sqlc.narg('tenant_id'))

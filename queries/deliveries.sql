@@ -1,14 +1,14 @@
 -- Deliveries: lists, one with its attempts, and what people and programs do to one.
 --
--- A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the dead
--- letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far it came;
--- then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer history, and a rare
--- filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high) of ids is one of time,
--- and both ends carry the day for the partitions.
+-- A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the
+-- dead letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far
+-- it came; then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer
+-- history, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
+-- of ids is one of time, and both ends carry the day for the partitions.
 --
 -- Each scan holds both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
--- direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no plan is
--- kept from when the queue was short.
+-- direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no
+-- plan is kept from when the queue was short.
 
 -- name: PlanByIndex :exec
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true),
@@ -19,7 +19,7 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('ena
 SELECT (now() - make_interval(days => retention_days))::timestamptz FROM tenants WHERE id = @tenant_id;
 
 -- name: ScanDeliveries :one
--- Any status, or one that the row itself tells for good.
+-- Any status, or one that the row itself shows as final.
 WITH page AS (
 	(SELECT d.id, d.event_type, d.status, d.archived_at FROM deliveries d
 	WHERE @newest::boolean AND d.tenant_id = @tenant_id
@@ -40,11 +40,12 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = @archived::boolean
-		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+		AND (@status::int < 0 OR status = @status) AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanQueue :one
--- Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any other.
+-- Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any
+-- other.
 WITH page AS (
 	(SELECT q.delivery_id AS id, q.endpoint_id, q.attempts FROM queue q
 	WHERE @newest::boolean AND q.tenant_id = @tenant_id AND q.delivery_id > @low::uuid AND q.delivery_id < @high::uuid
@@ -63,7 +64,8 @@ SELECT count(*)::int AS scanned,
 FROM page LEFT JOIN lanes l ON l.tenant_id = @tenant_id AND l.endpoint_id = page.endpoint_id;
 
 -- name: ScanDeadLetters :one
--- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's (domain/delivery).
+-- Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's
+-- (domain/delivery).
 WITH page AS (
 	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, x.replayed FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
@@ -77,7 +79,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))
 		AND (NOT @open::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
 			SELECT e.id FROM endpoints e WHERE e.tenant_id = @tenant_id AND e.kind = 'listen')))), '{}')::uuid[] AS ids
 FROM page;
@@ -96,12 +98,12 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type)), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = @archived::boolean AND (@event_type::text = '' OR event_type = @event_type OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanAllFailed :one
--- What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after an
--- attempt.
+-- What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after
+-- an attempt.
 WITH failed AS (
 	(SELECT x.delivery_id AS id, x.endpoint_id, x.event_type, x.archived, true AS counts FROM dead_letters x
 	WHERE @newest::boolean AND x.tenant_id = @tenant_id AND x.delivery_id > @low::uuid AND x.delivery_id < @high::uuid
@@ -144,7 +146,8 @@ WITH failed AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN @newest::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE counts AND archived = @archived::boolean
-		AND (@event_type::text = '' OR event_type IN ('', @event_type))), '{}')::uuid[] AS ids
+		AND (@event_type::text = '' OR event_type IN ('', @event_type)
+			OR right(@event_type, 2) = '.*' AND starts_with(event_type, left(@event_type, -1)))), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: ScanJob :one
@@ -164,8 +167,8 @@ SELECT count(*)::int AS scanned,
 FROM page;
 
 -- name: JobOutcome :one
--- What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has dropped counts as
--- none of these.
+-- What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has
+-- dropped counts as none of these.
 SELECT count(*) AS made, count(*) FILTER (WHERE s.status = 2) AS delivered, count(*) FILTER (WHERE s.status = 3) AS failed,
 	count(*) FILTER (WHERE s.status = 4) AS canceled, count(*) FILTER (WHERE s.status < 2) AS waiting
 FROM (SELECT x.delivery_id FROM replays x WHERE x.tenant_id = @tenant_id AND x.job_id = @job_id ORDER BY x.delivery_id LIMIT @most::int) r
@@ -231,8 +234,8 @@ SELECT u.delivery_id::uuid AS delivery_id, (
 FROM ROWS FROM (unnest(@deliveries::uuid[]), unnest(@endpoints::uuid[]), unnest(@seqs::bigint[])) AS u(delivery_id, endpoint_id, seq);
 
 -- name: ReleaseProbes :exec
--- The breaker of some endpoints closed: deliveries that were probes go when their own schedule says, and not when the next probe
--- would have gone. Whoever has a row in hand at the moment moves it anyway.
+-- The breaker of some endpoints closed: deliveries that were probes get their own schedule's time back, and not the
+-- next probe's. A row that another transaction holds is moved by that one.
 UPDATE queue q SET due_at = least(q.due_at, greatest(now(), coalesce(q.planned_at, now())))
 WHERE q.ctid = ANY (ARRAY(
 	SELECT r.ctid FROM queue r WHERE r.probes > 0 AND r.state = 1 AND r.endpoint_id = ANY (@endpoints::uuid[]) FOR UPDATE SKIP LOCKED
@@ -270,13 +273,13 @@ WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND id = @id AND cre
 LIMIT 1;
 
 -- name: LockQueued :one
--- The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it must
--- have before it draws one of the queue's.
+-- The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it
+-- must have before it draws one of the queue's.
 SELECT * FROM queue WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id FOR UPDATE;
 
 -- name: QueueNow :exec
--- A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the endpoint's
--- breaker is open, the row is the next probe.
+-- A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the
+-- endpoint's breaker is open, the row is the next probe.
 UPDATE queue q SET due_at = now(), gen = q.gen + 1,
 	asked = EXISTS (SELECT 1 FROM endpoint_health h WHERE h.tenant_id = q.tenant_id AND h.endpoint_id = q.endpoint_id AND h.breaker_state <> 0),
 	state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
@@ -302,7 +305,7 @@ INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, atte
 VALUES (@tenant_id, @delivery_id, @endpoint_id, @event_type, @attempted)
 ON CONFLICT (tenant_id, delivery_id) DO NOTHING;
 
--- name: EnterOwnBooks :exec
+-- name: EnterOwnTotals :exec
 -- The transaction's tenant, a row a day (UTC) of the deliveries' creation.
 SELECT posthorn.enter_books(@days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
 
@@ -325,7 +328,8 @@ VALUES (@tenant_id, @delivery_id, @event_id, @endpoint_id, @state, sqlc.narg('or
 SELECT delivery_id FROM replays WHERE tenant_id = @tenant_id AND replay_of = @delivery_id ORDER BY delivery_id DESC LIMIT 1;
 
 -- name: NoteReplays :exec
--- That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never had.
+-- That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never
+-- had.
 INSERT INTO replays (tenant_id, replay_of, delivery_id, job_id)
 SELECT @tenant_id, u.replay_of, u.delivery_id, sqlc.narg('job_id')::uuid
 FROM ROWS FROM (unnest(@replays_of::uuid[]), unnest(@deliveries::uuid[])) AS u(replay_of, delivery_id)

@@ -21,15 +21,15 @@ DELETE FROM digests d WHERE d.day < @before::date
 AND EXISTS (SELECT 1 FROM digests l WHERE l.tenant_id = d.tenant_id AND l.day > d.day);
 
 -- name: DigestEndpoints :many
-SELECT id, url, description, status FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
+SELECT id, url, description FROM endpoints WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
 
--- name: RecallChores :execrows
--- Somebody from outside asks for a sweep: it is due now, whenever it was done.
+-- name: MakePeriodicDue :execrows
+-- A request from outside asks for a sweep: it is due now, whenever it was last done.
 UPDATE chores SET done_at = '-infinity' WHERE name = ANY(@names::text[]);
 
 -- name: ClaimSweep :one
--- As ClaimChore, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done by the
--- next sweep, and nothing is done twice, since every step has a row that says so.
+-- As ClaimPeriodic, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done
+-- by the next sweep, and nothing is done twice, since every step has a row that says so.
 UPDATE chores SET done_at = now()
 WHERE name = (SELECT c.name FROM chores c
 	WHERE c.name = @name AND c.done_at <= now() - make_interval(secs => @seconds)

@@ -12,11 +12,11 @@ SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NU
 -- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
+	circuit_breaker, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
 	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
-	@ordering, sqlc.narg('payload_version'), @accept_conflict, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
-	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at)
+	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
+	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'))
 RETURNING *;
 
 -- name: InsertEndpointRevision :exec
@@ -27,9 +27,14 @@ VALUES (@tenant_id, @endpoint_id, @routing_version, @event_types, sqlc.narg('fil
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: EndpointOfExternalID :one
--- The one that an import brought in. Where people gave several the same, the oldest.
-SELECT id FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL AND metadata ->> 'external_id' = @external_id::text
-ORDER BY id LIMIT 1;
+SELECT id FROM endpoints WHERE tenant_id = @tenant_id AND external_id = @external_id::text AND deleted_at IS NULL;
+
+-- name: ImportedEndpoint :one
+-- The one that an import brought in. Older versions kept the external id in the metadata. Where people gave several the
+-- same, the oldest.
+SELECT id FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NULL
+	AND (external_id = @external_id::text OR external_id IS NULL AND metadata ->> 'external_id' = @external_id)
+ORDER BY external_id IS NULL, id LIMIT 1;
 
 -- name: AnyEndpoint :one
 -- Deleted ones too: their deliveries stay.
@@ -43,7 +48,7 @@ WHERE tenant_id = @tenant_id AND id = ANY(@ids::uuid[]);
 -- name: LockEndpoint :one
 SELECT * FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR NO KEY UPDATE;
 
--- name: ShareEndpoint :one
+-- name: ShareLockEndpoint :one
 -- For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
 SELECT ordering FROM endpoints WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL FOR SHARE;
 
@@ -64,9 +69,9 @@ UPDATE endpoints SET url = @url, description = @description, event_types = @even
 	retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'), retry_jitter = sqlc.narg('retry_jitter'),
 	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
 	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
-	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, verification = @verification,
+	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, circuit_breaker = @circuit_breaker, verification = @verification,
 	when_held = @when_held, metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
-	sensitive_headers = @sensitive_headers, connection = sqlc.narg('connection'), updated_at = now()
+	sensitive_headers = @sensitive_headers, connection = sqlc.narg('connection'), external_id = sqlc.narg('external_id'), wire = sqlc.narg('wire'), also_secret = sqlc.narg('also_secret'), updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL
 RETURNING *;
 
@@ -87,5 +92,5 @@ WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;
 
 -- name: DeleteEndpoint :exec
 -- Softly: its deliveries still name it. What it kept secret goes at once.
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL;

@@ -36,7 +36,8 @@ DELETE FROM dispatch_pauses WHERE tenant_id = @tenant_id;
 DELETE FROM mails WHERE tenant_id = @tenant_id AND state = 'waiting';
 
 -- name: EndTenant :exec
--- Its settings hold addresses of people. Its routes are others now, so that no group commit under way stores an event for it.
+-- Its settings hold addresses of people. Its routes are others now, so that no group commit under way stores an event
+-- for it.
 UPDATE tenants SET state = 'deleted', deleted_at = now(), settings = '{}', routing_version = routing_version + 1 WHERE id = @tenant_id;
 
 -- name: TenantsToErase :many
@@ -54,7 +55,8 @@ SELECT t.id FROM tenants t WHERE t.id = @tenant_id AND t.state = 'deleted' AND t
 SELECT DISTINCT endpoint_id FROM queue WHERE tenant_id = @tenant_id LIMIT 100;
 
 -- name: EraseDeliveries :one
--- Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by index.
+-- Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by
+-- index.
 WITH few AS MATERIALIZED (
 	SELECT d.created_at, d.id FROM deliveries d
 	WHERE d.tenant_id = @tenant_id AND d.created_at >= @low AND d.created_at < @high
@@ -68,12 +70,13 @@ WITH few AS MATERIALIZED (
 SELECT (SELECT count(*) FROM gone)::bigint AS deliveries, (SELECT count(*) FROM tried)::bigint AS attempts,
 	coalesce((SELECT max(created_at) FROM few), @high)::timestamptz AS next;
 
--- name: MayHaveStrays :one
--- Whether attempts of a tenant may be left that no delivery of it leads to: it had deliveries on days that are gone, or some are missing.
+-- name: MayHaveLeftovers :one
+-- Whether attempts of a tenant can be left without a delivery: it had deliveries on days that were dropped, or some are
+-- missing.
 SELECT (EXISTS (SELECT FROM books b WHERE b.tenant_id = @tenant_id AND b.day < @oldest::date AND b.accepted > 0)
 	OR EXISTS (SELECT FROM book_differences d WHERE d.tenant_id = @tenant_id))::boolean AS may;
 
--- name: EraseStrays :one
+-- name: EraseLeftovers :one
 SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM posthorn.erase_strays(@tenant_id, @day, @from_page, @pages) AS s;
 
 -- name: EraseEvents :one

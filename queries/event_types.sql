@@ -17,6 +17,12 @@ WHERE tenant_id = @tenant_id AND name = @name RETURNING *;
 -- name: DeleteEventType :execrows
 DELETE FROM event_types WHERE tenant_id = @tenant_id AND name = @name;
 
+-- name: VersionedEventTypes :many
+-- Those whose versions are checked.
+SELECT name, versions FROM event_types
+WHERE tenant_id = @tenant_id AND versions IS NOT NULL AND schema_check <> 'off'
+ORDER BY name COLLATE "C" LIMIT @most;
+
 -- name: ListEventTypesUp :many
 -- Names are ASCII and compared as bytes, so that a page's end means the same whatever the database's language.
 SELECT * FROM event_types WHERE tenant_id = @tenant_id AND name COLLATE "C" > @after::text

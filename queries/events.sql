@@ -9,12 +9,12 @@ SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at 
 
 -- name: ScanEventsDown :many
 -- A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
--- rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is returned
--- too, matching or not, so that the caller knows where to go on.
+-- rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is
+-- returned too, matching or not, so that the caller knows where to go on.
 SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
 		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		((@type::text = '' OR e.type = @type) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
@@ -28,9 +28,9 @@ LIMIT @most::int;
 -- name: ScanEventsUp :many
 -- The same, oldest first.
 SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
 		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		((@type::text = '' OR e.type = @type) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
@@ -43,8 +43,8 @@ LIMIT @most::int;
 
 -- name: RoutesOfEvent :many
 -- The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
--- first. An endpoint without a revision that old was created later. One that was deleted long before the event has no part in it, nor
--- has a listener that was gone.
+-- first. An endpoint without a revision that old was created later. Endpoints and listeners that were deleted before
+-- the event are left out.
 SELECT e.id, e.url, e.description, (e.deleted_at IS NOT NULL)::boolean AS gone, (r.routing_version IS NULL)::boolean AS later,
 	coalesce(r.deleted, false)::boolean AS deleted, coalesce(r.status, '')::text AS status,
 	coalesce(r.event_types, '{}')::text[] AS event_types, coalesce(r.channels, '{}')::text[] AS channels, coalesce(r.filter, '')::text AS filter,
@@ -68,8 +68,8 @@ WHERE d.tenant_id = @tenant_id AND d.event_id = @event_id AND d.created_at >= @s
 ORDER BY d.endpoint_id, d.id;
 
 -- name: LatestEvents :many
--- The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most @scan
--- rows are looked at.
+-- The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most
+-- @scan rows are looked at.
 SELECT id, octets FROM (
 	SELECT e.id, e.created_at, coalesce(octet_length(e.data), 0)::int AS octets,
 		EXISTS (SELECT 1 FROM unnest(@patterns::text[]) AS p(pattern)
@@ -90,3 +90,35 @@ FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, 
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
 ORDER BY e.created_at DESC, e.id DESC;
+
+-- name: BoundStatements :exec
+-- How long a statement of this transaction can run, in milliseconds.
+SELECT set_config('statement_timeout', (@ms::int)::text, true);
+
+-- name: SearchEvents :one
+-- Of the newest events below a point, those whose ordering key is a text, or whose data holds some bytes. At most @scan
+-- events are read; reached is the oldest of them.
+WITH page AS (
+	SELECT e.id, e.key, e.data FROM events e
+	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
+		AND (e.created_at, e.id) < (@high_at, @high::uuid)
+	ORDER BY e.created_at DESC, e.id DESC
+	LIMIT @scan::int
+)
+SELECT count(*)::int AS scanned,
+	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = @key::text
+		OR @in_data::boolean AND position(@needle::bytea IN data) > 0), '{}')::uuid[] AS ids
+FROM page;
+
+-- name: FoundEvents :many
+-- Events by id, created between two moments, newest first; their data only where it is asked for.
+SELECT e.id, e.type, e.key, e.channels, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data
+FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+ORDER BY e.created_at DESC, e.id DESC;
+
+-- name: EventOfIdempotencyKey :one
+-- The event that was emitted under an idempotency key of the transaction's tenant, while the key is kept; else no row.
+SELECT found::uuid AS id FROM posthorn.event_of_key(@key) AS found WHERE found IS NOT NULL;

@@ -1,9 +1,9 @@
--- What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an interval that prunes
--- partitions; what hides things in lists, as being archived, hides nothing here.
+-- What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
+-- interval that prunes partitions; what hides things in lists, as being archived, hides nothing here.
 
 -- name: ExportEvents :many
 -- At most @most of them with at most @bytes of data together, but always one.
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at FROM (
+SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.* FROM events e
 		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
@@ -28,7 +28,8 @@ WHERE tenant_id = @tenant_id AND delivery_id = ANY (@ids::uuid[]) AND created_at
 ORDER BY delivery_id, created_at, id;
 
 -- name: ExportRejected :many
--- What was emitted in SQL and became no event: as ExportEvents bounds them. Data that is larger than any event's may be is left out.
+-- What was emitted in SQL and became no event: bounded as ExportEvents does. Data over the limit of an event is left
+-- out.
 SELECT y.id, y.type, y.size, y.key, y.idempotency_key, y.code, y.detail, y.rejected_at, (CASE WHEN y.size <= @bytes::bigint THEN y.data ELSE 'null' END)::bytea AS data FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(x.size) OVER w AS so_far FROM (
 		SELECT r.*, octet_length(r.data)::int AS size FROM outbox_rejected r
@@ -40,8 +41,8 @@ WHERE y.place = 1 OR y.so_far <= @bytes::bigint
 ORDER BY y.id;
 
 -- name: ExportSent :one
--- When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than anybody asks for.
--- The log's ids are the nodes', its times the database's.
+-- When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than
+-- anybody asks for. The log's ids are the nodes', its times the database's.
 SELECT a.at, now()::timestamptz AS now FROM audit_log a
 WHERE a.tenant_id = @tenant_id AND a.action = 'tenant.export_sent' AND a.id > posthorn.first_id(now() - make_interval(secs => @seconds))
 ORDER BY a.at DESC LIMIT 1;

@@ -1,8 +1,9 @@
 -- Endpoint health: what the recorder counted (SaveHealth), judged and told.
 
 -- name: HealthToAssess :many
--- Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last success,
--- what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that changes.
+-- Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last
+-- success, what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that
+-- changes.
 SELECT sqlc.embed(h), t.settings, p.settings AS platform_settings
 FROM endpoint_health h JOIN endpoints e ON e.tenant_id = h.tenant_id AND e.id = h.endpoint_id JOIN tenants t ON t.id = h.tenant_id
 	CROSS JOIN platform p
@@ -34,11 +35,16 @@ DELETE FROM endpoint_warnings WHERE tenant_id = @tenant_id AND endpoint_id = @en
 UPDATE endpoint_health SET outage_from = NULL WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: ClearHealth :exec
--- An endpoint that is active again begins anew. The epoch makes what its lane's owner has counted until now void.
+-- An endpoint that is active again starts over. The epoch voids what its lane's owner has counted until now.
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch) VALUES (@endpoint_id, @tenant_id, 1)
 ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failures = 0, auth_streak = 0, exhausted = 0,
 	unhealthy_since = NULL, tls_only_since = NULL, first_failure_at = NULL, last_failure_at = NULL, breaker_state = 0, opened_at = NULL,
 	next_probe_at = NULL, probes = 0, gone_at = NULL, outage_from = NULL, last_status = 0, last_failure = 0, last_error = '', last_excerpt = '';
+
+-- name: CloseBreaker :execrows
+-- The endpoint is to have no breaker any more. The counters stay; the epoch has its lane's owner read them back.
+UPDATE endpoint_health SET epoch = epoch + 1, breaker_state = 0, opened_at = NULL, next_probe_at = NULL, probes = 0
+WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND breaker_state <> 0;
 
 -- name: CountHeld :many
 -- How many deliveries wait for each endpoint, counted up to a bound.
@@ -54,7 +60,7 @@ SELECT e.id, t.settings, p.settings AS platform_settings
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id CROSS JOIN platform p WHERE e.id = ANY(@endpoints::uuid[]);
 
 -- name: HastenVerification :execrows
--- Who asks again for what is asked for already does not wait for a late next try; one that is under way holds its claim for a minute.
+-- A repeated request does not wait for a late next try. A verification that is under way keeps its claim for a minute.
 UPDATE verifications SET due_at = CASE WHEN due_at > now() + interval '1 minute' THEN now() ELSE due_at END
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND state = 'pending' AND requested_at > @since;
 
@@ -73,7 +79,8 @@ WHERE e.id > @after AND e.status <> 'active' AND e.deleted_at IS NULL
 ORDER BY e.id LIMIT @most;
 
 -- name: OldestHeld :many
--- The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and ends there.
+-- The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
+-- ends there.
 SELECT delivery_id FROM queue
 WHERE tenant_id = @tenant_id AND delivery_id < @before AND endpoint_id = @endpoint_id
 ORDER BY delivery_id LIMIT 1;

@@ -39,7 +39,7 @@ WHERE tenant_id = @tenant_id AND id = @id AND received_at > now() - make_interva
 DELETE FROM inbox_requests WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: ClearInboxes :exec
--- They may hold copies of data that is to be destroyed, and no format names the event in all that it sends.
+-- They can hold copies of data that is to be destroyed, and no format names the event in every request.
 DELETE FROM inbox_requests WHERE tenant_id = @tenant_id AND endpoint_id = ANY(@endpoints::uuid[]);
 
 -- name: DropInbox :exec

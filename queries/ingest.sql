@@ -1,8 +1,8 @@
--- The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements travel
--- together, as one round trip (db/queue/store.go).
+-- The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements
+-- travel together, as one round trip (db/queue/store.go).
 
 -- name: RoutingTenants :many
--- Versions first, endpoints after: what is read later may be newer than its version, never older.
+-- Versions first, endpoints after: what is read later can be newer than its version, never older.
 SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state <> 'deleted';
 
 -- name: RoutingEndpoints :many
@@ -17,8 +17,8 @@ SELECT tenant_id, name, schema_check, schema, versions FROM event_types
 WHERE tenant_id = ANY(@tenants::uuid[]) AND (@strict::boolean OR schema_check <> 'off');
 
 -- name: AssertRoutes :exec
--- Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint that was
--- acknowledged before an event is never missed. An error is what a pipeline stops at.
+-- Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint
+-- that was acknowledged before an event is never missed. An error is what a pipeline stops at.
 SELECT CASE WHEN bool_and(t.routing_version IS NOT DISTINCT FROM u.version) THEN 1 ELSE routes_changed() END
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@versions::bigint[])) AS u(id, version)
 LEFT JOIN LATERAL (SELECT r.routing_version FROM tenants r WHERE r.id = u.id LIMIT 1) t ON true;
@@ -36,30 +36,30 @@ WHERE k.expires_at < now()
 RETURNING k.event_id;
 
 -- name: IdempotencyAnswers :many
--- What the first request under a key was answered.
+-- The response to the first request under a key.
 SELECT k.tenant_id, k.key, k.body_hash, k.event_id, k.deliveries
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@keys::text[])) AS u(tenant_id, key)
 JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.key = u.key;
 
 -- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
-	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version);
+	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id);
 
 -- name: InsertEventsOnce :many
--- The same after a COMMIT of unknown outcome: an event that is there already is left out of the answer, and waits for the
--- first transaction to end if it still runs.
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+-- The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
+-- the first transaction to end if it still runs.
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
-	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 ON CONFLICT DO NOTHING
 RETURNING id;
 
@@ -68,13 +68,15 @@ INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_
 SELECT * FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@events::uuid[]),
 	unnest(@endpoints::uuid[]), unnest(@types::text[])) AS u(tenant_id, created_at, id, event_id, endpoint_id, event_type);
 
--- name: InsertQueue :exec
--- After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/lanes/watermark.go).
+-- name: InsertQueue :many
+-- After the deliveries, always: a transaction must have its number before it draws one of the queue's
+-- (worker/lanes/watermark.go).
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
 SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[]), unnest(@events::uuid[]), unnest(@endpoints::uuid[]),
 	unnest(@states::smallint[]), unnest(@order_keys::text[]), unnest(@due::timestamptz[]))
-	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at);
+	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
+RETURNING seq, delivery_id;
 
 -- name: EnterAccepted :exec
 INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events)

@@ -1,20 +1,20 @@
--- Housekeeping: what is kept in order by whoever comes first.
+-- Periodic maintenance, done by the first worker that finds it due.
 
--- name: ClaimChore :one
--- A periodic chore that was not done for so many seconds, by the database's clock, taken by one worker. No row: not due,
--- or somebody is at it.
+-- name: ClaimPeriodic :one
+-- Claims a periodic job that was not done for so many seconds, by the database's clock. No row: it is not due, or
+-- another worker does it.
 UPDATE chores SET done_at = now()
 WHERE name = (SELECT c.name FROM chores c
 	WHERE c.name = @chore AND c.done_at <= now() - make_interval(secs => @seconds)
 	FOR UPDATE SKIP LOCKED)
 RETURNING name;
 
--- name: InsertChore :exec
+-- name: InsertPeriodic :exec
 INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
 
 -- name: FoldLedger :one
--- Moves entries of the ledger into the books and the minute's roll-ups. Whoever reads adds both, so that it does not
--- matter when.
+-- Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
+-- matter.
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)
 	RETURNING book_tenant, book_day, accepted, delivered, failed, canceled, expunged, events, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us,
@@ -53,7 +53,7 @@ WITH taken AS (
 SELECT count(*) FROM taken;
 
 -- name: FoldHours :exec
--- The roll-ups of the present hour and the one before, anew from their minutes: the same however often it is done.
+-- The roll-ups of the present hour and the one before, computed again from their minutes: repeating it changes nothing.
 INSERT INTO endpoint_stats AS s (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 SELECT m.tenant_id, m.endpoint_id, 3600, date_trunc('hour', m.bucket, 'UTC') AS hour, m.event_type, m.kind, sum(m.n)::bigint, sum(m.us)::bigint
 FROM endpoint_stats m
@@ -69,8 +69,8 @@ USING (SELECT i.tenant_id, i.key FROM idempotency_keys i WHERE i.expires_at < no
 WHERE k.tenant_id = old.tenant_id AND k.key = old.key AND k.expires_at < now();
 
 -- name: ForgetExpired :one
--- Sessions, links in mails, and counts of tries whose time is over: some of each, and how many there were of the most. They let
--- nobody in as it is; but they name people.
+-- Expired sessions, links in mails, and counts of tries: some of each, and how many there were of the most. They open
+-- nothing any more, but they name people.
 WITH sessions_gone AS (
 	DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.expires_at < now() ORDER BY s.expires_at LIMIT @most::int) RETURNING 1
 ), links_gone AS (
@@ -111,7 +111,7 @@ WHERE q.tenant_id = t.tenant_id AND q.delivery_id = t.delivery_id
 RETURNING q.tenant_id, q.delivery_id, q.event_id, q.attempts;
 
 -- name: FailDeliveries :many
--- Ends deliveries whose queue rows are gone; the answer feeds the dead letters.
+-- Ends deliveries whose queue rows were taken; the result feeds the dead letters.
 UPDATE deliveries d SET status = 3, reason = @reason, settled_at = now()
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
 WHERE d.tenant_id = u.tenant_id AND d.created_at = u.created_at AND d.id = u.id AND d.created_at BETWEEN @low AND @high
@@ -156,35 +156,33 @@ WHERE tenant_id = @tenant_id AND id = @id AND status IN ('unverified', 'disabled
 RETURNING *;
 
 -- name: PendingByAge :many
--- How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
--- bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing. Nor is the
--- time before an endpoint became active, and the time for which its own limits held its lane back: until says until when.
+-- How many deliveries wait, by age and by reason (domain/condition), how many of them are ready, and how long the oldest has been due that
+-- nothing but the platform keeps; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
+-- The states of lanes are computed before the join (OFFSET 0), once each.
 -- Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
 -- each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
-SELECT o.bucket, sum(o.n)::bigint AS n, sum(o.sendable)::bigint AS sendable,
-	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), e.status_at, u.until))
-		FILTER (WHERE o.sendable > 0)), 0)::double precision AS lag_seconds
+SELECT o.bucket, o.reason::text AS reason, sum(o.n)::bigint AS n, sum(o.ready)::bigint AS ready,
+	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), o.since))
+		FILTER (WHERE o.due > 0)), 0)::double precision AS lag_seconds
 FROM (
 	SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
-		q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS sendable,
-		min(q.due_at) FILTER (WHERE q.sendable) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.sendable AND q.due_at IS NULL) AS oldest
+		q.reason, q.endpoint_id, q.since, count(*) AS n, count(*) FILTER (WHERE q.ready) AS ready, count(*) FILTER (WHERE q.due) AS due,
+		min(q.due_at) FILTER (WHERE q.due) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.due AND q.due_at IS NULL) AS oldest
 	FROM (
-		SELECT w.tenant_id, w.endpoint_id, w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
-		FROM queue w JOIN (
-			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
-				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
-			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+		SELECT w.endpoint_id, w.delivery_id, w.due_at, l.since, w.state = 0 AND l.ready AS ready, w.state = 0 AND l.due AS due,
+			CASE WHEN l.endpoint_id IS NULL THEN '' ELSE posthorn.row_waits(w.state, w.due_at, w.asked, l.condition, l.waits, l.not_before) END AS reason
+		FROM queue w LEFT JOIN (
+			SELECT s.* FROM posthorn.lane_states(NULL, @silent_seconds)
+				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
 		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
 	) q, (
 		SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,
 			posthorn.first_id(now() - interval '24 hours') AS day
 		OFFSET 0
 	) cut
-	GROUP BY 1, 2, 3
+	GROUP BY 1, 2, 3, 4
 ) o
-LEFT JOIN endpoints e ON e.tenant_id = o.tenant_id AND e.id = o.endpoint_id
-LEFT JOIN ROWS FROM (unnest(@endpoints::uuid[]), unnest(@until::timestamptz[])) AS u(endpoint_id, until) ON u.endpoint_id = o.endpoint_id
-GROUP BY 1;
+GROUP BY 1, 2;
 
 -- name: CountDeadLetters :one
 -- Of all tenants (domain/delivery says what a dead letter is). What a tenant's retention hides is not counted.

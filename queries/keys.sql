@@ -7,7 +7,7 @@ SELECT k.id::uuid AS id, k.tenant_id::uuid AS tenant_id, k.scopes::text[] AS sco
 FROM posthorn.find_key(@hash) AS k;
 
 -- name: KeysRevision :one
--- While this number stands, every cached answer of FindKey and TenantState is still true.
+-- As long as this number is unchanged, every cached result of FindKey and TenantState is still true.
 SELECT n FROM revisions WHERE name = 'keys';
 
 -- name: BumpKeysRevision :exec
@@ -36,7 +36,7 @@ UPDATE api_keys SET revoked_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
 
 -- name: ListPlatformKeys :many
--- The keys that may act for any tenant, the live ones first. There are few.
+-- The keys that can act for any tenant, the live ones first. There are few.
 SELECT * FROM api_keys WHERE tenant_id IS NULL
 ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT @most;
 

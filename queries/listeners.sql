@@ -1,4 +1,5 @@
--- Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and answers for it.
+-- Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and reports each
+-- result.
 
 -- name: CountListeners :one
 SELECT count(*) FROM listeners WHERE tenant_id = @tenant_id;
@@ -7,7 +8,7 @@ SELECT count(*) FROM listeners WHERE tenant_id = @tenant_id;
 INSERT INTO listeners (tenant_id, endpoint_id) VALUES (@tenant_id, @endpoint_id);
 
 -- name: MakeListener :one
--- Of an endpoint that was just made. It is active at once: whoever holds a key that may make it has nothing to prove.
+-- Of an endpoint that was just created. It is active at once: the creator's key is proof enough.
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = @tenant_id AND id = @id
 RETURNING *;
@@ -21,9 +22,9 @@ RETURNING stream;
 -- What the client has not seen is given out again, under another number.
 DELETE FROM handed_out WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND number > @seen;
 
--- name: LookAtListener :one
--- What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators have paused
--- is not handed out either.
+-- name: PeekListener :one
+-- What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators
+-- have paused is not handed out either.
 SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
 	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
 		SELECT 1 FROM queue q
@@ -34,21 +35,21 @@ JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
 JOIN lanes n ON n.endpoint_id = l.endpoint_id
 WHERE l.tenant_id = @tenant_id AND l.endpoint_id = @endpoint_id;
 
--- name: HearListener :exec
+-- name: TouchListener :exec
 UPDATE listeners SET contact_at = now()
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - interval '1 minute';
 
 -- name: LockListener :one
--- No row: another stream has taken over. Whoever holds this alone gives out.
+-- No row: another stream has taken over. Only the transaction that holds this row leases.
 SELECT sent FROM listeners WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND stream = @stream FOR UPDATE;
 
--- name: CountInHand :one
--- What was given out and still waits for its answer.
+-- name: CountLeased :one
+-- What was leased and has no result yet.
 SELECT count(*) FROM handed_out h
 JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND q.gen = h.gen
 WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id;
 
--- name: NextToHandOut :many
+-- name: NextToLease :many
 -- The head of the lane, without what is in the client's hands.
 SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM queue q
 WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
@@ -56,7 +57,7 @@ WHERE q.tenant_id = @tenant_id AND q.state = 0 AND q.endpoint_id = @endpoint_id
 	AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)
 ORDER BY q.seq LIMIT @most::int;
 
--- name: HandOut :exec
+-- name: InsertLease :exec
 INSERT INTO handed_out (tenant_id, endpoint_id, delivery_id, number, gen, attempts, attempt_id, signature)
 VALUES (@tenant_id, @endpoint_id, @delivery_id, @number, @gen, @attempts, @attempt_id, @signature)
 ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET number = excluded.number, gen = excluded.gen, attempts = excluded.attempts,
@@ -66,11 +67,11 @@ ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET number = excluded.number, gen
 UPDATE listeners SET sent = @sent, contact_at = now() WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id;
 
 -- name: ForgetStale :exec
--- What was called off while the client had it, and was never answered.
+-- What was canceled while the client had it, and never got a result.
 DELETE FROM handed_out h WHERE h.tenant_id = @tenant_id AND h.endpoint_id = @endpoint_id AND h.handed_at < now() - interval '1 hour'
 	AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id);
 
--- name: GetHandedOut :one
+-- name: GetLease :one
 SELECT * FROM handed_out
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND delivery_id = @delivery_id AND attempt_id = @attempt_id;
 
@@ -79,7 +80,7 @@ SELECT EXISTS (SELECT 1 FROM attempts
 	WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND created_at = @created_at AND id = @id);
 
 -- name: TakeAnswered :exec
--- In the transaction that records the answer.
+-- In the transaction that records the result.
 DELETE FROM handed_out WHERE tenant_id = @tenant_id AND delivery_id = @delivery_id AND attempt_id = @attempt_id;
 
 -- name: ForgetListener :exec
@@ -94,7 +95,7 @@ SELECT contact_at FROM listeners
 WHERE tenant_id = @tenant_id AND endpoint_id = @endpoint_id AND contact_at < now() - make_interval(secs => @seconds) FOR UPDATE;
 
 -- name: EndListened :many
--- Ends deliveries whose queue rows are gone, of a listener that is no more.
+-- Ends deliveries whose queue rows were taken, of a deleted listener.
 WITH ended AS (
 	UPDATE deliveries d SET status = 4, reason = @reason, settled_at = now()
 	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)

@@ -1,4 +1,4 @@
--- The outbox of mails. Whoever has something to tell puts a mail in; the worker's mail room empties it.
+-- The outbox of mails. Every part of Posthorn puts its mails in; the worker's mail room empties it.
 
 -- name: InsertMail :execrows
 -- No row: a mail for this purpose is there already.
@@ -18,7 +18,8 @@ WHERE m.id = due.id
 RETURNING m.id, m.tenant_id, m.key, m.recipient, m.kind, m.data, m.sealed, m.tries, m.created_at;
 
 -- name: MarkMailSent :execrows
--- What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail sent.
+-- What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail
+-- sent.
 UPDATE mails SET state = 'sent', done_at = now(), provider_id = @provider_id, last_error = @note, sealed = NULL
 WHERE id = @id AND state = 'waiting';
 
@@ -55,6 +56,10 @@ DELETE FROM mailbox WHERE id < (SELECT b.id FROM mailbox b ORDER BY b.id DESC OF
 
 -- name: ListKeptMails :many
 SELECT * FROM mailbox ORDER BY id DESC LIMIT @most;
+
+-- name: WaitingMails :one
+-- Those that the console driver will have in its mailbox in a moment.
+SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= now();
 
 -- name: GetKeptMail :one
 SELECT * FROM mailbox WHERE id = @id;

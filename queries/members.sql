@@ -21,7 +21,7 @@ WHERE m.tenant_id = @tenant_id AND m.id = @id;
 SELECT EXISTS (SELECT FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = @tenant_id AND p.email = @email)::boolean AS found;
 
 -- name: CountOwners :one
--- Owners who can sign in. The caller has locked the tenant, so the number stands until it commits.
+-- Owners who can sign in. The caller has locked the tenant, so the number holds until it commits.
 SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.role = 'owner' AND p.disabled_at IS NULL;
 
@@ -63,7 +63,7 @@ WHERE tenant_id = @tenant_id AND id = @id;
 DELETE FROM invitations WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: TakeInvitation :one
--- Accepting uses an invitation up. No row: it was accepted, revoked or replaced meanwhile, or is too old.
+-- Accepting uses up an invitation. No row: it was accepted, revoked or replaced, or has expired.
 DELETE FROM invitations WHERE tenant_id = @tenant_id AND hash = @hash AND expires_at > now() RETURNING id, email, role;
 
 -- name: FindInvitation :one

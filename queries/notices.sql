@@ -7,8 +7,8 @@ VALUES (@tenant_id, @id, @kind, @key, sqlc.narg('endpoint_id'), @details, @creat
 ON CONFLICT (tenant_id, key) DO NOTHING;
 
 -- name: TakeUnmailed :many
--- Notices whose mails are not in the outbox yet, with the tenant they belong to. Whoever has them puts the mails in and marks
--- them in the same transaction.
+-- Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
+-- the notices.
 SELECT sqlc.embed(n), t.name AS tenant_name, t.settings AS tenant_settings
 FROM notices n JOIN tenants t ON t.id = n.tenant_id
 WHERE n.mailed_at IS NULL
@@ -67,7 +67,8 @@ WHERE tenant_id = @tenant_id AND id > @low AND id < @high AND (@kind::text = '' 
 ORDER BY id LIMIT @most;
 
 -- name: PageOfNotices :many
--- Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is asked for.
+-- Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is
+-- asked for.
 SELECT * FROM notices
 WHERE tenant_id = @tenant_id AND id < @high AND id > @low AND kind = ANY(@kinds::text[])
 	AND (sqlc.narg('endpoint_id')::uuid IS NULL OR endpoint_id = sqlc.narg('endpoint_id'))

@@ -1,5 +1,5 @@
--- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay runs as
--- the worker role; making the tenant, as the console.
+-- Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay
+-- runs as the worker role; making the tenant, as the console.
 
 -- name: LockForPlatformTenant :one
 SELECT settings FROM platform FOR UPDATE;
@@ -20,7 +20,7 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, 
 WHERE n.tenant_id = u.tenant_id AND n.id = u.id;
 
 -- name: EmitOperational :one
--- Refused where the tenant is suspended or gone: what was to be told then is not.
+-- Rejected if the tenant is suspended or deleted: the notice is dropped.
 SELECT posthorn.emit(@tenant::text, @type::text, CAST(@data::text AS json), NULL::text, NULL::text[], @idempotency_key::text, NULL::text, @occurred_at::timestamptz)::text AS event;
 
 -- name: TakeUnannounced :many
@@ -41,7 +41,7 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@deliveries::uuid[])) AS u(tena
 WHERE l.tenant_id = u.tenant_id AND l.delivery_id = u.delivery_id;
 
 -- name: SkipUnannounced :execrows
--- Nobody wants to hear of them.
+-- No endpoint subscribes to them.
 UPDATE dead_letters l SET announced = true
 FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announced LIMIT @most::int FOR UPDATE SKIP LOCKED) few
 WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id;

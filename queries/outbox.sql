@@ -1,11 +1,12 @@
--- The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored them.
+-- The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored
+-- them.
 
 -- name: OutboxWaits :one
 SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now());
 
 -- name: TakeOutbox :many
--- What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last one": ids
--- are drawn before their transactions commit, and a late one would be passed over for ever.
+-- What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
+-- one": ids are drawn before their transactions commit, and a late one would be passed over for ever.
 SELECT * FROM outbox WHERE due_at <= now() ORDER BY id LIMIT @most FOR UPDATE SKIP LOCKED;
 
 -- name: DeleteOutbox :exec
@@ -36,15 +37,16 @@ WHERE tenant_id = @tenant_id AND id < @before ORDER BY id DESC LIMIT @most;
 SELECT id, type, octet_length(data)::int AS size, key, idempotency_key, code, detail, rejected_at FROM outbox_rejected
 WHERE tenant_id = @tenant_id AND id > @after ORDER BY id LIMIT @most;
 
--- name: RejectedEverywhere :many
--- For the console: of all tenants, or one, newest first, without their data. A tenant that is none has no name.
+-- name: RejectedCrossTenant :many
+-- For the console: of all tenants, or one, newest first, without their data. An unknown tenant has no name.
 SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
 FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
 WHERE r.id < @before AND (sqlc.narg('tenant')::uuid IS NULL OR r.tenant_id = sqlc.narg('tenant')) AND (@code::text = '' OR r.code = @code)
 ORDER BY r.id DESC LIMIT @most;
 
 -- name: RejectedByReason :many
--- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever happened.
+-- How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever
+-- happened.
 SELECT x.tenant_id, coalesce(t.name, '') AS tenant, x.code, count(*) AS n, min(x.rejected_at)::timestamptz AS oldest, max(x.rejected_at)::timestamptz AS newest
 FROM (SELECT tenant_id, code, rejected_at FROM outbox_rejected ORDER BY id DESC LIMIT 100000) x LEFT JOIN tenants t ON t.id = x.tenant_id
 GROUP BY x.tenant_id, t.name, x.code ORDER BY n DESC, x.tenant_id, x.code LIMIT @most;

@@ -1,5 +1,5 @@
--- Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it is
--- concerned, and no more.
+-- Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it
+-- is concerned, and no more.
 
 -- name: ListPauses :many
 -- With the names that people know; the widest first.
@@ -16,7 +16,7 @@ UNION ALL
 SELECT 'tenant', id, '', NULL, true FROM tenants WHERE state = 'suspended';
 
 -- name: InsertPause :execrows
--- No row: somebody has paused the same already.
+-- No row: the same is paused already.
 INSERT INTO dispatch_pauses (id, scope, tenant_id, host, endpoint_id, reason, actor_kind, actor_id, created_at)
 VALUES (@id, @scope, sqlc.narg('tenant_id'), @host, sqlc.narg('endpoint_id'), @reason, @actor_kind, @actor_id, @created_at)
 ON CONFLICT DO NOTHING;
@@ -26,7 +26,7 @@ SELECT * FROM dispatch_pauses WHERE scope = @scope AND tenant_id IS NOT DISTINCT
 	AND endpoint_id IS NOT DISTINCT FROM sqlc.narg('endpoint_id');
 
 -- name: EndPause :one
--- No row: somebody has ended it already.
+-- No row: it has ended already.
 DELETE FROM dispatch_pauses WHERE id = @id RETURNING *;
 
 -- name: TenantOfEndpoint :one
@@ -36,7 +36,8 @@ SELECT tenant_id FROM endpoints WHERE id = @id AND deleted_at IS NULL;
 SELECT pg_notify('posthorn_pauses', '');
 
 -- name: PausesOf :many
--- The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not known.
+-- The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not
+-- known.
 SELECT e.id, p.scope::text AS scope, coalesce(p.since, 'epoch')::timestamptz AS since FROM endpoints e CROSS JOIN LATERAL posthorn.pause_of(e.tenant_id, e.id, e.url) AS p
 WHERE e.tenant_id = @tenant_id AND e.id = ANY (@ids::uuid[]);
 

@@ -16,7 +16,7 @@ SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id > @after ORDER BY
 SELECT * FROM portal_links WHERE tenant_id = @tenant_id AND id < @after ORDER BY id DESC LIMIT @most;
 
 -- name: RevokePortalLink :execrows
--- No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal answers them no more.
+-- No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.
 UPDATE portal_links SET revoked_at = now() WHERE tenant_id = @tenant_id AND id = @id AND revoked_at IS NULL;
 
 -- name: OpenPortal :one

@@ -1,6 +1,6 @@
--- Where sealed values are kept, for the rotation of the master key: a pair of statements a column. A value begins with its
--- version and the id of the key that sealed it, together @head (5 bytes); those that begin otherwise are sealed anew.
--- Rows are locked, so that a change at the same moment waits and is not overwritten. Runs as the console role.
+-- Where sealed values are kept, for the rotation of the master key: a pair of statements for each column. A value
+-- starts with its version and the id of the key that sealed it, together @head (5 bytes). Values that start otherwise
+-- are resealed. Rows are locked, so that a concurrent change waits and is not overwritten. Runs as the console role.
 
 -- name: StaleEndpointSecrets :many
 SELECT id, tenant_id, endpoint_id, sealed FROM endpoint_secrets
@@ -22,6 +22,13 @@ WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> @head::by
 
 -- name: ResealConnection :exec
 UPDATE endpoints SET connection = @connection WHERE tenant_id = @tenant_id AND id = @id;
+
+-- name: StaleAlsoSecrets :many
+SELECT id, tenant_id, also_secret FROM endpoints
+WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> @head::bytea ORDER BY id LIMIT @most FOR UPDATE;
+
+-- name: ResealAlsoSecret :exec
+UPDATE endpoints SET also_secret = @also_secret WHERE tenant_id = @tenant_id AND id = @id;
 
 -- name: StaleMails :many
 SELECT id, tenant_id, sealed FROM mails

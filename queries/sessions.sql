@@ -1,4 +1,4 @@
--- Sessions, as the account role: what a browser's cookie stands for. Only the token's hash is stored.
+-- Sessions, as the account role: a browser's cookie names one. Only the token's hash is stored.
 
 -- name: InsertSession :exec
 INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at)
@@ -6,8 +6,8 @@ VALUES (@id, @hash, @kind, sqlc.narg('person_id'), sqlc.narg('operator_id'), sql
 	now() + make_interval(secs => @lives::int));
 
 -- name: FindSession :one
--- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired: a
--- web server whose clock steps back revives no session.
+-- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired:
+-- a web server whose clock steps back revives no session.
 SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
 	s.person_id, s.operator_id, s.link_id,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
@@ -32,7 +32,7 @@ UPDATE sessions SET once = @once WHERE id = @id;
 UPDATE sessions SET once = NULL WHERE id = @id AND once = @once;
 
 -- name: RotateSession :execrows
--- Somebody has proved anew who they are: another token from now on, and the old one is nobody's.
+-- The person has authenticated again: the session gets another token, and the old one is void.
 UPDATE sessions SET hash = @hash, pending = false, fresh_at = now(), seen_at = now(),
 	expires_at = CASE WHEN pending THEN now() + make_interval(secs => @lives::int) ELSE expires_at END
 WHERE id = @id;

@@ -4,9 +4,22 @@
 -- A platform key names its tenant: does it exist, and may it emit? No row: it does not exist.
 SELECT s.state::text AS state FROM (SELECT posthorn.tenant_state(@tenant_id) AS state) s WHERE s.state IS NOT NULL;
 
+-- name: FindTenant :one
+-- A platform key names its tenant by the company's own id. Runs before the tenant is known.
+SELECT f.id::uuid AS id FROM (SELECT posthorn.find_tenant(@external_id) AS id) f WHERE f.id IS NOT NULL;
+
+-- name: TenantOfExternalID :one
+SELECT * FROM tenants WHERE external_id = @external_id::text AND state <> 'deleted';
+
 -- name: InsertTenant :exec
-INSERT INTO tenants (id, name, strict_types, retention_days, created_at)
-VALUES (@id, @name, @strict_types, @retention_days, @created_at);
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
+VALUES (@id, @name, @strict_types, @retention_days, @created_at, sqlc.narg('external_id'));
+
+-- name: InsertTenantOnce :execrows
+-- No row: another request created the tenant of this external id first.
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
+VALUES (@id, @name, @strict_types, @retention_days, @created_at, @external_id::text)
+ON CONFLICT (external_id) WHERE external_id IS NOT NULL AND state <> 'deleted' DO NOTHING;
 
 -- name: GetTenant :one
 -- A deleted one is as unknown as any.
@@ -18,7 +31,7 @@ SELECT * FROM tenants WHERE id = @tenant_id AND state <> 'deleted' FOR NO KEY UP
 
 -- name: UpdateTenant :one
 -- Strictness and limits decide what is accepted, so they make a new version of the routes.
-UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days, settings = @settings,
+UPDATE tenants SET name = @name, strict_types = @strict_types, retention_days = @retention_days, settings = @settings, external_id = sqlc.narg('external_id'),
 	routing_version = routing_version + CASE WHEN strict_types <> @strict_types OR settings -> 'limits' IS DISTINCT FROM @settings::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = @tenant_id
 RETURNING *;

@@ -1,4 +1,4 @@
--- What tenants may use and have used.
+-- What tenants can use and have used.
 
 -- name: DrawTokens :one
 -- From the bucket of a tenant's events a second: fewer where there are not so many.
@@ -9,8 +9,8 @@ SELECT posthorn.draw_tokens(@tenant_id, @rate::double precision, @size::double p
 SELECT coalesce(posthorn.events_since(@tenant_id, @since::date), 0)::bigint AS events;
 
 -- name: MonthsEvents :many
--- What tenants have emitted since a day, as far as it is folded: some seconds are missing. Those that the platform's settings or their
--- own may limit.
+-- What tenants have emitted since a day, as far as it is folded: some seconds are missing. Only tenants that the
+-- platform's settings or their own can limit.
 SELECT t.id, t.settings, coalesce(sum(b.events), 0)::bigint AS events
 FROM tenants t JOIN books b ON b.tenant_id = t.id AND b.day >= @since::date
 WHERE t.state <> 'deleted' AND (@everybody::boolean OR t.settings ? 'limits')

@@ -4,7 +4,7 @@
 INSERT INTO workers (id, name, beat_at) VALUES (@id, @name, now());
 
 -- name: Beat :execrows
--- No row: somebody has declared this worker dead.
+-- No row: another worker has declared this one dead.
 UPDATE workers SET beat = beat + 1, beat_at = now() WHERE id = @id AND NOT dead;
 
 -- name: LiveWorkers :many
@@ -21,7 +21,7 @@ UPDATE workers SET dead = true WHERE id = @id;
 -- The token bucket of a lane that changes hands without a release starts empty.
 UPDATE lanes SET owner = NULL, tokens = 0, released_at = now() WHERE owner = @worker RETURNING endpoint_id;
 
--- name: RetireWorker :exec
+-- name: DeleteWorker :exec
 DELETE FROM workers WHERE id = @id;
 
 -- name: ForgetDeadWorkers :exec
@@ -61,9 +61,9 @@ SELECT endpoint_id, id, sealed, expires_at FROM endpoint_secrets
 WHERE endpoint_id = ANY(@endpoints::uuid[]) AND (expires_at IS NULL OR expires_at > now())
 ORDER BY endpoint_id, created_at DESC, id DESC;
 
--- name: RingWalk :many
--- Steps through the lanes that have rows of a state, one index probe a lane however many rows it has, from where the last
--- walk stopped. Rows without a lane were on their way into the queue when their endpoint was deleted.
+-- name: ScanLanes :many
+-- Steps through the lanes that have rows of a state, one index probe a lane however many rows it has, from where the
+-- last walk stopped. Rows without a lane were on their way into the queue when their endpoint was deleted.
 WITH RECURSIVE ring AS (
 	(SELECT q.endpoint_id, 1 AS n FROM queue q WHERE q.state = @state::smallint AND q.endpoint_id > @after::uuid ORDER BY q.endpoint_id LIMIT 1)
 	UNION ALL
@@ -103,7 +103,7 @@ CROSS JOIN LATERAL (
 -- Payloads of what was read, each event once, within the days concerned. Past a budget of bytes rows come without their
 -- data, marked as cut; the first never is. What is not in the answer is gone. The LIMIT keeps this a look-up by key,
 -- whatever the planner thinks of an empty partition.
-SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version,
+SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id,
 	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
@@ -116,9 +116,9 @@ FROM (
 	) e
 ) s;
 
--- name: PromoteDue :many
--- Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs. None, where the
--- clock does not stand where the worker expects it after the time that has passed, less the steps that are taken account of.
+-- name: MakeDueReady :many
+-- Retries that are due become ready, in their old place. Deferred events that are due get their place now. None, if the
+-- clock is not where the worker expects it after the time since the last look, less the steps that are accounted for.
 WITH due AS (
 	SELECT q.tenant_id, q.delivery_id FROM queue q
 	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > @since::timestamptz
@@ -132,7 +132,7 @@ SET state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
 FROM due WHERE q.tenant_id = due.tenant_id AND q.delivery_id = due.delivery_id
 RETURNING q.endpoint_id, q.seq;
 
--- name: PromoteArrivals :many
+-- name: MakeArrivalsReady :many
 -- New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
 WITH seen AS (
 	SELECT q.tenant_id, q.delivery_id, q.seq, NOT EXISTS (
@@ -140,17 +140,17 @@ WITH seen AS (
 	FROM queue q
 	WHERE q.state = 2 AND q.endpoint_id = @endpoint AND q.seq > @floor::bigint
 	ORDER BY q.seq LIMIT @most::int
-), promoted AS (
+), readied AS (
 	UPDATE queue q SET state = 0 FROM seen
 	WHERE seen.head AND q.tenant_id = seen.tenant_id AND q.delivery_id = seen.delivery_id AND q.state = 2
 	RETURNING q.seq
 )
-SELECT seen.seq, (promoted.seq IS NOT NULL)::boolean AS promoted
-FROM seen LEFT JOIN promoted ON promoted.seq = seen.seq
+SELECT seen.seq, (readied.seq IS NOT NULL)::boolean AS readied
+FROM seen LEFT JOIN readied ON readied.seq = seen.seq
 ORDER BY seen.seq;
 
--- name: PromoteKeys :many
--- The next of each key whose head has gone.
+-- name: MakeKeysReady :many
+-- The next row of each key whose head has ended.
 UPDATE queue q SET state = 0
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@keys::text[])) AS u(endpoint_id, order_key)
 CROSS JOIN LATERAL (
@@ -174,17 +174,17 @@ WITH RECURSIVE heads AS (
 		WHERE q.endpoint_id = @endpoint AND q.order_key > heads.order_key AND q.state <> 3
 		ORDER BY q.order_key, q.seq LIMIT 1) x
 	WHERE heads.n < @most::int
-), promoted AS (
+), readied AS (
 	UPDATE queue q SET state = 0 FROM heads
 	WHERE heads.state = 2 AND q.tenant_id = heads.tenant_id AND q.delivery_id = heads.delivery_id AND q.state = 2
 	RETURNING q.delivery_id
 )
-SELECT heads.order_key::text AS order_key, (promoted.delivery_id IS NOT NULL)::boolean AS promoted
-FROM heads LEFT JOIN promoted ON promoted.delivery_id = heads.delivery_id
+SELECT heads.order_key::text AS order_key, (readied.delivery_id IS NOT NULL)::boolean AS readied
+FROM heads LEFT JOIN readied ON readied.delivery_id = heads.delivery_id
 ORDER BY heads.n;
 
 -- name: SettleQueue :many
--- Results that end a delivery take its row away, unless somebody changed it meanwhile: then they are late.
+-- Results that end a delivery delete its row, unless it was changed in between: then they are late.
 SELECT s::uuid FROM posthorn.settle(@tenants::uuid[], @deliveries::uuid[], @gens::int[]) AS s;
 
 -- name: RescheduleQueue :many
@@ -192,8 +192,8 @@ SELECT s::uuid FROM posthorn.reschedule(@tenants::uuid[], @deliveries::uuid[], @
 	@planned_us::bigint[]) AS s;
 
 -- name: RecordDeliveries :exec
--- The rows are there, since their queue rows were: every one conflicts, and is found by the key. An UPDATE with a join
--- would be planned, and planned badly for a day that has just begun.
+-- The rows exist, since their queue rows did: every one conflicts, and is found by the key. An UPDATE with a join would
+-- be planned, and planned badly for a day that has just started.
 INSERT INTO deliveries AS d (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, last_failure, settled_at)
 SELECT u.tenant_id, u.created_at, u.id, u.event_id, u.endpoint_id, u.event_type, u.status, u.reason, u.attempts, u.last_status, u.last_failure,
 	CASE WHEN u.status >= 2 THEN now() END
@@ -218,7 +218,7 @@ WITH late AS (
 SELECT tenant_id, created_at, id FROM late;
 
 -- name: ExpungedEvents :many
--- Which of these events have lost their data: what is answered to their last requests is not kept.
+-- Which of these events were expunged: the responses to their last requests are not kept.
 SELECT v.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[])) AS u(tenant_id, created_at, id)
 CROSS JOIN LATERAL (
 	SELECT e.id, e.data IS NULL AS expunged FROM events e
@@ -228,7 +228,7 @@ CROSS JOIN LATERAL (
 WHERE v.expunged;
 
 -- name: DeletedTenants :many
--- Which of these tenants are no more: what was answered for them is not kept.
+-- Which of these tenants were deleted: the responses to their requests are not kept.
 SELECT id FROM tenants WHERE id = ANY(@tenants::uuid[]) AND state = 'deleted';
 
 -- name: KnownAttempts :many
@@ -253,7 +253,8 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnes
 		read_us, total_us, url, format, signature, response_headers, response_excerpt, error, held_ms);
 
 -- name: InsertDeadLetters :exec
--- Of a delivery whose event is gone the type is found with the delivery. Nobody is told of what a developer's own program refused.
+-- If the delivery's event was dropped, the type is read from the delivery. Rejections by a developer's own program post
+-- no notice.
 INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason, announced)
 SELECT u.tenant_id, u.delivery_id, u.endpoint_id, coalesce(nullif(u.event_type, ''), (
 	SELECT d.event_type FROM deliveries d
@@ -267,16 +268,18 @@ ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET reason = excluded.reason, fai
 INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged)
 VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[]);
 
--- name: EnterStats :exec
-INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
-VALUES (@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[]);
+-- name: EnterOutcomes :exec
+-- What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+VALUES (@tenants::uuid[], @days::date[], @accepted::int[], @delivered::int[], @failed::int[], @canceled::int[], @expunged::int[],
+	@endpoints::uuid[], @types::text[], @minutes::int[], @kinds::smallint[], @counts::int[], @us::bigint[]);
 
 -- name: EnterFailures :exec
 INSERT INTO ledger (fail_endpoint, fail_minute, fail_code, fail_count)
 VALUES (@endpoints::uuid[], @minutes::int[], @codes::smallint[], @counts::int[]);
 
 -- name: DelayLanes :exec
--- Retry-After: the whole lane waits, whoever owns it.
+-- Retry-After: the whole lane waits, under every owner.
 UPDATE lanes l SET not_before = greatest(l.not_before, now() + u.wait_us * interval '1 microsecond')
 FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@waits_us::bigint[])) AS u(endpoint_id, wait_us)
 WHERE l.endpoint_id = u.endpoint_id;
@@ -308,15 +311,17 @@ ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecut
 WHERE h.epoch = excluded.epoch;
 
 -- name: LaneAsked :many
--- The oldest ready row of each lane that somebody wants to be tried at once, although its endpoint's breaker is open.
+-- The oldest ready row of each lane that is to be tried at once, although its endpoint's breaker is open.
 SELECT endpoint_id, coalesce(min(seq) FILTER (WHERE state = 0), 0)::bigint AS seq
 FROM queue WHERE asked AND endpoint_id = ANY(@endpoints::uuid[]) GROUP BY endpoint_id;
 
 -- name: NoteLimits :exec
--- What holds back ready deliveries of lanes, for those who ask why a delivery waits.
-UPDATE lanes l SET limited_by = u.limited_by
-FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[])) AS u(endpoint_id, limited_by)
-WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid AND l.limited_by <> u.limited_by;
+-- What holds back ready deliveries of lanes, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
+-- delivery waits or how late it is.
+UPDATE lanes l SET limited_by = u.limited_by,
+	limited_until = CASE WHEN u.ago_us >= 0 THEN greatest(l.limited_until, now() - u.ago_us * interval '1 microsecond') ELSE l.limited_until END
+FROM ROWS FROM (unnest(@endpoints::uuid[]), unnest(@limits::smallint[]), unnest(@ago_us::bigint[])) AS u(endpoint_id, limited_by, ago_us)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = @worker::uuid AND (l.limited_by <> u.limited_by OR u.ago_us >= 0);
 
 -- name: LaneHealth :many
 SELECT * FROM endpoint_health WHERE endpoint_id = ANY(@endpoints::uuid[]);
@@ -328,7 +333,7 @@ WHERE tenant_id = @tenant_id AND id = @id AND status = 'active' AND deleted_at I
 RETURNING *;
 
 -- name: LaneRevsOf :many
--- The same for lanes that somebody has just notified of.
+-- The same for lanes of a notification.
 SELECT endpoint_id, rev, held, deleted, drop_below FROM lanes WHERE owner = @worker::uuid AND endpoint_id = ANY(@endpoints::uuid[]);
 
 -- name: LaneCounts :many

@@ -1,7 +1,8 @@
-// Package static holds what browsers load beside the pages: one style sheet, one script of Posthorn's own, htmx, images.
+// Package static holds what browsers load beside the pages: one style sheet, one script of Posthorn's own, htmx,
+// images.
 //
-// Every file's address carries a hash of its content (URL), so it may be kept for ever and a new version is fetched at
-// once. Nothing is built: the parts of a bundle are joined and compressed when the process first needs them.
+// Every file's address carries a hash of its content (URL), so it may be kept for ever and a new version is fetched
+// at once. Nothing is built: the parts of a bundle are joined and compressed when the process first needs them.
 package static
 
 import (
@@ -19,19 +20,20 @@ import (
 	"sync"
 )
 
-//go:embed css js img vendor
+//go:embed css docs js img vendor
 var files embed.FS
 
 // Prefix is where Serve is mounted: Prefix + hash + "/" + name.
 const Prefix = "/static/"
 
-// bundles are the files that browsers know, each joined from the parts that match its patterns, in their order.
+// bundles are the files that browsers load, each joined from the parts that match its patterns, in their order.
 var bundles = []struct {
 	name, mime string
 	parts      []string
 }{
 	{"app.css", "text/css; charset=utf-8", []string{"css/*.css"}},
 	{"app.js", "text/javascript; charset=utf-8", []string{"js/*.js"}},
+	{"docs.js", "text/javascript; charset=utf-8", []string{"docs/*.js"}},
 	{"vendor.js", "text/javascript; charset=utf-8", []string{
 		"vendor/htmx.min.js", "vendor/idiomorph-ext.min.js", "vendor/response-targets.min.js", "vendor/sse.min.js",
 	}},
@@ -50,7 +52,7 @@ var assets = sync.OnceValue(func() map[string]asset {
 	for _, b := range bundles {
 		body, err := join(b.parts)
 		if err != nil {
-			panic(fmt.Sprintf("static: %s: %v", b.name, err)) // what is embedded is there: TestEveryBundleHasItsParts
+			panic(fmt.Sprintf("static: %s: %v", b.name, err)) // what is embedded exists: TestEveryBundleHasItsParts
 		}
 		sum := sha256.Sum256(body)
 		all[b.name] = asset{mime: b.mime, hash: hex.EncodeToString(sum[:8]), body: body, small: compress(body)}
@@ -72,7 +74,7 @@ func join(patterns []string) ([]byte, error) {
 			}
 			out.Write(text)
 			if path.Ext(name) == ".js" {
-				out.WriteString(";") // a minified file may end without one
+				out.WriteString(";") // a minified file can end without one
 			}
 			out.WriteByte('\n')
 		}
@@ -90,12 +92,12 @@ func compress(body []byte) []byte {
 		err = w.Close()
 	}
 	if err != nil {
-		return nil // a buffer takes everything; without it the plain body is served
+		return nil // a buffer accepts everything; without it the plain body is served
 	}
 	return out.Bytes()
 }
 
-// URL is the address of a file: /static/4f1c9a02b3d4e5f6/app.css. A name that is not there is a mistake of the program's.
+// URL is the address of a file: /static/4f1c9a02b3d4e5f6/app.css. An unknown name is a bug.
 func URL(name string) string {
 	a, ok := assets()[name]
 	if !ok {
@@ -104,8 +106,8 @@ func URL(name string) string {
 	return Prefix + a.hash + "/" + name
 }
 
-// Serve answers GET and HEAD below Prefix. An address whose hash is not the present one (a page of another version,
-// while several processes are replaced one by one) gets the present file, which is then not kept.
+// Serve responds to GET and HEAD below Prefix. An address with another hash (a page of another version, while several
+// processes are replaced one by one) gets the present file, which is then not cached.
 func Serve(w http.ResponseWriter, r *http.Request) {
 	hash, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Prefix), "/")
 	a, ok := assets()[name]
@@ -120,7 +122,7 @@ func Serve(w http.ResponseWriter, r *http.Request) {
 	write(w, r, a, keep)
 }
 
-// ServeIcon answers /favicon.ico, which browsers ask for unasked.
+// ServeIcon serves /favicon.ico, which browsers request by themselves.
 func ServeIcon(w http.ResponseWriter, r *http.Request) {
 	write(w, r, assets()["favicon.svg"], "public, max-age=86400")
 }
@@ -143,11 +145,11 @@ func write(w http.ResponseWriter, r *http.Request, a asset, keep string) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // a caller that went away is its own affair
+		_, _ = w.Write(body) // the caller has disconnected
 	}
 }
 
-// AcceptsGzip reads an Accept-Encoding header: it names gzip, and not with the weight 0.
+// AcceptsGzip reports whether an Accept-Encoding header names gzip with a weight above 0.
 func AcceptsGzip(header string) bool {
 	for offer := range strings.SplitSeq(header, ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")

@@ -14,8 +14,8 @@ const DefaultAccent = "2f4fe0"
 // ThemePrefix is where ServeTheme is mounted: ThemePrefix + accent + ".css".
 const ThemePrefix = "/theme/"
 
-// ThemeURL is the address of the style sheet that sets an accent, written rrggbb; empty for a text that is none, and for the
-// default, which needs no sheet.
+// ThemeURL is the address of the style sheet that sets an accent, written rrggbb. It is empty for an invalid accent,
+// and for the default, which needs no sheet.
 func ThemeURL(accent string) string {
 	accent = strings.ToLower(strings.TrimPrefix(accent, "#"))
 	if _, ok := parseColor(accent); !ok || accent == DefaultAccent {
@@ -24,8 +24,8 @@ func ThemeURL(accent string) string {
 	return ThemePrefix + accent + ".css"
 }
 
-// ServeTheme answers the style sheet of an accent. Whatever the accent, what is written in it and on it can be read: the
-// shades are moved until they hold WCAG's contrasts.
+// ServeTheme serves the style sheet of an accent. The shades are moved until they have WCAG's contrasts, so text in
+// every accent and on it can be read.
 func ServeTheme(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, ThemePrefix), ".css")
 	c, valid := parseColor(name)
@@ -47,7 +47,8 @@ type color [3]float64
 var (
 	white = color{1, 1, 1}
 	black = color{}
-	// What accents lie on, brightest and darkest in each theme: css/1-tokens.css has the same, and a test compares them.
+	// The grounds of accents, brightest and darkest in each theme. css/1-tokens.css has the same, and a test compares
+	// them.
 	lightSurface, lightSunken = color{1, 1, 1}, mustColor("f4f4f6")
 	darkSurface, darkRaised   = mustColor("151518"), mustColor("1e1e23")
 )
@@ -101,13 +102,14 @@ func contrast(a, b color) float64 {
 	return (max(la, lb) + 0.05) / (min(la, lb) + 0.05)
 }
 
-// What WCAG 2.2 asks at level AA, with a little to spare for rounding: of text (1.4.3) and of controls (1.4.11).
+// The contrasts of WCAG 2.2 at level AA, with a little to spare for rounding: of text (1.4.3) and of controls
+// (1.4.11).
 const (
 	textContrast    = 4.55
 	controlContrast = 3.05
 )
 
-// reach moves a color towards another until it holds a contrast against all of the grounds.
+// reach moves a color towards another until it has a contrast against all of the grounds.
 func (c color) reach(towards color, ratio float64, grounds ...color) color {
 	for share := 0.0; share <= 1; share += 0.02 {
 		moved, good := c.mix(towards, share).rounded(), true
@@ -121,7 +123,7 @@ func (c color) reach(towards color, ratio float64, grounds ...color) color {
 	return towards
 }
 
-// shades are what one theme uses of an accent.
+// shades are the shades of an accent in one theme.
 type shades struct {
 	fill, hover color // of the main button, and under the pointer
 	on          color // what is written on both

@@ -70,6 +70,7 @@ type commands struct {
 		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, whose endpoints hear of disabled endpoints, rotated secrets and failed deliveries of all tenants; or print the one there is."`
 	} `cmd:"" help:"The platform itself."`
 
+	Ready   readyCommand   `cmd:"" help:"Ask the process that runs on this machine whether it is ready for work; exit code 1 when it is not."`
 	Routes  routesCommand  `cmd:"" help:"List every path of the web server, and who can call it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
@@ -186,8 +187,8 @@ func (a *app) fail(err error) int {
 	return exitFailed
 }
 
-// oneLine is an error's text without secrets, line breaks and repetitions: the driver lists every address and mode of TLS
-// that it tried.
+// oneLine is an error's text without secrets, line breaks and repetitions: the driver lists every address and mode of
+// TLS that it tried.
 func oneLine(err error) string {
 	var lines []string
 	for line := range strings.Lines(scrub(err.Error())) {

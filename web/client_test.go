@@ -26,6 +26,7 @@ type desk struct {
 	t       *testing.T
 	url     string
 	tenant  string
+	server  []string // the environment of commands that need the database
 	key     string
 	environ []string
 	stdin   string
@@ -37,7 +38,7 @@ func newDesk(t *testing.T) *desk {
 	var m made
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 	p := program(t, environ, Parts{Web: true, Worker: true})
-	return &desk{t: t, url: p.URL(), tenant: m.TenantID, key: m.APIKey, environ: []string{"POSTHORN_URL=" + p.URL(), "POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir()}}
+	return &desk{t: t, server: environ, url: p.URL(), tenant: m.TenantID, key: m.APIKey, environ: []string{"POSTHORN_URL=" + p.URL(), "POSTHORN_API_KEY=" + m.APIKey, "HOME=" + t.TempDir()}}
 }
 
 // run runs a command, its words apart by spaces.
@@ -254,8 +255,8 @@ func TestExitCodesTellProgramsWhatHappened(t *testing.T) {
 	unknown := "01jd0000000000000000000000"
 	away := *d
 	away.environ = []string{"POSTHORN_URL=http://127.0.0.1:1", "POSTHORN_API_KEY=" + d.key}
-	stranger := *d
-	stranger.environ = []string{"POSTHORN_URL=" + d.url, "POSTHORN_API_KEY=phk_wrong"}
+	anonymous := *d
+	anonymous.environ = []string{"POSTHORN_URL=" + d.url, "POSTHORN_API_KEY=phk_wrong"}
 	nobody := *d
 	nobody.environ = []string{"POSTHORN_URL=" + d.url, "HOME=" + t.TempDir()}
 	for _, c := range []struct {
@@ -276,7 +277,7 @@ func TestExitCodesTellProgramsWhatHappened(t *testing.T) {
 		{d, "events list --since yesterday", cli.ExitUsage, "24h"},
 		{d, "events list --sideways", cli.ExitUsage, "--help"},
 		{d, "deliveries list --status lost", cli.ExitUsage, "pending"},
-		{&stranger, "events list", cli.ExitRefused, "key_unknown"},
+		{&anonymous, "events list", cli.ExitRefused, "key_unknown"},
 		{&nobody, "events list", cli.ExitRefused, "posthorn login"},
 		{&away, "login", cli.ExitUnavailable, ""},
 	} {

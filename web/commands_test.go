@@ -130,15 +130,15 @@ func TestASecondFactorIsResetForWhoLostIt(t *testing.T) {
 		t.Errorf("exit code %d: %s", r.code, r.stderr)
 	}
 	d := openTest(t, environ)
-	u := db.NewID()
+	personID := db.NewID()
 	if err := d.Console(t.Context(), func(q *sql.Queries) error {
-		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{ID: u, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: u.Time()}); err != nil {
+		if err := q.InsertPerson(t.Context(), sql.InsertPersonParams{ID: personID, Email: "ada@example.com", Name: "Ada", Password: "none", CreatedAt: personID.Time()}); err != nil {
 			return err
 		}
-		if err := q.SetPersonTOTP(t.Context(), sql.SetPersonTOTPParams{ID: u, Totp: []byte("sealed")}); err != nil {
+		if err := q.SetPersonTOTP(t.Context(), sql.SetPersonTOTPParams{ID: personID, Totp: []byte("sealed")}); err != nil {
 			return err
 		}
-		_, err := q.ConfirmPersonTOTP(t.Context(), sql.ConfirmPersonTOTPParams{ID: u, Step: 1})
+		_, err := q.ConfirmPersonTOTP(t.Context(), sql.ConfirmPersonTOTPParams{ID: personID, Step: 1})
 		return err
 	}); err != nil {
 		t.Fatal(err)

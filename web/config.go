@@ -25,8 +25,8 @@ import (
 	"posthorn/handlers"
 )
 
-// Config is everything that the environment says, one field for each variable, with the text that `serve --help` prints.
-// An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
+// Config is everything that the environment says, one field for each variable, with the text that `serve --help`
+// prints. An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
 type Config struct {
 	Addr              string        `env:"POSTHORN_ADDR" envDefault:"127.0.0.1:8080" help:"where the web server listens"`
 	BaseURL           string        `env:"POSTHORN_BASE_URL" help:"the public URL, for links and cookies; from the address when unset"` // empty: from the address, once it is known
@@ -53,6 +53,7 @@ type Config struct {
 	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for deliveries under way"`
 	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"how many MiB of request bodies a process holds; what exceeds it is answered 503"`
 	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"how many MiB of them one tenant, platform key or person may hold"`
+	SvixAPI           string        `env:"POSTHORN_SVIX_API" envDefault:"on" help:"Svix's API at /svix/api/v1, for programs that use its libraries: on or off"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"where the receivers of serve --demo listen, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
@@ -112,7 +113,9 @@ func loadConfig(environ []string) (Config, error) {
 	c.checkAddresses(wrong)
 	c.checkDatabase(wrong)
 	c.checkMail(wrong)
-	c.checkRest(wrong)
+	c.checkNetwork(wrong)
+	c.checkSignup(wrong)
+	c.checkProcess(wrong)
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
@@ -127,6 +130,9 @@ type complain func(variable, format string, args ...any)
 func (c *Config) checkAddresses(wrong complain) {
 	if why := addressFault(c.Addr); why != "" {
 		wrong("POSTHORN_ADDR", "%s", why)
+	}
+	if c.SvixAPI != "on" && c.SvixAPI != "off" {
+		wrong("POSTHORN_SVIX_API", "is %q. Write on or off.", c.SvixAPI)
 	}
 	if c.MetricsAddr != "off" {
 		if why := addressFault(c.MetricsAddr); why != "" {
@@ -238,7 +244,8 @@ func (c *Config) checkMail(wrong complain) {
 // minCronSecret is the fewest characters of a secret that can be tried from outside.
 const minCronSecret = 16
 
-func (c *Config) checkRest(wrong complain) {
+// checkNetwork reads whom the server trusts and where it may connect to.
+func (c *Config) checkNetwork(wrong complain) {
 	policy, err := egress.ParseAllow(c.EgressAllow)
 	if err != nil {
 		wrong("POSTHORN_EGRESS_ALLOW", "is wrong: %s.", strings.TrimPrefix(err.Error(), "egress allow list: "))
@@ -247,6 +254,20 @@ func (c *Config) checkRest(wrong complain) {
 	if c.Proxies, err = handlers.ParseProxies(c.TrustedProxies); err != nil {
 		wrong("POSTHORN_TRUSTED_PROXIES", "is wrong: %s.", err)
 	}
+	for _, origin := range c.frameAncestors() {
+		if !isOrigin(origin) {
+			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
+		}
+	}
+	c.checkConsole(wrong)
+}
+
+func isOrigin(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && text == u.Scheme+"://"+u.Host && !strings.ContainsAny(text, "'; ")
+}
+
+func (c *Config) checkSignup(wrong complain) {
 	switch c.Signup {
 	case "open", "invite":
 	case "":
@@ -257,13 +278,9 @@ func (c *Config) checkRest(wrong complain) {
 	default:
 		wrong("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
 	}
-	for _, origin := range c.frameAncestors() {
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || origin != u.Scheme+"://"+u.Host || strings.ContainsAny(origin, "'; ") {
-			wrong("POSTHORN_FRAME_ANCESTORS", "holds %q, which is no origin. Write https://app.example.com, comma between, without a path.", origin)
-		}
-	}
-	c.checkConsole(wrong)
+}
+
+func (c *Config) checkProcess(wrong complain) {
 	if c.CronSecret != "" && len(c.CronSecret) < minCronSecret {
 		wrong("POSTHORN_CRON_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32`.", minCronSecret)
 	}
@@ -367,8 +384,8 @@ func variables() (names []string) {
 	return names
 }
 
-// suspects finds variables that look like a mistyped one of ours. Other POSTHORN_ names are left alone: Kubernetes makes
-// POSTHORN_SERVICE_HOST and its like from a service of that name.
+// suspects finds variables that look like a mistyped one of ours. Other POSTHORN_ names are left alone: Kubernetes
+// makes POSTHORN_SERVICE_HOST and its like from a service of that name.
 func suspects(given map[string]string) map[string]string {
 	known := slices.Concat(otherVariables, variables())
 	found := map[string]string{}

@@ -23,6 +23,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/condition"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/pause"
 )
@@ -35,6 +36,7 @@ type situation struct {
 
 	tenant, key                    string
 	endpoint, delivery, uuid, host string
+	id                             id.UUID // of the delivery and of its event
 }
 
 // situations has a situation for every condition and every reason. Whoever adds one of these adds it here.
@@ -145,11 +147,12 @@ func (s scene) fill(suspended id.UUID, other made) {
 	})
 }
 
-// insert writes the endpoint and the delivery, ready to be sent, and makes them what they are to be.
+// insert writes the endpoint and the delivery, ready to send, and makes them what they are to be.
 func (one *situation) insert(ctx context.Context, c *pgx.Conn, tenant id.UUID) error {
 	e, d := db.NewID(), db.NewID()
 	one.host = strings.ReplaceAll(string(one.wait), "_", "-") + ".example.com"
 	one.endpoint, one.delivery, one.uuid = id.Endpoint.Format(e), id.Delivery.Format(d), d.String()
+	one.id = d
 	_, err := c.Exec(ctx, `WITH e AS (
 			INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at)
 			VALUES ($1, $2, $3, '{*}', 'active', now() - interval '1 hour', now())
@@ -181,19 +184,45 @@ func TestNoSurfaceContradictsAnother(t *testing.T) {
 	}
 	s.lists()
 	s.health()
+	s.metrics()
+	s.consoleCounts()
+	s.overview()
+	s.digest()
+	s.mails()
+	s.statusPage()
 }
 
-// is is the condition and title is what people call the reason.
+// is is the condition, with the cause that its SQL records.
 func (one *situation) is() condition.Condition {
-	return condition.Condition{State: one.state, Scope: pause.Endpoint}
+	c := condition.Condition{State: one.state, Scope: one.scope()}
+	switch one.state {
+	case condition.Failing:
+		c.Cause = string(health.ProblemServer)
+	case condition.Disabled:
+		c.Cause = string(health.Auth)
+	}
+	return c
 }
 
-// A delivery that was tried is told of by its last failure, with the time of the next attempt.
+// waits is why the delivery waits, without its times.
+func (one *situation) waits() condition.Wait {
+	return condition.Wait{Reason: one.wait, Scope: one.scope()}
+}
+
+func (one *situation) scope() pause.Scope {
+	if one.state == condition.Suspended {
+		return pause.Suspended
+	}
+	return pause.Endpoint
+}
+
+// title is what people call the reason. A delivery that was tried is told of by its last failure, with the time of the
+// next attempt.
 func (one *situation) title() string {
 	if one.wait == condition.Retry {
 		return "Next attempt in"
 	}
-	return condition.Wait{Reason: one.wait, Scope: pause.Endpoint}.Title()
+	return one.waits().Title()
 }
 
 func (s scene) api(one *situation) {
@@ -202,6 +231,13 @@ func (s scene) api(one *situation) {
 	s.json(one, "/api/v1/endpoints/"+one.endpoint, &e)
 	if string(e.Condition.State) != string(one.state) {
 		s.t.Errorf("API, %s: the endpoint is %q, want %q", one.wait, e.Condition.State, one.state)
+	}
+	offered := []condition.Action{}
+	for _, a := range e.Condition.Actions {
+		offered = append(offered, condition.Action(a))
+	}
+	if !slices.Equal(offered, one.is().Actions()) {
+		s.t.Errorf("API, %s: it offers %v, want %v", one.wait, offered, one.is().Actions())
 	}
 	if failing := one.state == condition.Failing; failing != (optionalTime(e.Condition.NextProbeAt) != time.Time{}) {
 		s.t.Errorf("API, %s: next probe at %v", one.wait, e.Condition.NextProbeAt)
@@ -256,9 +292,14 @@ func (s scene) commandLine(one *situation) {
 			}
 		}
 	}
-	shows("endpoints get "+one.endpoint, "Condition "+string(one.state))
+	shows("endpoints get "+one.endpoint, "Condition "+string(one.state), "Means "+one.is().Detail())
+	for _, a := range one.is().Actions() {
+		command := a.Command(one.endpoint)
+		shows("endpoints get "+one.endpoint, command)
+		shows(strings.TrimPrefix(command, "posthorn ")+" --help", "Usage: posthorn ")
+	}
 	shows("endpoints list --condition "+string(one.state), one.endpoint)
-	shows("deliveries get "+one.delivery, "Waits for "+string(one.wait))
+	shows("deliveries get "+one.delivery, "Waits for "+string(one.wait), one.waits().Detail())
 	shows("deliveries list --waits-for "+string(one.wait), one.delivery)
 }
 
@@ -272,7 +313,16 @@ func (s scene) dashboard(one *situation) {
 	if one.state != condition.Active {
 		s.says("endpoint", one, header, one.is().Title())
 	}
+	for _, a := range one.is().Actions() {
+		s.says("endpoint", one, header, a.Label())
+	}
 	s.says("delivery", one, s.text(root+"/deliveries/"+one.delivery), title)
+	event := "/events/" + id.Event.Format(one.id)
+	if one.wait != condition.Next && one.wait != condition.Retry {
+		s.says("event", one, s.row(root+event, one.delivery), one.wait.Word())
+		s.says("console, event", one, s.row("/console/tenants/"+one.tenant+event, one.delivery), one.wait.Word())
+		s.says("console, list of deliveries", one, s.row("/console/deliveries?tenant="+one.tenant+"&endpoint="+one.endpoint, one.delivery), one.wait.Word())
+	}
 	list := s.row(root+"/deliveries?wait="+string(one.wait), one.delivery)
 	if one.wait != condition.Next && one.wait != condition.Retry {
 		s.says("list of deliveries", one, list, one.wait.Word())
@@ -285,9 +335,8 @@ func (s scene) console(one *situation) {
 	s.says("console, delivery", one, page, one.title())
 	s.says("console, delivery", one, page, one.state.Word())
 	s.says("console, queue", one, s.row("/console/queue", one.host), one.state.Word())
-	if one.state == condition.Failing || one.state == condition.OnHold {
-		s.says("console, health", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
-	}
+	s.says("console, endpoints of a host", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
+	s.says("console, tenant", one, s.row("/console/tenants/"+one.tenant, one.host), one.state.Word())
 }
 
 // lists checks that the filter of each condition finds all endpoints that are so and no other.
@@ -314,8 +363,8 @@ func (s scene) lists() {
 	}
 }
 
-// health checks that the tenant's health summary, and with it the digest and the mails, counts endpoints by their condition, and
-// that nothing is overdue that waits for a reason of its endpoint's.
+// health checks that the tenant's health summary, and with it the digest and the mails, counts endpoints by their
+// condition, and that nothing is overdue that waits for a reason of its endpoint's.
 func (s scene) health() {
 	s.t.Helper()
 	want, patient := map[condition.State]int{}, []string{}

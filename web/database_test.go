@@ -48,11 +48,11 @@ func openTest(t *testing.T, environ []string) *db.DB {
 
 func mustParse(t *testing.T, kind id.Kind, text string) id.UUID {
 	t.Helper()
-	u, err := kind.Parse(text)
+	uuid, err := kind.Parse(text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	return u
+	return uuid
 }
 
 func holder(t *testing.T, d *db.DB, key string) sql.FindKeyRow {
@@ -95,11 +95,11 @@ func TestADatabaseThatCannotBeUsedIsNamedAtOnce(t *testing.T) {
 	}
 	missing := *good
 	missing.Path = "/no_such_database"
-	stranger := *good
-	stranger.User = url.UserPassword("no_such_role", "c4n4ry")
+	otherRole := *good
+	otherRole.User = url.UserPassword("no_such_role", "c4n4ry")
 	for name, c := range map[string]struct{ url, code, mend string }{
 		"database": {missing.String(), "database_missing", "createdb"},
-		"role":     {stranger.String(), "database_refused", "user or password"},
+		"role":     {otherRole.String(), "database_refused", "user or password"},
 	} {
 		begun := time.Now()
 		err := waitForDatabase(t.Context(), c.url, false, silent, time.Hour)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A proxy keeps idle connections and sends its next request on one of them. If the server closes that connection at the same
-// moment, the proxy can't know whether a POST was processed, and responds 502. So a server that stops refuses new connections, which
-// proxies try elsewhere, and closes the others with its responses.
+// A proxy keeps idle connections and sends its next request on one of them. If the server closes that connection at
+// the same moment, the proxy can't know whether a POST was processed, and responds 502. So a server that stops
+// refuses new connections, which proxies try elsewhere, and closes the others with its responses.
 const (
 	drainTime  = time.Second
 	drainQuiet = 200 * time.Millisecond // without a request: nobody is using the connections that are left

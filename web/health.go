@@ -151,8 +151,8 @@ func (r *readiness) serveReady(w http.ResponseWriter, req *http.Request) {
 	writeJSON(w, status, answer)
 }
 
-// serveHealth is GET /healthz: 200 as long as the process serves at all. It asks no database, since restarting a process
-// heals no database.
+// serveHealth is GET /healthz: 200 as long as the process serves at all. It asks no database, since restarting a
+// process heals no database.
 func serveHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "version": buildVersion()})
 }

@@ -58,8 +58,8 @@ func (c caller) received(endpoint string) []received {
 	return page.Data
 }
 
-// TestATestInboxReceivesFromAWorkerElsewhere runs web and worker apart, with no address open to deliveries: what is sent to
-// an inbox is verified, arrives with a good signature, and is answered as somebody chose.
+// TestATestInboxReceivesFromAWorkerElsewhere runs web and worker apart, with no address open to deliveries: what is
+// sent to an inbox is verified, arrives with a good signature, and is answered as somebody chose.
 func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 	t.Parallel()
 	environ := newDatabase(t)
@@ -89,13 +89,13 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 		t.Errorf("%+v", whole)
 	}
 	// Strangers may send to it, and are told apart; who has not the token finds nothing.
-	stranger := caller{t: t}
-	stranger.do("POST", e.URL, `{"type":"order.paid"}`, 200, nil)
+	anonymous := caller{t: t}
+	anonymous.do("POST", e.URL, `{"type":"order.paid"}`, 200, nil)
 	if got = c.received(e.ID); len(got) != 3 || got[0].Signature.Good || got[0].Signature.Code == nil || *got[0].Signature.Code != "header_missing" {
 		t.Errorf("a stranger's: %+v", got[0])
 	}
-	stranger.do("POST", web.URL()+"/inbox/"+strings.Repeat("A", 43), `{}`, 404, nil)
-	stranger.do("POST", e.URL, strings.Repeat("x", 3<<20), 413, nil)
+	anonymous.do("POST", web.URL()+"/inbox/"+strings.Repeat("A", 43), `{}`, 404, nil)
+	anonymous.do("POST", e.URL, strings.Repeat("x", 3<<20), 413, nil)
 	// The URL stays, whatever leads elsewhere.
 	c.do("PATCH", "/api/v1/endpoints/"+e.ID, `{"url":"https://hooks.example.com/in"}`, 400, nil)
 	c.do("PATCH", "/api/v1/endpoints/"+e.ID, `{"description":"mine"}`, 200, nil)
@@ -113,5 +113,5 @@ func TestATestInboxReceivesFromAWorkerElsewhere(t *testing.T) {
 		return e.Status == "active"
 	})
 	c.do("DELETE", "/api/v1/endpoints/"+e.ID, "", 204, nil)
-	stranger.do("POST", e.URL, `{}`, 404, nil)
+	anonymous.do("POST", e.URL, `{}`, 404, nil)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // heard is a line that listen printed for a program.
-type heard struct {
+type listened struct {
 	Number   int    `json:"number"`
 	Delivery string `json:"delivery_id"`
 	EventID  string `json:"event_id"`
@@ -28,7 +28,7 @@ type heard struct {
 }
 
 // listen runs the command until the test ends it, and hands on what it prints.
-func (d *desk) listen(args ...string) (lines <-chan heard, said <-chan string, say func(string), end func() int) {
+func (d *desk) listen(args ...string) (lines <-chan listened, said <-chan string, say func(string), end func() int) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
 	out, stdout := io.Pipe()
@@ -41,11 +41,11 @@ func (d *desk) listen(args ...string) (lines <-chan heard, said <-chan string, s
 		stdout.Close()
 		stderr.Close()
 	}()
-	all, spoken := make(chan heard, 1000), make(chan string, 1000)
+	all, spoken := make(chan listened, 1000), make(chan string, 1000)
 	go func() {
 		in := json.NewDecoder(out)
 		for {
-			var h heard
+			var h listened
 			if in.Decode(&h) != nil {
 				close(all)
 				return
@@ -166,7 +166,7 @@ func TestListenLosesAndDoublesNothingWhileTheServerRestarts(t *testing.T) {
 	lines, said, _, end := d.listen("--forward", local.URL)
 	waitForNote(t, said, "Forwarding")
 	seen := map[string]int{}
-	hear := func(id string) {
+	received := func(id string) {
 		late := time.After(time.Minute)
 		for {
 			select {
@@ -191,7 +191,7 @@ func TestListenLosesAndDoublesNothingWhileTheServerRestarts(t *testing.T) {
 	for range 5 {
 		emit()
 	}
-	hear(ids[4])
+	received(ids[4])
 	emit() // perhaps forwarded before the server goes, perhaps after it is back
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestListenLosesAndDoublesNothingWhileTheServerRestarts(t *testing.T) {
 	for range 5 {
 		emit()
 	}
-	hear(ids[len(ids)-1])
+	received(ids[len(ids)-1])
 	if code := end(); code != cli.ExitOK {
 		t.Errorf("exit code %d", code)
 	}

@@ -52,14 +52,14 @@ func TestALinkFromTheTerminalLandsInTheDashboardOnce(t *testing.T) {
 	}
 	first := link()
 	status, path, body := openLink(t, first)
-	if status != http.StatusOK || !strings.HasPrefix(path, "/t/ten_") || !strings.Contains(body, "My organisation") {
+	if status != http.StatusOK || !strings.HasPrefix(path, "/t/ten_") || !strings.Contains(body, "My organization") {
 		t.Fatalf("without any tenant: %d %s %.300s", status, path, body)
 	}
 	if status, _, body := openLink(t, first); status != http.StatusGone || !strings.Contains(body, "local_link_gone") {
 		t.Errorf("a second time: %d %.300s", status, body)
 	}
 	succeed(t, environ, nil, "tenant", "create", "--name", "Made by hand")
-	if status, _, body := openLink(t, link()); status != http.StatusOK || !strings.Contains(body, "Made by hand") || !strings.Contains(body, "My organisation") {
+	if status, _, body := openLink(t, link()); status != http.StatusOK || !strings.Contains(body, "Made by hand") || !strings.Contains(body, "My organization") {
 		t.Errorf("what a command has made is not shown: %d", status)
 	}
 	if got := p.localLink(t.Context()); !strings.HasPrefix(got, p.URL()+"/sign-in/link?token=") {
@@ -108,7 +108,8 @@ func TestRoutesAreListedWithWhoMayCallThem(t *testing.T) {
 	}
 }
 
-// TestTheDemosDataComesFromRealDeliveries runs the demo until its good receivers have got something and its bad one has refused.
+// TestTheDemosDataComesFromRealDeliveries runs the demo until its good receivers have got something and its bad one
+// has refused.
 func TestTheDemosDataComesFromRealDeliveries(t *testing.T) {
 	t.Parallel()
 	receivers, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,23 +32,23 @@ var plainName = strings.NewReplacer("-", "", "_", "", ".", "")
 
 // namesSecret is asked for every attribute of every line; the few keys that there are are judged once.
 func namesSecret(key string) bool {
-	if known, ok := judgedNames.Load(key); ok {
+	if known, ok := classifiedNames.Load(key); ok {
 		return known.(bool)
 	}
 	plain := plainName.Replace(strings.ToLower(key))
 	secret := slices.ContainsFunc(secretNames, func(name string) bool { return strings.HasSuffix(plain, name) })
-	if judged.Add(1) <= maxJudged {
-		judgedNames.Store(key, secret)
+	if classified.Add(1) <= maxClassified {
+		classifiedNames.Store(key, secret)
 	}
 	return secret
 }
 
-// maxJudged bounds what is remembered: keys are constants, but a header's name may be logged too.
-const maxJudged = 1000
+// maxClassified bounds what is remembered: keys are constants, but a header's name may be logged too.
+const maxClassified = 1000
 
 var (
-	judgedNames sync.Map
-	judged      atomic.Int64
+	classifiedNames sync.Map
+	classified      atomic.Int64
 )
 
 // guard makes one attribute safe to write.

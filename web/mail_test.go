@@ -56,6 +56,9 @@ func TestAMailOfDevelopmentIsReadableInTheBrowser(t *testing.T) {
 	var path string
 	for deadline := time.Now().Add(15 * time.Second); path == ""; {
 		status, body := fetch(t, p.URL()+"/dev/mail", "")
+		if strings.Contains(body, "There is none yet") {
+			t.Fatal("the mailbox says that there is none while a mail is on its way")
+		}
 		if path = link.FindString(body); status != http.StatusOK || time.Now().After(deadline) {
 			t.Fatalf("%d %s", status, body)
 		}

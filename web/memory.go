@@ -9,18 +9,24 @@ import (
 	"time"
 )
 
-// What is live is little, and garbage comes fast: collecting only when the heap has grown fourfold costs a third of the
-// work. A limit keeps that from showing in memory. It must never be near what is really in use, or the collector would do
-// nothing but collect: the limit grows with the use, and falls with it after a peak.
+// What is live is little, and garbage comes fast: collecting only when the heap has grown fourfold costs a third of
+// the work. A limit keeps that from showing in memory. It must never be near what is really in use, or the collector
+// would do nothing but collect: the limit grows with the use, and falls with it after a peak. A process whose garbage
+// comes slowly gets a lower one: there more collections cost nothing, and what a burst of connections left is collected
+// before the next burst adds to it.
 const (
-	collectAt        = 300 // per cent of growth
-	firstMemoryLimit = 110 << 20
+	collectAt        = 300 // percent of growth
+	quietMemoryLimit = 72 << 20
+	busyMemoryLimit  = 110 << 20
 	memoryEvery      = 500 * time.Millisecond
-	// Where collections are rare they cost little: what a burst of connections left is collected before the next burst.
+	// A process is busy once it collects so often, look after look.
+	busyCollections = 3 // in memoryEvery: 6 a second
+	busyLooks       = 4
+	// A process that collects rarely collects this much at once.
 	quietGarbage = 8 << 20
 	// A process without work collects no garbage for two minutes, and returns nothing to the system until it does.
 	memoryIdle = 10 * time.Second
-	idleSlack  = 32 << 20 // what an idle process keeps beyond what it kept last
+	idleSlack  = 16 << 20 // what an idle process keeps beyond what it kept last
 )
 
 // keepMemory holds the process's memory near what it uses, until the context ends. GOMEMLIMIT or GOGC say otherwise.
@@ -29,8 +35,8 @@ func keepMemory(ctx context.Context) {
 		return
 	}
 	debug.SetGCPercent(collectAt)
-	debug.SetMemoryLimit(firstMemoryLimit)
-	k := memoryKeeper{limit: firstMemoryLimit, kept: idleSlack}
+	debug.SetMemoryLimit(quietMemoryLimit)
+	k := memoryKeeper{limit: quietMemoryLimit, kept: idleSlack}
 	for {
 		select {
 		case <-time.After(memoryEvery):
@@ -45,6 +51,7 @@ func keepMemory(ctx context.Context) {
 type memoryKeeper struct {
 	limit       int64
 	kept        int64 // memory held after the last return to the system
+	busy        int   // for how many looks in a row it has collected often
 	collections uint64
 	idle        time.Duration
 }
@@ -52,9 +59,11 @@ type memoryKeeper struct {
 // look adjusts the limit to the use, and returns memory after a peak.
 func (k *memoryKeeper) look() {
 	now := memoryUse()
-	if now.collections == k.collections && now.garbage > quietGarbage {
+	collected := now.collections - k.collections
+	if collected == 0 && now.garbage > quietGarbage {
 		runtime.GC()
 		now = memoryUse()
+		k.collections = now.collections // a little garbage is no work
 	}
 	if k.idle += memoryEvery; now.collections != k.collections {
 		k.collections, k.idle = now.collections, 0
@@ -65,21 +74,29 @@ func (k *memoryKeeper) look() {
 		k.collections, k.idle, k.kept = now.collections, 0, now.held
 	}
 	k.kept = min(k.kept, max(now.held, idleSlack))
-	next := memoryLimit(k.limit, now.live)
+	if k.busy++; collected < busyCollections {
+		k.busy = 0
+	}
+	next := memoryLimit(k.limit, now.live, k.busy >= busyLooks, collected == 0)
 	if next != k.limit {
 		debug.SetMemoryLimit(next)
 	}
 	k.limit = next
 }
 
-// memoryLimit is the limit that follows another, where this much is live. It grows before the use reaches it. It falls
-// only when the use is a fifth of it, so that it does not swing.
-func memoryLimit(limit, live int64) int64 {
+// memoryLimit is the limit that follows another, where this much is live. busy: collections are frequent; calm: there
+// was none since the last look. The limit grows before collecting is all that a busy process does, and before the use
+// reaches it. It falls when the use is a fifth of it, or in a calm process, so that it does not swing.
+func memoryLimit(limit, live int64, busy, calm bool) int64 {
 	switch {
-	case live > limit*6/10:
-		return live * 2
+	case busy && live > limit*6/10, live > limit*85/100:
+		return max(live*2, busyMemoryLimit)
+	case busy:
+		return max(limit, busyMemoryLimit)
 	case live < limit/5:
-		return max(firstMemoryLimit, live*2)
+		return max(quietMemoryLimit, live*2)
+	case calm && limit <= busyMemoryLimit && live < quietMemoryLimit*7/10:
+		return quietMemoryLimit
 	}
 	return limit
 }

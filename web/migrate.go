@@ -127,7 +127,8 @@ func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 var errDistribute = fault.New(fault.Invalid, "distribute_unavailable",
 	"Spreading the tables over a cluster is not available in this version: it is being rebuilt. Nothing was changed. docs/scale.md says what to do instead.")
 
-// Run refuses: on a Citus cluster the tables could not be distributed, and events of distributed ones were not delivered.
+// Run refuses: on a Citus cluster the tables could not be distributed, and events of distributed ones were not
+// delivered.
 func (migrateDistributeCommand) Run() error { return errDistribute }
 
 // Run lists the migrations.

@@ -32,13 +32,13 @@ func (c operatorCreateCommand) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	u := db.NewID()
+	operatorID := db.NewID()
 	return a.operatorLink(ctx, email, c.JSON, "operator.created", func(q *sql.Queries) (id.UUID, error) {
-		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{ID: u, Email: email, CreatedAt: u.Time()})
+		made, err := q.InsertOperator(ctx, sql.InsertOperatorParams{ID: operatorID, Email: email, CreatedAt: operatorID.Time()})
 		if err == nil && made == 0 {
 			err = fault.New(fault.Conflict, "already_exists", "There is an operator with the address "+email+" already. `posthorn operator link` makes a new link for them.")
 		}
-		return u, err
+		return operatorID, err
 	})
 }
 
@@ -72,15 +72,15 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 		return err
 	}
 	base := cfg.publicURL()
-	var u id.UUID
+	var operatorID id.UUID
 	link := ""
 	err = a.withStoreAndDatabase(ctx, func(s *store, d *db.DB) error {
 		ring, noRing := openRing(ctx, &cfg, s, d)
 		return d.Console(ctx, func(q *sql.Queries) error {
-			if u, err = find(q); err != nil {
+			if operatorID, err = find(q); err != nil {
 				return err
 			}
-			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &u, Email: email, Life: account.OperatorLife})
+			token, err := accounts.MakeLink(ctx, q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &operatorID, Email: email, Life: account.OperatorLife})
 			if err != nil {
 				return err
 			}
@@ -94,15 +94,15 @@ func (a *app) operatorLink(ctx context.Context, email string, asJSON bool, actio
 					return err
 				}
 			}
-			return audit(ctx, q, nil, action, "operator", id.Operator.Format(u))
+			return audit(ctx, q, nil, action, "operator", id.Operator.Format(operatorID))
 		})
 	})
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return a.printJSON(map[string]string{"operator_id": id.Operator.Format(u), "email": email, "link": link})
+		return a.printJSON(map[string]string{"operator_id": id.Operator.Format(operatorID), "email": email, "link": link})
 	}
-	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, id.Operator.Format(u), link)
+	a.printf("%s operates this Posthorn (%s).\nThe password is set here, once, within a day:\n%s\n", email, id.Operator.Format(operatorID), link)
 	return nil
 }

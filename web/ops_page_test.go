@@ -47,7 +47,8 @@ func examples(t *testing.T, page, language string, want int) []string {
 	return all
 }
 
-// typed runs commands as they stand on a page, in a folder; the first that fails ends them. posthorn is this test's program.
+// typed runs commands as they stand on a page, in a folder; the first that fails ends them. posthorn is this test's
+// program.
 func typed(t *testing.T, dir string, environ []string, commands string) (said string, err error) {
 	t.Helper()
 	self, err := os.Executable()
@@ -216,7 +217,8 @@ func selfSigned(t *testing.T, dir, host string) (certificate, key string, pool *
 	return certificate, key, pool
 }
 
-// behindNginx starts an nginx with the page's configuration before two servers, and returns a client that speaks to it alone.
+// behindNginx starts an nginx with the page's configuration before two servers, and returns a client that speaks to
+// it alone.
 func behindNginx(t *testing.T, one, two string) *http.Client {
 	t.Helper()
 	tool(t, "nginx")
@@ -306,7 +308,8 @@ func TestTheProxyOfThePagePassesOnWhatPosthornNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("X-Forwarded-For", "203.0.113.9") // what a client says of itself comes before what the proxy knows
+		// what a client says of itself comes before what the proxy knows
+		req.Header.Set("X-Forwarded-For", "203.0.113.9")
 		res, err := client.Do(req)
 		if err != nil {
 			t.Fatal(err)

@@ -159,8 +159,8 @@ func TestEveryAlertSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// Each metric that an alert names is served by a process that has done nothing yet: a counter that begins with its first event has
-// not increased by it.
+// Each metric that an alert names is served by a process that has done nothing yet: a counter that begins with its
+// first event has not increased by it.
 func TestAFreshProcessServesEveryMetricThatAnAlertNames(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile(filepath.Join("..", "docs", "ops", "alerts.yml"))

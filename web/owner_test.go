@@ -45,7 +45,7 @@ func TestWhatASuperuserMigratesBelongsToTheOwnerOfTheDatabase(t *testing.T) {
 	succeed(t, environ, &m, "tenant", "create", "--name", "Acme", "--json")
 }
 
-func TestASchemaOfAnotherRoleIsNamedAndHandedOverAsThePageSays(t *testing.T) {
+func TestASchemaOfAnotherRoleIsNamedAndTransferredAsThePageSays(t *testing.T) {
 	t.Parallel()
 	tool(t, "psql")
 	environ := emptyDatabase(t)

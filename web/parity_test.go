@@ -11,8 +11,8 @@ import (
 	"posthorn/handlers/dashboard"
 )
 
-// twins are, for each thing that a person can do in a tenant's dashboard, the operation by which a program does it; or, after a
-// hyphen, why there is none.
+// twins are, for each thing that a person can do in a tenant's dashboard, the operation by which a program does it;
+// or, after a hyphen, why there is none.
 var twins = map[string]string{
 	"/deliveries/:delivery_id/archive":      "POST /deliveries/:delivery_id/archive",
 	"/deliveries/:delivery_id/cancel":       "POST /deliveries/:delivery_id/cancel",
@@ -50,6 +50,7 @@ var twins = map[string]string{
 	"/members/invite":                       "POST /invitations",
 	"/settings":                             "PATCH /tenant",
 	"/settings/delete":                      "DELETE /tenants/:tenant_id",
+	"/settings/export":                      "POST /tenants/:tenant_id/export",
 	"/settings/notices":                     "PATCH /tenant",
 	"/settings/transfer":                    "- a person gives away what is theirs, and proves first who they are",
 	"/leave":                                "- a person leaves; a program removes them",

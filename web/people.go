@@ -16,8 +16,8 @@ type accountResetCommand struct {
 	Reason string `required:"" help:"Why, as the audit log of the person's tenants keeps it."`
 }
 
-// Run turns off the second factor of somebody who has lost it. Who can run it can reach the database; that the person is who they say
-// is theirs to find out.
+// Run turns off the second factor of somebody who has lost it. Who can run it can reach the database; that the person
+// is who they say is theirs to find out.
 func (c accountResetCommand) Run(ctx context.Context, a *app) error {
 	email, err := operatorAddress(c.Email)
 	if err != nil {

@@ -220,7 +220,7 @@ func platformKey(t *testing.T, environ []string) string {
 	return m.APIKey
 }
 
-func TestAStopFinishesTheRequestsInHand(t *testing.T) {
+func TestAStopFinishesTheRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	environ := append(newDatabase(t), anyPorts...)
 	key := platformKey(t, environ)

@@ -15,7 +15,6 @@ import (
 	"posthorn/db"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
-	"posthorn/domain/id"
 	"posthorn/worker"
 )
 
@@ -74,8 +73,8 @@ type task struct {
 	done chan struct{}
 }
 
-// Run starts everything and returns once it serves. On an error everything is closed again. The context bounds the start
-// alone.
+// Run starts everything and returns once it serves. On an error everything is closed again. The context bounds the
+// start alone.
 func (p *Program) Run(ctx context.Context) error {
 	if err := p.start(ctx); err != nil {
 		_ = p.Close()
@@ -136,19 +135,18 @@ func (p *Program) assemble(ctx context.Context) error {
 		return err
 	}
 	p.ready = &readiness{database: general, url: p.store.listenURL}
-	var onCommit func(emit.Batch) []id.UUID
+	var w *worker.Worker
 	if p.Parts.Worker {
-		w, err := p.startWorker(ctx, general, ring)
-		if err != nil {
+		if w, err = p.startWorker(ctx, general, ring); err != nil {
 			return err
 		}
-		p.ready.worker, onCommit = w.Ready, w.Committed
+		p.ready.worker = w.Ready
 		if err := p.startMail(ctx, ring); err != nil {
 			return err
 		}
 	}
 	if p.Parts.Web {
-		if err := p.startWeb(ctx, general, ring, onCommit); err != nil {
+		if err := p.startWeb(ctx, general, ring, w); err != nil {
 			return err
 		}
 	}
@@ -177,12 +175,17 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 	return w, nil
 }
 
-func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring, onCommit func(emit.Batch) []id.UUID) error {
+// startWeb takes requests. The worker of this process gets what they emit without a detour; nil: there is none.
+func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring, w *worker.Worker) error {
 	pool, err := p.pool(ctx, "emit", emitConnections)
 	if err != nil {
 		return err
 	}
-	committer := emit.New(emit.Config{DB: pool, Log: p.Log, OnCommit: onCommit})
+	c := emit.Config{DB: pool, Log: p.Log}
+	if w != nil {
+		c.OnCommit, c.BeforeCommit = w.Committed, w.BeforeCommit
+	}
+	committer := emit.New(c)
 	p.committer = p.run("committer", committer.Run)
 	p.web = newServer(newRouter(p, general, ring, committer), p.Log)
 	p.drainer.attach(p.web)

@@ -23,8 +23,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestARollingRestartBehindTheProxyOfThePageLosesNoRequest restarts two web processes, the second one as soon as the first one
-// serves again, while a client emits 50 events a second through nginx.
+// TestARollingRestartBehindTheProxyOfThePageLosesNoRequest restarts two web processes, the second one as soon as the
+// first one serves again, while a client emits 50 events a second through nginx.
 func TestARollingRestartBehindTheProxyOfThePageLosesNoRequest(t *testing.T) {
 	t.Parallel()
 	tool(t, "nginx")

@@ -23,11 +23,12 @@ import (
 	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/status"
+	"posthorn/handlers/svix"
 	"posthorn/static"
 )
 
-// How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4 Mbit/s.
-// Streams lift both for themselves.
+// How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4
+// Mbit/s. Streams lift both for themselves.
 const (
 	requestTime = 60 * time.Second
 	answerTime  = 90 * time.Second
@@ -38,17 +39,24 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	keys := handlers.NewAuthenticator(accounts.Keys{DB: general}, p.Log, time.Now)
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
+		DB:            general,
 		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), Keys: ring, BaseURL: p.URL(),
 		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies, Bodies: p.Config.bodies(),
 	})
 	engine := kit.NewEngine()
 	engine.Use(newHTTPMetrics(p.registry).observe, limitTime)
+	own := api.Deps{
+		DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
+		Closing: p.closing,
+	}
+	var translated *svix.Deps
+	if p.Config.SvixAPI != "off" {
+		inner := kit.NewEngine()
+		kit.Mount(inner, api.Routes(own))
+		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
+	}
 	kit.Mount(engine, table(routed{
-		ready: p.ready,
-		api: api.Deps{
-			DB: general, Emitter: committer, Egress: p.Config.Egress, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now,
-			Closing: p.closing,
-		},
+		ready: p.ready, api: own, svix: translated,
 		auth: auth.Deps{
 			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
 		},
@@ -67,6 +75,7 @@ type routed struct {
 	dashboard dashboard.Deps
 	mailbox   mailbox.Deps
 	status    status.Deps
+	svix      *svix.Deps // nil: switched off
 }
 
 // table is every route of the public address: what is not in it can't be reached.
@@ -81,9 +90,13 @@ func table(d routed) []handlers.Route {
 	if d.api.Exporter == nil {
 		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
 	}
+	d.dashboard.Export = d.api.Exporter
 	console := admin.Deps{Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
+	if d.svix != nil {
+		routes = append(routes, svix.Routes(*d.svix)...)
+	}
 	return slices.Concat(routes, inboxes, lookRoutes(), status.Routes(d.status), admin.Routes(console), pages, auth.Routes(accounts), dashboard.Routes(d.dashboard),
 		mailbox.Routes(d.mailbox), api.Routes(d.api))
 }

@@ -79,27 +79,27 @@ func (a *app) welcome(ctx context.Context, p *Program) {
 	var b strings.Builder
 	say := func(lines ...string) { b.WriteString(strings.Join(lines, "\n") + "\n") }
 	if p.Parts.Web {
-		say("", "  Posthorn serves on "+p.URL())
+		say("", "  Posthorn is running on "+p.URL())
 	} else {
-		say("", "  Posthorn delivers")
+		say("", "  Posthorn is delivering")
 	}
 	if p.store.cluster != nil {
-		say("  Its data lives in " + p.store.cluster.DataDir())
+		say("  Data directory: " + p.store.cluster.DataDir())
 	} else {
-		say("  Its data lives in the database of POSTHORN_DATABASE_URL")
+		say("  Database: POSTHORN_DATABASE_URL")
 	}
 	if p.MetricsURL() != "" {
-		say("  Metrics are on " + p.MetricsURL())
+		say("  Metrics: " + p.MetricsURL())
 	}
 	if link := p.localLink(ctx); link != "" {
-		say("", "  Open the dashboard, signed in:", "", "    "+link, "", "  It opens once; `"+a.program+" open` prints another.")
+		say("", "  Open the dashboard, signed in:", "", "    "+link, "", "  The link works once. `"+a.program+" open` prints another.")
 	}
 	if p.Parts.Web && !p.hasTenants(ctx) {
 		command := a.program + " tenant create --name Acme"
 		if p.Config.DataDir != "" && p.Config.embedded() {
 			command = "POSTHORN_DATA_DIR=" + p.Config.DataDir + " " + command
 		}
-		say("", "  There is no tenant yet. Type this in another terminal to create one and its API key:", "", "    "+command)
+		say("", "  No tenants yet. Create one and its API key in another terminal:", "", "    "+command)
 	}
 	say("")
 	a.printf("%s", b.String())

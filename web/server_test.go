@@ -47,7 +47,7 @@ func program(t *testing.T, environ []string, parts Parts) *Program {
 	return p
 }
 
-func TestNothingIsReachableByStrangersButHealthTheLookAndTheWayIn(t *testing.T) {
+func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 	t.Parallel()
 	open := map[string]bool{"/healthz": true, "/readyz": true}
 	for _, path := range []string{

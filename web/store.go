@@ -152,7 +152,8 @@ var errReplica = fault.New(fault.Unavailable, "database_read_only",
 	"The server of POSTHORN_DATABASE_URL is a replica, which can't be written. Name the primary, or all servers with a comma between: Posthorn finds the one that can be.")
 
 // explainDatabase turns what a driver says about a database that can't be used into what to do about it. The fault is
-// of kind Unavailable where waiting may help. No part of the URL is quoted but user and database as the server names them.
+// of kind Unavailable where waiting may help. No part of the URL is quoted but user and database as the server names
+// them.
 func explainDatabase(err error) error {
 	var server *pgconn.PgError
 	var dns *net.DNSError

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/user"
 	"text/tabwriter"
@@ -21,8 +22,9 @@ const retentionDays = 90
 
 type (
 	tenantCreateCommand struct {
-		Name string `required:"" placeholder:"NAME" help:"The organization's name."`
-		JSON bool   `name:"json" help:"Print JSON: tenant_id and api_key."`
+		Name       string `required:"" placeholder:"NAME" help:"The organization's name."`
+		ExternalID string `name:"external-id" placeholder:"ID" help:"Your own id of the tenant."`
+		JSON       bool   `name:"json" help:"Print JSON: tenant_id and api_key."`
 	}
 	tenantListCommand struct {
 		JSON bool `name:"json" help:"Print JSON."`
@@ -36,10 +38,13 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	tenant, key := db.NewID(), ""
+	if c.ExternalID != "" && !id.ValidExternal(id.Tenant, c.ExternalID) {
+		return errors.New("--external-id has 1 to 256 characters, no control characters and no white space at either end, and is not an id of Posthorn")
+	}
 	err = a.withDatabase(ctx, func(d *db.DB) error {
 		return d.Console(ctx, func(q *sql.Queries) error {
 			err := q.InsertTenant(ctx, sql.InsertTenantParams{
-				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(),
+				ID: tenant, Name: name, RetentionDays: retentionDays, CreatedAt: tenant.Time(), ExternalID: db.TextOrNull(c.ExternalID),
 			})
 			if err != nil {
 				return err
@@ -60,7 +65,7 @@ func (c tenantCreateCommand) Run(ctx context.Context, a *app) error {
 			Key    string `json:"api_key"`
 		}{id.Tenant.Format(tenant), key})
 	}
-	a.printf("Tenant   %s\nAPI key  %s\n\nThe key is shown this once and may do everything in the tenant.\n", id.Tenant.Format(tenant), key)
+	a.printf("Tenant   %s\nAPI key  %s\n\nThe key is shown only once. It has every scope in the tenant.\n", id.Tenant.Format(tenant), key)
 	return nil
 }
 
@@ -98,7 +103,7 @@ func (c tenantListCommand) Run(ctx context.Context, a *app) error {
 		return a.printJSON(list)
 	}
 	if len(all) == 0 {
-		a.printf("There is no tenant yet. `posthorn tenant create --name Acme` makes one.\n")
+		a.printf("No tenants yet. `posthorn tenant create --name Acme` creates one.\n")
 		return nil
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

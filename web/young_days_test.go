@@ -28,7 +28,8 @@ import (
 // pageBound is how long a page or a list may take on a day whose tables nobody has analyzed.
 const pageBound = 250 * time.Millisecond
 
-// youngDay is a server without a worker on a database with some thousand deliveries of today, and nobody who analyzes them.
+// youngDay is a server without a worker on a database with some thousand deliveries of today, and nobody who analyzes
+// them.
 type youngDay struct {
 	t       *testing.T
 	url     string
@@ -40,8 +41,8 @@ type youngDay struct {
 	owner   id.UUID // the person who is signed in
 }
 
-// No page and no list depends on when autovacuum last saw today's tables: with 5,000 deliveries in a new database every one is
-// fast.
+// No page and no list depends on when autovacuum last saw today's tables: with 5,000 deliveries in a new database
+// every one is fast.
 func TestPagesAndListsAreFastOnADayWithoutStatistics(t *testing.T) {
 	t.Parallel()
 	y := newYoungDay(t)
@@ -150,8 +151,8 @@ func (y *youngDay) query(sql string, into any) {
 	y.connect(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, sql).Scan(into) })
 }
 
-// youngRows writes deliveries with their events and first attempts: of ten, seven are delivered, one failed, one waits for a retry
-// and one is ready.
+// youngRows writes deliveries with their events and first attempts: of ten, seven are delivered, one failed, one
+// waits for a retry and one is ready.
 const youngRows = `WITH given AS (
 	SELECT u.n, u.id, u.at, $4::uuid[] AS endpoints, 1 + (u.n % cardinality($4::uuid[]))::int AS of FROM unnest($2::uuid[], $3::timestamptz[]) WITH ORDINALITY AS u(id, at, n)
 ), made AS (
@@ -177,21 +178,21 @@ func (y *youngDay) load(n int) {
 	y.connect(func(ctx context.Context, c *pgx.Conn) error {
 		endpoints := make([]string, 20)
 		for i := range endpoints {
-			u := db.NewID()
-			endpoints[i], y.last["endpoint_id"] = u.String(), id.Endpoint.Format(u)
+			endpointID := db.NewID()
+			endpoints[i], y.last["endpoint_id"] = endpointID.String(), id.Endpoint.Format(endpointID)
 			if _, err := c.Exec(ctx, `WITH e AS (
 				INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at)
 				VALUES ($1, $2, 'https://example.com/', '{*}', 'active', now() - interval '1 hour', now()))
-				INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($2, $1, false)`, y.tenant.String(), u.String()); err != nil {
+				INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($2, $1, false)`, y.tenant.String(), endpointID.String()); err != nil {
 				return err
 			}
 		}
 		ids, at, now := make([]string, n), make([]time.Time, n), time.Now()
 		for i := range ids {
 			// Those of a batch have one moment.
-			u := id.New(now.Add(time.Duration(i/1000-n/1000)*time.Second), [10]byte{0x70, byte(i >> 8), 0x80, byte(i), byte(rand.Uint32())})
-			ids[i], at[i] = u.String(), u.Time()
-			y.last["event_id"], y.last["delivery_id"] = id.Event.Format(u), id.Delivery.Format(u)
+			deliveryID := id.New(now.Add(time.Duration(i/1000-n/1000)*time.Second), [10]byte{0x70, byte(i >> 8), 0x80, byte(i), byte(rand.Uint32())})
+			ids[i], at[i] = deliveryID.String(), deliveryID.Time()
+			y.last["event_id"], y.last["delivery_id"] = id.Event.Format(deliveryID), id.Delivery.Format(deliveryID)
 		}
 		_, err := c.Exec(ctx, youngRows, y.tenant.String(), ids, at, endpoints)
 		return err

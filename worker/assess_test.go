@@ -34,7 +34,7 @@ func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Tim
 	}
 	h.exec(`INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, consecutive_failures, auth_streak, exhausted, unhealthy_since,
 			tls_only_since, first_failure_at, last_failure_at, gone_at, last_status, last_error, last_excerpt)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 503, 'the endpoint answered 503 Service Unavailable', 'out of order')
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 503, 'the endpoint returned 503 Service Unavailable', 'out of order')
 		ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = $3, auth_streak = $4, exhausted = $5, unhealthy_since = $6,
 			tls_only_since = $7, first_failure_at = $8, last_failure_at = $9, gone_at = $10`,
 		ep, tenant, c.ConsecutiveFailures, c.AuthStreak, c.Exhausted, null(c.UnhealthySince), null(c.TLSOnlySince), null(c.FirstFailureAt),
@@ -292,7 +292,7 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 	}
 }
 
-func TestAnEndpointWalksEveryArrowOfItsLifecycle(t *testing.T) {
+func TestAnEndpointTakesEveryTransitionOfItsLifecycle(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	tenant := h.tenant()
@@ -304,7 +304,7 @@ func TestAnEndpointWalksEveryArrowOfItsLifecycle(t *testing.T) {
 		h.exec("UPDATE lanes SET held = $2 WHERE endpoint_id = $1", ep, health.Holds(arrow.From))
 		h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: now, LastFailureAt: now}, time.Time{})
 		h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, at) VALUES ($1, $2, 'auth', 'approaching', now())", tenant, ep)
-		h.walk(t, tenant, ep, arrow)
+		h.transition(t, tenant, ep, arrow)
 		if n := h.count("SELECT count(*) FROM endpoints e JOIN lanes l ON l.endpoint_id = e.id WHERE e.id = $1 AND e.status = $2 AND l.held = $3",
 			ep, string(arrow.To), health.Holds(arrow.To)); n != 1 {
 			t.Errorf("%s: endpoint or lane is not %s", name, arrow.To)
@@ -326,8 +326,8 @@ func TestAnEndpointWalksEveryArrowOfItsLifecycle(t *testing.T) {
 	}
 }
 
-// walk goes one arrow through the database as the product does.
-func (h *house) walk(t *testing.T, tenant, ep id.UUID, arrow health.Arrow) {
+// transition takes one arrow through the database as the product does.
+func (h *house) transition(t *testing.T, tenant, ep id.UUID, arrow health.Arrow) {
 	t.Helper()
 	switch arrow.By {
 	case health.Pause:

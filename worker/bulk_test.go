@@ -24,8 +24,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// deadLetters stores n events with one failed delivery each, numbered, as if they had been tried in vain. With a key all
-// have it.
+// deadLetters stores n events with one failed delivery each, numbered, as if they had been tried in vain. With a key
+// all have it.
 func (h *house) deadLetters(tenant, ep id.UUID, n int, key string) {
 	h.t.Helper()
 	events, deliveries, numbers := make([][16]byte, n), make([][16]byte, n), make([]string, n)
@@ -118,7 +118,8 @@ func TestAReplayKeepsTheOrderOfItsKey(t *testing.T) {
 	}
 }
 
-// Of each chunk the first statement that writes fails once, then the second, the third and the last. A transaction that fails leaves neither a row of its chunk nor its progress.
+// Of each chunk the first statement that writes fails once, then the second, the third and the last. A transaction that
+// fails leaves neither a row of its chunk nor its progress.
 func TestAChunkThatFailsIsDoneOnceInTheEnd(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

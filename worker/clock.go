@@ -8,41 +8,44 @@ import (
 )
 
 const (
-	// stepLeast is what counts as a step of the database's clock; slower changes are those of any clock that is kept by NTP.
+	// stepLeast is what counts as a step of the database's clock; slower changes are those of any clock that is kept by
+	// NTP.
 	stepLeast = 5 * time.Second
-	// promoteTakes is how long a look at the retries may be under way before its answer is no longer believed.
-	promoteTakes = 10 * time.Second
-	// shiftTakes bounds the move of all retries: a million of them take some ten seconds.
-	shiftTakes = 5 * time.Minute
+	// scheduleTimeout is how long a query for due retries can run before its result is no longer trusted.
+	scheduleTimeout = 10 * time.Second
+	// shiftTimeout bounds the move of all retries: a million of them take some ten seconds.
+	shiftTimeout = 5 * time.Minute
 )
 
 // started is what passed counts from where the machine has nothing better.
 var started = time.Now()
 
-// clock holds the database's clock against the time that passes here, which nobody can set. Times that decide are the database's;
-// where that is set to another time, what waits must neither be sent at once nor an hour late. Only the scheduler's goroutine uses it.
+// clock compares the database's clock with this machine's boot time, which nothing can set. The database's times
+// decide. If its clock is set to another time, what waits must neither be sent at once nor an hour late. Only the
+// scheduler's goroutine uses it.
 type clock struct {
-	passed   func() time.Duration
+	bootTime func() time.Duration
 	at       time.Time     // the database's clock when it was last looked at; zero: never
 	from, to time.Duration // when that look began and ended
 	shifted  float64       // seconds: the steps that were taken account of by then
 }
 
-func newClock() *clock { return &clock{passed: passed} }
+func newClock() *clock { return &clock{bootTime: bootTime} }
 
-// bounds is where the database's clock may stand during a look that begins now. Before the first one it may be anywhere.
+// bounds is the range where the database's clock is expected during a look that starts now. Before the first look it is
+// unbounded.
 func (c *clock) bounds(began time.Duration) queue.ClockBounds {
 	if c.at.IsZero() {
 		return queue.ClockBounds{Earliest: time.Unix(0, 0), Latest: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
 	return queue.ClockBounds{
-		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast + promoteTakes),
+		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast + scheduleTimeout),
 	}
 }
 
-// observe takes in a look that began and ended when so much had passed, and returns by how much the clock has stepped since the last
-// one, beyond what is taken account of; 0: not at all. After a step the last look stays what the next is held against, until
-// the step is taken account of.
+// observe takes in a look that began and ended when so much had passed, and returns by how much the clock has stepped
+// since the last one, beyond what is taken account of; 0: not at all. After a step the last look stays what the next is
+// held against, until the step is taken account of.
 func (c *clock) observe(now time.Time, shifted float64, began, ended time.Duration) (step time.Duration) {
 	if !c.at.IsZero() {
 		shown := now.Sub(c.at) - time.Duration((shifted-c.shifted)*float64(time.Second))
@@ -56,7 +59,7 @@ func (c *clock) observe(now time.Time, shifted float64, began, ended time.Durati
 
 // stepped moves what waits after a step of the clock, unless another worker did.
 func (w *Worker) stepped(ctx context.Context, step time.Duration) error {
-	attempt, cancel := context.WithTimeout(ctx, shiftTakes)
+	attempt, cancel := context.WithTimeout(ctx, shiftTimeout)
 	defer cancel()
 	moved, retries, err := w.db.ClockStepped(attempt, w.clock.shifted, step, stepLeast)
 	if err != nil || moved == 0 {

@@ -8,7 +8,8 @@ import (
 	"posthorn/domain/health"
 )
 
-// stepping is a worker for whom, as it sees it, the database's clock steps: the time that passes here does, the other way.
+// stepping is a worker for whom, as it sees it, the database's clock steps: the time that passes here does, the other
+// way.
 type stepping struct {
 	*Worker
 	ahead time.Duration
@@ -16,14 +17,14 @@ type stepping struct {
 
 func (h *house) stepping() *stepping {
 	s := &stepping{Worker: New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring})}
-	s.clock.passed = func() time.Duration { return passed() - s.ahead }
+	s.clock.bootTime = func() time.Duration { return bootTime() - s.ahead }
 	return s
 }
 
 // look is one look at the retries.
-func (s *stepping) look(h *house) (promoted int) {
+func (s *stepping) scheduleOnce(h *house) (ready int) {
 	h.t.Helper()
-	n, _, err := s.promoteDue(h.t.Context(), time.Time{})
+	n, _, err := s.scheduleDue(h.t.Context(), time.Time{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 	h.exec(`UPDATE lanes SET not_before = now() + interval '10 minutes' WHERE endpoint_id = $1`, ep)
 	first, second := h.stepping(), h.stepping()
 	for range 2 {
-		if first.look(h)+second.look(h) != 0 {
+		if first.scheduleOnce(h)+second.scheduleOnce(h) != 0 {
 			t.Fatal("something was promoted before its time")
 		}
 	}
@@ -55,7 +56,7 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 		first.ahead += tt.step
 		second.ahead += tt.step
 		for range 2 {
-			if first.look(h)+second.look(h) != 0 {
+			if first.scheduleOnce(h)+second.scheduleOnce(h) != 0 {
 				t.Fatalf("a step of %v promoted something", tt.step)
 			}
 		}
@@ -75,9 +76,9 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 	}
 	// A worker that was frozen all the while learns of the steps from the record, and adds none.
 	late := h.stepping()
-	late.look(h)
+	late.scheduleOnce(h)
 	late.clock.at, late.clock.shifted = late.clock.at.Add(-30*24*time.Hour), 0
-	if late.look(h); late.clock.shifted == 0 || (due(1)-30*24*time.Hour-30*time.Minute).Abs() > 20*time.Second {
+	if late.scheduleOnce(h); late.clock.shifted == 0 || (due(1)-30*24*time.Hour-30*time.Minute).Abs() > 20*time.Second {
 		t.Errorf("a worker that comes late moved retries again: due in %v", due(1))
 	}
 }

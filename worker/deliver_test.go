@@ -291,7 +291,8 @@ func TestAnEventThatIsGoneOrExpungedEndsItsDeliveryAndNoOther(t *testing.T) {
 	h.balanced()
 }
 
-// By default a 401 is not retried: the warning says how many deliveries failed permanently, and the log names endpoint and tenant.
+// By default a 401 is not retried: the warning says how many deliveries failed permanently, and the log names endpoint
+// and tenant.
 func TestTheWarningOfRejectedDeliveriesCountsThoseThatFailedPermanently(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

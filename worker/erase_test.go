@@ -26,8 +26,8 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	h.emitN(gone, 20)
 	h.emitN(other, 10)
 	h.settled(10*time.Second, delivery.Delivered, 30)
-	h.strayAttempts(gone, 3)
-	h.strayAttempts(other, 2)
+	h.leftoverAttempts(gone, 3)
+	h.leftoverAttempts(other, 2)
 	kept := h.rowsOf(other)
 	if err := maintenance.DeleteTenant(t.Context(), h.db, gone, "they left", db.Author{Kind: "command"}); err != nil {
 		t.Fatal(err)
@@ -48,13 +48,13 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	if _, err := maintenance.EraseTenant(t.Context(), h.db, gone, 5, func(time.Duration) error { return enough }); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
-	if n, err := maintenance.CheckBooks(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
+	if n, err := maintenance.Reconcile(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
 		t.Errorf("half-way the books differ: %d, %v", n, err)
 	}
 	if err := w.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil {
 		t.Fatal(err)
 	}
-	late := &queue.Outcome{TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held, Attempt: &queue.AttemptRecord{ID: db.NewID(), StartedAt: time.Now()}}
+	late := &queue.Outcome{TenantID: gone, DeliveryID: db.NewID(), EventID: db.NewID(), EndpointID: held, Attempt: &queue.Attempt{ID: db.NewID(), StartedAt: time.Now()}}
 	if err := queue.LogLate(t.Context(), h.db, []*queue.Outcome{late}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func TestADeletedTenantIsErasedWhileOthersGoOn(t *testing.T) {
 	}
 	h.emitN(other, 5)
 	h.settled(10*time.Second, delivery.Delivered, 15)
-	if n, err := maintenance.CheckBooks(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
+	if n, err := maintenance.Reconcile(t.Context(), h.db, 0, 200_000); err != nil || n != 0 {
 		t.Errorf("the books differ: %d, %v", n, err)
 	}
 }
 
-// strayAttempts makes attempts of deliveries that went with a day of their own.
-func (h *house) strayAttempts(tenant id.UUID, n int) {
+// leftoverAttempts makes attempts of deliveries that went with a day of their own.
+func (h *house) leftoverAttempts(tenant id.UUID, n int) {
 	h.t.Helper()
 	h.exec(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
 		SELECT $1, now(), gen_random_uuid(), posthorn.first_id(now() - interval '40 days'), gen_random_uuid(), 1, 200, 0, 1, 1, 1, 1, 1, 5, '', '', '' FROM generate_series(1, $2::int)`, tenant, n)

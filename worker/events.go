@@ -38,10 +38,10 @@ func (c *eventCache) add(events []*send.Payload) {
 		c.bytes += 2*int64(len(e.Data)) + overhead
 	}
 	for c.bytes > eventCacheBytes && c.head < len(c.order) {
-		u := c.order[c.head]
+		eventID := c.order[c.head]
 		c.head++
-		c.bytes -= 2*int64(len(c.byID[u].Data)) + overhead
-		delete(c.byID, u)
+		c.bytes -= 2*int64(len(c.byID[eventID].Data)) + overhead
+		delete(c.byID, eventID)
 	}
 	if c.head > len(c.order)/2 {
 		c.order = append(c.order[:0], c.order[c.head:]...)
@@ -55,14 +55,14 @@ func (c *eventCache) find(rows []sql.ReadLanesRow) (known map[id.UUID]*send.Payl
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range rows {
-		u := rows[i].EventID
-		if _, asked := known[u]; asked {
+		eventID := rows[i].EventID
+		if _, asked := known[eventID]; asked {
 			continue
 		}
-		e := c.byID[u]
-		known[u] = e
+		e := c.byID[eventID]
+		known[eventID] = e
 		if e == nil {
-			missing = append(missing, queue.EventRef{TenantID: rows[i].TenantID, ID: u})
+			missing = append(missing, queue.EventRef{TenantID: rows[i].TenantID, ID: eventID})
 		}
 	}
 	return known, missing

@@ -103,8 +103,8 @@ func (h *house) waiting(ep id.UUID) int {
 	return h.count("SELECT count(*) FROM queue WHERE endpoint_id = $1", ep)
 }
 
-// booksQuery compares, per tenant and UTC day, the books (with what the ledger still holds) with the tables.
-const booksQuery = `
+// totalsQuery compares, per tenant and UTC day, the books (with what the ledger still holds) with the tables.
+const totalsQuery = `
 WITH entries AS (
 	SELECT tenant_id, day, accepted, delivered, failed, canceled, expunged FROM books
 	UNION ALL
@@ -134,7 +134,7 @@ func (h *house) balanced() {
 	h.t.Helper()
 	var n int
 	var text string
-	h.query(booksQuery, []any{&n, &text})
+	h.query(totalsQuery, []any{&n, &text})
 	if n != 0 {
 		h.t.Errorf("the books of %d days do not balance: %s", n, text)
 	}

@@ -48,8 +48,8 @@ func TestNoMoreRequestsAreUnderWayThanTheEndpointAllows(t *testing.T) {
 	}
 }
 
-// exceeds reports the worst excess of arrivals over a token bucket of rate and burst: in any span of time no more may come
-// than the burst and what flows in. Requests may bunch up on their way, so slack is what a busy machine may add.
+// exceeds reports the worst excess of arrivals over a token bucket of rate and burst: in any span of time no more may
+// come than the burst and what flows in. Requests may bunch up on their way, so slack is what a busy machine may add.
 func exceeds(seen []arrival, rate, burst float64, slack time.Duration) (excess float64) {
 	for i := range seen {
 		for j := i; j < len(seen); j++ {
@@ -84,7 +84,7 @@ func TestTheRateLimitIsATokenBucket(t *testing.T) {
 	}
 }
 
-func TestTheBucketIsHandedOnAndEmptyAfterATakeover(t *testing.T) {
+func TestTheBucketIsPassedOnAndEmptyAfterATakeover(t *testing.T) {
 	t.Parallel()
 	const rate, burst = 10, 20
 	for _, tt := range []struct {

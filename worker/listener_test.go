@@ -15,7 +15,7 @@ import (
 )
 
 // listener makes a listener whose address is a receiver's, which must never hear of it.
-func (h *house) listener(tenant id.UUID, forward string) (u id.UUID) {
+func (h *house) listener(tenant id.UUID, forward string) (endpointID id.UUID) {
 	h.t.Helper()
 	h.as(tenant, func(q *sql.Queries) error {
 		defaults, err := endpoints.Defaults(h.t.Context(), q, tenant, 50)
@@ -31,10 +31,10 @@ func (h *house) listener(tenant id.UUID, forward string) (u id.UUID) {
 			return err
 		}
 		made, err := listen.Create(h.t.Context(), q, h.ring, tenant, s, secret)
-		u = made.ID
+		endpointID = made.ID
 		return err
 	})
-	return u
+	return endpointID
 }
 
 func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
@@ -42,7 +42,7 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	h := newHouse(t)
 	to := newReceiver(t, func(arrival) int { return http.StatusOK })
 	tenant := h.tenant()
-	u := h.listener(tenant, to.URL)
+	endpointID := h.listener(tenant, to.URL)
 	other := h.endpoint(tenant, to.URL, nil)
 	_, stop := h.worker(true)
 	defer stop()
@@ -50,18 +50,18 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 		h.emit(tenant, item("order.completed", "", n))
 	}
 	h.settled(20*time.Second, delivery.Delivered, 5)
-	h.pause(tenant, u)
-	h.resume(tenant, u)
+	h.pause(tenant, endpointID)
+	h.resume(tenant, endpointID)
 	h.emit(tenant, item("order.completed", "", 5))
 	h.settled(20*time.Second, delivery.Delivered, 6)
-	if n := len(to.seen()); n != 6 || h.waiting(u) != 6 || h.waiting(other) != 0 {
-		t.Errorf("%d arrived, %d wait for the listener", n, h.waiting(u))
+	if n := len(to.seen()); n != 6 || h.waiting(endpointID) != 6 || h.waiting(other) != 0 {
+		t.Errorf("%d arrived, %d wait for the listener", n, h.waiting(endpointID))
 	}
-	stream, err := listen.BeginListening(t.Context(), h.db, tenant, u, 0)
+	stream, err := listen.BeginListening(t.Context(), h.db, tenant, endpointID, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := listen.HandOut(t.Context(), h.db, h.ring, tenant, u, stream)
+	given, err := listen.Lease(t.Context(), h.db, h.ring, tenant, endpointID, stream)
 	if err != nil || len(given) != 6 {
 		t.Fatal(len(given), err)
 	}
@@ -69,11 +69,11 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	h.cancel(tenant, given[0].Delivery)
 	for _, one := range given[:2] {
 		answer := listen.Answer{Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200}, Took: time.Millisecond}
-		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, u, answer); err != nil || d.Status != delivery.Delivered {
+		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, endpointID, answer); err != nil || d.Status != delivery.Delivered {
 			t.Error(d.Status, err)
 		}
 	}
-	if again, err := listen.HandOut(t.Context(), h.db, h.ring, tenant, u, stream); err != nil || len(again) != 0 {
+	if again, err := listen.Lease(t.Context(), h.db, h.ring, tenant, endpointID, stream); err != nil || len(again) != 0 {
 		t.Errorf("%d were given out twice: %v", len(again), err)
 	}
 	h.balanced()

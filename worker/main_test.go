@@ -56,6 +56,7 @@ type house struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	onWake func(emit.Batch) []id.UUID
+	before func() int64
 	sql    *pgxpool.Pool // as the console role, which sees everything
 }
 
@@ -76,7 +77,15 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	h := &house{t: t, url: url, db: d, ring: ring, policy: policy, log: testLog(t), sql: console(t, url)}
-	h.commit = emit.New(emit.Config{DB: d, Log: h.log, OnCommit: func(b emit.Batch) []id.UUID {
+	before := func() int64 {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.before == nil {
+			return 0
+		}
+		return h.before()
+	}
+	h.commit = emit.New(emit.Config{DB: d, Log: h.log, BeforeCommit: before, OnCommit: func(b emit.Batch) []id.UUID {
 		h.mu.Lock()
 		wake := h.onWake
 		h.mu.Unlock()
@@ -121,7 +130,7 @@ func (h *house) worker(local bool) (*Worker, func()) {
 	w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: h.t.Name()})
 	if local {
 		h.mu.Lock()
-		h.onWake = w.Committed
+		h.onWake, h.before = w.Committed, w.BeforeCommit
 		h.mu.Unlock()
 	}
 	return w, h.run(w.Run)
@@ -172,8 +181,8 @@ func (h *house) exec(sql string, args ...any) {
 func (h *house) query(sql string, scan []any, args ...any) {
 	h.t.Helper()
 	for i, a := range args {
-		if u, ok := a.(id.UUID); ok {
-			args[i] = [16]byte(u)
+		if uuid, ok := a.(id.UUID); ok {
+			args[i] = [16]byte(uuid)
 		}
 	}
 	var err error

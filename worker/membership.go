@@ -11,14 +11,14 @@ import (
 	"posthorn/db/queue"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
-	"posthorn/domain/trouble"
+	"posthorn/domain/incidents"
 )
 
 // The fence. A worker beats; the others judge it by a beat that does not change, on their own monotonic clocks.
 const (
 	beatEvery    = 5 * time.Second
-	deadAfter    = trouble.Silent
-	sendWithin   = 20 * time.Second // of the last beat that was acknowledged: well before anybody may call us dead
+	deadAfter    = incidents.Silent
+	sendWithin   = 20 * time.Second // of the last acknowledged beat: well before another worker can declare this one dead
 	registerWait = time.Second
 )
 
@@ -37,14 +37,14 @@ type silence struct {
 	since time.Time
 }
 
-// id is this worker's present name; it changes when it was declared dead and registered anew.
+// id is this worker's present name. It changes when the worker was declared dead and registers again.
 func (w *Worker) id() id.UUID {
 	w.member.mu.Lock()
 	defer w.member.mu.Unlock()
 	return w.member.current
 }
 
-// mayLive reports whether nobody can have called this worker dead yet: requests may start.
+// mayLive reports whether no other worker can have declared this one dead yet, so that requests can start.
 func (m *membership) mayLive() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,15 +61,15 @@ func (m *membership) isAlone() bool {
 func (w *Worker) register(ctx context.Context) error {
 	for {
 		began := time.Now()
-		u := db.NewID()
+		workerID := db.NewID()
 		err := w.db.Worker(ctx, func(q *sql.Queries) error {
-			return q.RegisterWorker(ctx, sql.RegisterWorkerParams{ID: u, Name: w.name})
+			return q.RegisterWorker(ctx, sql.RegisterWorkerParams{ID: workerID, Name: w.name})
 		})
 		if err == nil {
 			w.member.mu.Lock()
-			w.member.current, w.member.lastBeat = u, began
+			w.member.current, w.member.lastBeat = workerID, began
 			w.member.mu.Unlock()
-			w.log.Info("worker registered", "worker", id.Worker.Format(u), "name", w.name)
+			w.log.Info("worker registered", "worker", id.Worker.Format(workerID), "name", w.name)
 			w.checkPeers(ctx)
 			return nil
 		}

@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// TestSilenceCountsOnlyWhileAWorkerListens: the beats of (seconds, beat) that a worker sees of another, and when it takes
-// it for dead.
+// TestSilenceCountsOnlyWhileAWorkerListens: the beats of (seconds, beat) that a worker sees of another, and when it
+// takes it for dead.
 func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 	t.Parallel()
 	type look struct {
@@ -46,8 +46,8 @@ func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 	}
 }
 
-// What operators see of workers and lanes in the console: who died is there for a day, however long it ran, and a lane tells since
-// when it is held.
+// What operators see of workers and lanes in the console: who died is there for a day, however long it ran, and a lane
+// tells since when it is held.
 func TestOperatorsSeeWhoDiedAndSinceWhenALaneIsHeld(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -7,9 +7,9 @@ import (
 	"posthorn/worker/lanes"
 )
 
-// promoteOrdered makes the oldest row of each key ready. Only the lane's owner does this, and only here, one step after
+// readyOrdered makes the oldest row of each key ready. Only the lane's owner does this, and only here, one step after
 // the other. The rules are those of the dispatcher (worker/lanes/ordering.go).
-func (w *Worker) promoteOrdered(ctx context.Context) error {
+func (w *Worker) readyOrdered(ctx context.Context) error {
 	work := w.dispatch.KeyWork()
 	if len(work.Recheck) > 0 {
 		if err := w.recheckKeys(ctx, work.Recheck); err != nil {
@@ -29,15 +29,15 @@ func (w *Worker) promoteOrdered(ctx context.Context) error {
 	return nil
 }
 
-// recheckKeys makes ready what is oldest now of keys whose head has gone.
+// recheckKeys makes the oldest row ready of keys whose head has ended.
 func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
-	var p sql.PromoteKeysParams
+	var p sql.MakeKeysReadyParams
 	for _, k := range keys {
 		p.Endpoints, p.Keys = append(p.Endpoints, k.Endpoint), append(p.Keys, k.Key)
 	}
-	var rows []sql.PromoteKeysRow
+	var rows []sql.MakeKeysReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.PromoteKeys(ctx, p)
+		rows, err = q.MakeKeysReady(ctx, p)
 		return err
 	}); err != nil {
 		w.dispatch.RecheckLater(keys)
@@ -77,22 +77,22 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 		return nil
 	}
 	settled := w.watermark.Settled() // before the statement begins
-	var rows []sql.PromoteArrivalsRow
+	var rows []sql.MakeArrivalsReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.PromoteArrivals(ctx, sql.PromoteArrivalsParams{Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most})
+		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most})
 		return err
 	}); err != nil {
 		w.dispatch.AbandonArrivals(arrivals)
 		return err
 	}
 	var last int64
-	var promoted []int64
+	var ready []int64
 	for _, r := range rows {
 		last = r.Seq
-		if r.Promoted {
-			promoted = append(promoted, r.Seq)
+		if r.Readied {
+			ready = append(ready, r.Seq)
 		}
 	}
-	w.dispatch.EndArrivals(arrivals, len(rows), last, promoted, settled)
+	w.dispatch.EndArrivals(arrivals, len(rows), last, ready, settled)
 	return nil
 }

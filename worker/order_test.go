@@ -85,7 +85,7 @@ func TestOrderHoldsPerKeyThroughRetriesFailuresAndCancels(t *testing.T) {
 	t.Parallel()
 	const events, keys = 2000, 50
 	h := newHouse(t)
-	watch := newOrderly(keys)
+	order := newOrderly(keys)
 	random := rand.New(rand.NewPCG(1, 2))
 	flaky, refused := map[int]bool{}, map[int]bool{}
 	for n := range events {
@@ -97,8 +97,8 @@ func TestOrderHoldsPerKeyThroughRetriesFailuresAndCancels(t *testing.T) {
 		}
 	}
 	r := newReceiver(t, func(a arrival) int {
-		attempt := watch.enter(a.data.N)
-		defer watch.leave(a.data.N)
+		attempt := order.enter(a.data.N)
+		defer order.leave(a.data.N)
 		switch {
 		case flaky[a.data.N] && attempt == 1:
 			return 500
@@ -139,7 +139,7 @@ func TestOrderHoldsPerKeyThroughRetriesFailuresAndCancels(t *testing.T) {
 	if t.Failed() {
 		t.Log(h.queueStates())
 	}
-	watch.check(t)
+	order.check(t)
 	if n := h.count("SELECT count(*) FROM deliveries WHERE status IN (2, 3, 4)"); n != events {
 		t.Errorf("%d of %d have ended", n, events)
 	}
@@ -153,10 +153,10 @@ func TestStrictOrderSendsOneAtATimeInTheOrderOfEmission(t *testing.T) {
 	t.Parallel()
 	const events = 200
 	h := newHouse(t)
-	watch := newOrderly(1)
+	order := newOrderly(1)
 	r := newReceiver(t, func(a arrival) int {
-		attempt := watch.enter(a.data.N)
-		defer watch.leave(a.data.N)
+		attempt := order.enter(a.data.N)
+		defer order.leave(a.data.N)
 		if a.data.N == 7 && attempt == 1 {
 			return 503
 		}
@@ -169,7 +169,7 @@ func TestStrictOrderSendsOneAtATimeInTheOrderOfEmission(t *testing.T) {
 	h.worker(true)
 	h.emitKeyed(tenant, 0, events, 7) // its events have keys; strict does not ask
 	h.settled(90*time.Second, delivery.Delivered, events)
-	watch.check(t)
+	order.check(t)
 	if n := len(r.seen()); n != events+1 {
 		t.Errorf("%d requests for %d events and one retry", n, events)
 	}
@@ -182,10 +182,10 @@ func TestOrderHoldsWhenAnotherWorkerTakesOver(t *testing.T) {
 			t.Parallel()
 			const events, keys = 400, 10
 			h := newHouse(t)
-			watch := newOrderly(keys)
+			order := newOrderly(keys)
 			r := newReceiver(t, func(a arrival) int {
-				attempt := watch.enter(a.data.N)
-				defer watch.leave(a.data.N)
+				attempt := order.enter(a.data.N)
+				defer order.leave(a.data.N)
 				time.Sleep(3 * time.Millisecond)
 				if a.data.N%97 == 5 && attempt == 1 {
 					return 500
@@ -204,24 +204,25 @@ func TestOrderHoldsWhenAnotherWorkerTakesOver(t *testing.T) {
 			if how == "stopped" {
 				stop()
 			} else {
-				// What is under way when its sender is declared dead may be sent again: the receiver must not mind the overlap.
+				// What is under way when its sender is declared dead may be sent again: the receiver must not mind the
+				// overlap.
 				duplicates = 8
 				h.declareDead(first)
 			}
 			h.settled(60*time.Second, delivery.Delivered, events)
 			extra := -events
-			watch.mu.Lock()
-			for n, attempts := range watch.seen {
+			order.mu.Lock()
+			for n, attempts := range order.seen {
 				extra += attempts
 				if n%97 == 5 {
 					extra--
 				}
 			}
-			if len(watch.faults) > 0 && how == "declared dead" {
-				watch.faults = withoutOverlaps(watch.faults)
+			if len(order.faults) > 0 && how == "declared dead" {
+				order.faults = withoutOverlaps(order.faults)
 			}
-			watch.mu.Unlock()
-			watch.check(t)
+			order.mu.Unlock()
+			order.check(t)
 			if extra > duplicates || extra < 0 {
 				t.Errorf("%d requests too many, at most %d may be", extra, duplicates)
 			}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"time"
 
@@ -15,16 +14,16 @@ import (
 	"posthorn/domain/event"
 )
 
-// The relay of the outbox: rows that one transaction takes, and how often it looks where nobody tells it.
+// The relay of the outbox: how many rows one transaction takes, and how often it looks without a notification.
 const (
 	relayMost  = 500
 	relayEvery = time.Second
 )
 
-// relay stores what products emitted in SQL (posthorn.emit), until the context ends. It goes the way of every emission, through
-// a committer of its own, with the ids that the rows bear.
+// relay stores what products emitted in SQL (posthorn.emit), until the context ends. It goes the way of every emission,
+// through a committer of its own, with the ids that the rows bear.
 func (w *Worker) relay(ctx context.Context) {
-	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed})
+	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit})
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -53,7 +52,7 @@ func (w *Worker) relay(ctx context.Context) {
 	}
 }
 
-// tellRelay says that there may be rows.
+// tellRelay says that there can be rows.
 func (w *Worker) tellRelay() {
 	loop.Wake(w.outbox)
 }
@@ -96,13 +95,15 @@ func outboxItem(row *sql.Outbox) (emit.Item, error) {
 	if err != nil {
 		return emit.Item{}, err
 	}
-	body = append(body[:len(body)-1], `,"data":`...) // Marshal would write the data anew
+	body = append(body[:len(body)-1], `,"data":`...) // Marshal would rewrite the data
 	body = append(append(body, row.Data...), '}')
-	// posthorn.emit refuses reserved types; rows of such types are Posthorn's own.
-	// The bounds of time were checked when it was emitted: a relay that was down for long must not refuse what was in range.
+	// posthorn.emit refuses reserved types; rows of such types are Posthorn's own. The bounds of time were checked when
+	// it was emitted: a relay that was down for long must not refuse what was in range.
 	e, err := event.Parse(body, event.Limits{MaxPayload: event.DefaultMaxPayload, Reserved: true}, row.ID.Time())
 	if err != nil {
 		return emit.Item{}, err
 	}
-	return emit.Item{Emission: e, ID: row.ID, BodyHash: sha256.Sum256(body)}, nil
+	item := emit.Keyed(e, body)
+	item.ID = row.ID
+	return item, nil
 }

@@ -44,8 +44,8 @@ func (h *house) product() string {
 	return u.String()
 }
 
-// The example of docs/outbox.md: one order is placed and its event delivered, the other is refused by the product's own rule
-// and leaves nothing.
+// The example of docs/outbox.md: one order is placed and its event delivered, the other is refused by the product's own
+// rule and leaves nothing.
 func TestTheExampleOfTheOutboxDoesWhatItSays(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -60,8 +60,8 @@ func TestAnIdempotencyKeyInSQLNamesTheStoredEvent(t *testing.T) {
 	}
 	other := emit(`{"n":2}`)
 	eventually(t, 20*time.Second, "another event is rejected under the id that was given", func() bool {
-		u, err := id.Event.Parse(other)
-		return err == nil && h.count("SELECT count(*) FROM outbox_rejected WHERE code = 'idempotency_conflict' AND id = '"+u.String()+"'") == 1
+		eventID, err := id.Event.Parse(other)
+		return err == nil && h.count("SELECT count(*) FROM outbox_rejected WHERE code = 'idempotency_conflict' AND id = '"+eventID.String()+"'") == 1
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"posthorn/db/accounts"
 )
 
-// pausesEvery is how soon a pause is noticed when nobody said anything.
+// pausesEvery is how soon a pause is noticed without a notification.
 const pausesEvery = time.Second
 
 // tellPauses says that operators paused something, or let it go on.
@@ -18,7 +18,8 @@ func (w *Worker) tellPauses() {
 	loop.Wake(w.pauses)
 }
 
-// learnPauses reads what is paused before anything is sent, however long that takes; an error says that the context ended.
+// learnPauses reads what is paused before anything is sent, however long that takes; an error says that the context
+// ended.
 func (w *Worker) learnPauses(ctx context.Context) error {
 	for {
 		err := w.readPauses(ctx)

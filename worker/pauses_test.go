@@ -9,8 +9,8 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/trouble"
 )
 
 // A pause holds on every worker, also on one that starts while it is on, and ends without a loss.
@@ -161,7 +161,7 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 	}
 	var scope string
 	h.as(tenant, func(q *sql.Queries) error {
-		late, err := q.OldestDue(t.Context(), sql.OldestDueParams{TenantID: tenant, SilentSeconds: trouble.Silent.Seconds()})
+		late, err := q.OldestDue(t.Context(), sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
 		if err != nil || late != 0 {
 			t.Errorf("what waits for a suspended tenant is late by %v: %v", late, err)
 		}

@@ -7,7 +7,9 @@ import (
 
 	"posthorn/db/deliveries"
 	"posthorn/db/emit"
+	"posthorn/db/endpoints"
 	"posthorn/db/sql"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -32,7 +34,7 @@ func (h *house) resting(w *Worker, ep id.UUID) {
 	h.t.Helper()
 	eventually(h.t, 5*time.Second, "the lane rests", func() bool {
 		l, _ := w.dispatch.View(ep)
-		return l.Resting && l.InFlight == 0 && l.Held == 0
+		return l.AwaitsProbe && l.InFlight == 0 && l.Held == 0
 	})
 }
 
@@ -222,4 +224,53 @@ func TestADeliveryThatWasAProbeGoesByItsOwnScheduleOnceTheBreakerCloses(t *testi
 	h.as(tenant, func(q *sql.Queries) error { return deliveries.HastenTest(t.Context(), q, tenant, other) })
 	h.settled(15*time.Second, delivery.Delivered, 2) // the former probe within seconds, as its schedule says
 	h.balanced()
+}
+
+func TestWithoutABreakerEachDeliveryEndsByItsSchedule(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, func(arrival) int { return 503 })
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) {
+		s.RetryPolicy, s.RetryDelays, s.CircuitBreaker = endpoint.Custom, []int{1, 1}, false
+	})
+	h.emitN(tenant, 12)
+	h.worker(true)
+	h.settled(20*time.Second, delivery.Failed, 12)
+	if n := h.count("SELECT count(*) FROM deliveries WHERE attempts = 3"); n != 12 {
+		t.Errorf("%d of 12 deliveries had 3 attempts", n)
+	}
+	eventually(t, 10*time.Second, "the failures are on record", func() bool {
+		return h.count("SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND consecutive_failures = 36 AND exhausted = 12", ep) == 1
+	})
+	if n := h.count("SELECT count(*) FROM endpoint_health WHERE breaker_state <> 0"); n != 0 {
+		t.Error("the breaker opened")
+	}
+	h.balanced()
+}
+
+func TestTurningTheBreakerOffLetsGoWhatItHolds(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, func(arrival) int { return 503 })
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, r.URL, func(s *endpoint.Settings) { s.RetryPolicy, s.RetryDelays = endpoint.Custom, []int{1} })
+	h.openBreaker(tenant, ep, time.Hour)
+	h.emitN(tenant, 3)
+	w, _ := h.worker(true)
+	h.resting(w, ep)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, after, err := endpoints.Change(t.Context(), q, h.ring, tenant, ep, func(s endpoint.Settings) (endpoint.Settings, error) {
+			s.CircuitBreaker = false
+			return s, nil
+		})
+		if state := after.Condition(time.Now()).State; err == nil && state != condition.Active {
+			t.Errorf("the endpoint is %s at once, want active", state)
+		}
+		return err
+	})
+	h.settled(20*time.Second, delivery.Failed, 3)
+	if n := h.count("SELECT count(*) FROM endpoint_health WHERE consecutive_failures >= 15 AND breaker_state = 0 AND opened_at IS NULL"); n != 1 {
+		t.Error("the record lost its count or shows an open breaker")
+	}
 }

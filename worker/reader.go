@@ -70,7 +70,7 @@ func (w *Worker) pass(ctx context.Context) error {
 	if err := w.lease(ctx); err != nil {
 		return err
 	}
-	if err := w.promoteOrdered(ctx); err != nil {
+	if err := w.readyOrdered(ctx); err != nil {
 		return err
 	}
 	plan := w.dispatch.Plan()
@@ -106,7 +106,7 @@ func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, 
 	return found, nil
 }
 
-// payloads finds the events of rows: in the cache, or in the database. An event may be cut (read it later) or gone.
+// payloads finds the events of rows: in the cache, or in the database. An event can be cut (read it later) or dropped.
 func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
 	known, missing := w.events.find(rows)
 	gone := map[id.UUID]bool{}
@@ -114,7 +114,7 @@ func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.
 		return known, gone, nil
 	}
 	if len(missing) > maxReadEvents {
-		missing = missing[:maxReadEvents] // the others stay nil and not gone: cut
+		missing = missing[:maxReadEvents] // the others stay nil and are not dropped: cut
 	}
 	found, err := queue.ReadEvents(ctx, w.db, missing, readBudget)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *Worker) expire(jobs []*lanes.Job) {
 	}
 }
 
-// lease takes lanes that were woken and belong to nobody.
+// lease takes lanes that were woken and have no owner.
 func (w *Worker) lease(ctx context.Context) error {
 	wanted := w.dispatch.TakeWanted(maxLease)
 	if len(wanted) == 0 {
@@ -196,9 +196,12 @@ func leaseOf(l queue.Leased) lanes.Lease {
 	return lease
 }
 
-// settingsOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change of the
-// endpoint brings the next try.
+// settingsOf reads a lane's configuration. It returns nil, and logs why, when the endpoint cannot be served; a change
+// of the endpoint brings the next try.
 func (w *Worker) settingsOf(l queue.Leased) *lanes.Settings {
+	if l.Endpoint.DeletedAt != nil {
+		return nil // a moment later its lane says so too
+	}
 	s, err := w.readSettings(l)
 	if err != nil {
 		w.log.Error("endpoint cannot be served: its deliveries wait", "endpoint", endpointID(l.Endpoint.ID), "error", err)
@@ -219,7 +222,7 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 		return nil, err
 	}
 	s := &lanes.Settings{
-		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", Health: l.Policy,
+		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", NoBreaker: !e.CircuitBreaker, Health: l.Policy,
 		Policy: delivery.Policy{
 			Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
 			RetryGone: e.RetryClientErrors && !l.Policy.Gone,

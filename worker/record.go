@@ -34,19 +34,20 @@ const (
 // recorder begins at once.
 const recordEvery = 8 * time.Millisecond
 
-// stuckAfter is how long one of the recorder's transactions may take before this worker starts no more requests. What is
-// sent and can't be recorded is sent once more by whoever has the lane next: a worker that is cut off from its database
-// must not find that out by its beat alone, which takes sendWithin.
+// stuckAfter bounds one of the recorder's transactions. After it this worker starts no more requests. What is sent and
+// can't be recorded is sent again by the lane's next owner, so a worker that is cut off from its database must notice
+// before its beat does, which takes sendWithin.
 const stuckAfter = time.Second
 
-// mayStart reports whether requests may start: nobody can have called this worker dead, and what comes of them can be
-// recorded.
+// mayStart reports whether requests can start: no other worker can have declared this one dead, and their results can
+// be recorded.
 func (w *Worker) mayStart() bool {
 	since := w.storing.Load()
 	return w.member.mayLive() && (since == nil || time.Since(*since) < stuckAfter)
 }
 
-// runRecorder writes results until the channel is closed and empty. What gathers while one transaction commits is the next.
+// runRecorder writes results until the channel is closed and empty. What gathers while one transaction commits is the
+// next.
 func (w *Worker) runRecorder(ctx context.Context) {
 	var began time.Time
 	for first := range w.results {
@@ -75,8 +76,8 @@ func (w *Worker) gather(first *result) []*result {
 	return batch
 }
 
-// store writes a batch, however long the database is away: a result is never given up. What the database refuses is
-// halved until the bad result stands alone.
+// store writes a batch, however long the database is away: a result is never given up. A batch that the database
+// rejects is halved until the bad result is alone.
 func (w *Worker) store(ctx context.Context, batch []*result) {
 	began := time.Now()
 	w.storing.Store(&began)
@@ -99,16 +100,16 @@ func (w *Worker) store(ctx context.Context, batch []*result) {
 	w.storeMine(ctx, epoch, mine, false)
 }
 
-// storeMine writes what this life of the worker sent. again: an earlier try may have been committed.
+// storeMine writes what this life of the worker sent. again: an earlier try can have committed.
 func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, again bool) {
 	if len(batch) == 0 {
 		return
 	}
 	for {
-		matched, err := queue.RecordOutcomes(ctx, w.db, recordOf(epoch, batch, again))
+		matched, err := queue.RecordOutcomes(ctx, w.db, batchOf(epoch, batch, again))
 		switch {
 		case err == nil:
-			w.recorded(batch, matched)
+			w.applied(batch, matched)
 			return
 		case errors.Is(err, db.ErrWorkerDead):
 			w.died(epoch)
@@ -133,30 +134,30 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 	}
 }
 
-// storePoison ends a delivery whose result the database refuses: visibly, without the parts that may be at fault.
+// storePoison ends a delivery whose result the database rejects: visibly, without the parts that can be the cause.
 func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, cause error) {
 	w.log.Error("result refused by the database", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", cause)
 	o := r.outcome
 	o.Attempt = nil
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
-	matched, err := queue.RecordOutcomes(ctx, w.db, queue.Record{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
+	matched, err := queue.RecordOutcomes(ctx, w.db, queue.OutcomeBatch{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
 	for db.IsUnavailable(err) && loop.Sleep(ctx, recordRetry) {
-		matched, err = queue.RecordOutcomes(ctx, w.db, queue.Record{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
+		matched, err = queue.RecordOutcomes(ctx, w.db, queue.OutcomeBatch{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
 	}
 	if err != nil {
 		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", err)
 		return // its row stays known, so it is not sent again by this worker
 	}
-	w.recorded([]*result{r}, matched)
+	w.applied([]*result{r}, matched)
 }
 
-func recordOf(epoch id.UUID, batch []*result, again bool) queue.Record {
-	rec := queue.Record{Worker: epoch, Outcomes: make([]*queue.Outcome, 0, len(batch)), Again: again}
+func batchOf(epoch id.UUID, batch []*result, again bool) queue.OutcomeBatch {
+	rec := queue.OutcomeBatch{Worker: epoch, Outcomes: make([]*queue.Outcome, 0, len(batch)), Again: again}
 	changes := map[id.UUID]int{}
 	delays := map[id.UUID]int{}
 	for _, r := range batch {
 		rec.Outcomes = append(rec.Outcomes, &r.outcome)
-		// Results may come in another order than that in which their requests ended.
+		// Results can arrive in another order than that in which their requests ended.
 		if r.health != nil && r.health.N > r.job.Lane.HealthSaved() {
 			i, seen := changes[r.health.EndpointID]
 			switch {
@@ -183,8 +184,8 @@ func recordOf(epoch id.UUID, batch []*result, again bool) queue.Record {
 	return rec
 }
 
-// recorded tells dispatcher, metrics and log what stands now.
-func (w *Worker) recorded(batch []*result, matched queue.Recorded) {
+// applied tells dispatcher, metrics and log what was recorded.
+func (w *Worker) applied(batch []*result, matched queue.Applied) {
 	jobs := make([]*lanes.Job, len(batch))
 	var next time.Duration = -1
 	for i, r := range batch {
@@ -271,4 +272,4 @@ func (w *Worker) logAttempt(r *result, late bool) {
 	log.LogAttrs(context.Background(), level, "attempt", attrs...)
 }
 
-func endpointID(u id.UUID) string { return id.Endpoint.Format(u) }
+func endpointID(endpointID id.UUID) string { return id.Endpoint.Format(endpointID) }

@@ -18,12 +18,12 @@ func TestAnOlderChangeOverwritesNoNewer(t *testing.T) {
 			EndpointID: ep, N: n, Counters: delivery.Counters{ConsecutiveFailures: failures}, LastError: health.LastError{Text: text},
 		}}
 	}
-	rec := recordOf(db.NewID(), []*result{change(2, 2, "b"), change(3, 0, ""), change(1, 1, "a")}, false)
+	rec := batchOf(db.NewID(), []*result{change(2, 2, "b"), change(3, 0, ""), change(1, 1, "a")}, false)
 	if len(rec.Health) != 1 || rec.Health[0].N != 3 || rec.Health[0].Counters.ConsecutiveFailures != 0 || rec.Health[0].LastError.Text != "b" {
 		t.Errorf("%+v", rec.Health)
 	}
 	l.SetHealthSaved(3)
-	if rec := recordOf(db.NewID(), []*result{change(2, 2, "b")}, false); len(rec.Health) != 0 {
+	if rec := batchOf(db.NewID(), []*result{change(2, 2, "b")}, false); len(rec.Health) != 0 {
 		t.Errorf("%+v", rec.Health)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"posthorn/worker/lanes"
 )
 
-// refreshEvery is how soon a change of an endpoint is noticed when nobody announced it.
+// refreshEvery is how soon a change of an endpoint is noticed without a notification.
 const refreshEvery = time.Second
 
-// refresh compares the revisions of our lanes with the database's, at once where a change was announced and of all lanes
-// once a second, until the context ends.
+// refresh compares the revisions of our lanes with the database's, at once where a change was announced and of all
+// lanes once a second, until the context ends.
 func (w *Worker) refresh(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -65,8 +65,8 @@ func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
 	return w.applyRevisions(ctx, revs, false)
 }
 
-// applyRevisions follows what changed: lanes that are held or deleted drain, others get their new configuration. all: revs are of
-// all our lanes.
+// applyRevisions follows what changed: lanes that are held or deleted drain, others get their new configuration. all:
+// revs are of all our lanes.
 func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all bool) error {
 	changed := w.dispatch.Compare(revs, all)
 	if len(changed) > 0 {

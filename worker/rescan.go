@@ -18,8 +18,8 @@ const (
 	rebalanceEvery = 5 * time.Second
 )
 
-// rescan is the safety net: it finds lanes with rows that nobody announced, and gives back what this worker should not keep,
-// until the context ends.
+// rescan is the safety net: it finds lanes with rows that were not announced, and gives back what this worker should
+// not keep, until the context ends.
 func (w *Worker) rescan(ctx context.Context) {
 	var ready, blocked id.UUID // where the scans stopped
 	balanced := time.Now()
@@ -40,7 +40,7 @@ func (w *Worker) rescan(ctx context.Context) {
 
 // step goes on with a scan and returns where the next begins.
 func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID, error) {
-	rows, err := queue.RingWalk(ctx, w.db, state, after, rescanSteps)
+	rows, err := queue.ScanLanes(ctx, w.db, state, after, rescanSteps)
 	if err != nil {
 		return after, err
 	}
@@ -67,7 +67,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 		w.signal()
 	}
 	if len(lost) > 0 {
-		// Ours in the database and not in memory: the response to a lease was lost. Give them back, and lease them again.
+		// Ours in the database and not in memory: the response to a lease was lost. Give them back, and lease them
+		// again.
 		p := sql.ReleaseLanesParams{Endpoints: lost, Tokens: make([]float64, len(lost)), Worker: me}
 		if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.ReleaseLanes(ctx, p) }); err != nil {
 			return after, err
@@ -79,8 +80,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 	return rows[len(rows)-1].EndpointID, nil
 }
 
-// rebalance gives back idle lanes: those that have been idle for long, those beyond the bound, and, where this worker holds
-// more than its share of all lanes, those that others should have.
+// rebalance gives back idle lanes: those that have been idle for long, those beyond the bound, and, where this worker
+// holds more than its share of all lanes, those that others should have.
 func (w *Worker) rebalance(ctx context.Context) error {
 	var counts []sql.LaneCountsRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {

@@ -97,9 +97,9 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	horizon := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -90)
+	cutoff := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -90)
 	oldest := days[0]
-	if oldest.Before(horizon) {
+	if oldest.Before(cutoff) {
 		t.Errorf("%s is still there", oldest.Format(time.DateOnly))
 	}
 	if want := young.UTC().Truncate(24*time.Hour).AddDate(0, 0, -1); !oldest.Equal(want) {
@@ -118,7 +118,7 @@ func TestRetentionDropsDaysUnderLiveWork(t *testing.T) {
 	eventually(t, 10*time.Second, "the books of the dropped day say that its four deliveries failed", func() bool {
 		return h.count("SELECT count(*) FROM books WHERE day = $1 AND accepted = 4 AND failed = 4", old.UTC().Truncate(24*time.Hour)) == 1
 	})
-	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id < $1", db.FirstID(horizon)); n != 0 {
+	if n := h.count("SELECT count(*) FROM dead_letters WHERE delivery_id < $1", db.FirstID(cutoff)); n != 0 {
 		t.Errorf("%d dead letters point to what is gone", n)
 	}
 }

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	promoteEvery = 500 * time.Millisecond // when nothing is known to be due sooner: somebody else's retries, new deferrals
-	promoteChunk = 1000
-	// Due times lie in the future when they are written, so that a scan may begin where the last one ended, less the time
-	// that a transaction may take to commit. A scan from the beginning comes every so often all the same.
-	promoteOverlap = 2 * time.Minute
-	promoteAfresh  = time.Minute
+	scheduleEvery = 500 * time.Millisecond // when nothing is known to be due sooner: retries of other workers, new deferrals
+	scheduleChunk = 1000
+	// Due times are in the future when they are written, so a scan can start where the last one ended, less the longest
+	// time that a transaction needs to commit. A scan from the beginning is done at intervals all the same.
+	scheduleOverlap  = 2 * time.Minute
+	scheduleAllEvery = time.Minute
 )
 
 // scheduler knows when to look for retries that are due.
@@ -45,14 +45,14 @@ func (s *scheduler) soon(d time.Duration) {
 	}
 }
 
-// rest is how long the scheduler can sleep.
-func (s *scheduler) rest() time.Duration {
+// sleepFor is how long the scheduler can sleep.
+func (s *scheduler) sleepFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next.IsZero() {
-		return promoteEvery
+		return scheduleEvery
 	}
-	return min(max(time.Until(s.next), 5*time.Millisecond), promoteEvery)
+	return min(max(time.Until(s.next), 5*time.Millisecond), scheduleEvery)
 }
 
 func (s *scheduler) clear() {
@@ -63,21 +63,21 @@ func (s *scheduler) clear() {
 
 // schedule makes due rows ready and wakes their lanes, until the context ends.
 func (w *Worker) schedule(ctx context.Context) {
-	var since, afresh time.Time
+	var since, allSince time.Time
 	for ctx.Err() == nil {
 		select {
-		case <-time.After(w.scheduler.rest()):
+		case <-time.After(w.scheduler.sleepFor()):
 		case <-w.scheduler.wake:
 			continue // a new earliest time: sleep until then
 		case <-ctx.Done():
 			return
 		}
 		w.scheduler.clear()
-		if time.Since(afresh) > promoteAfresh {
-			since, afresh = time.Time{}, time.Now()
+		if time.Since(allSince) > scheduleAllEvery {
+			since, allSince = time.Time{}, time.Now()
 		}
 		for {
-			n, now, err := w.promoteDue(ctx, since)
+			n, now, err := w.scheduleDue(ctx, since)
 			if err != nil {
 				if ctx.Err() == nil && !db.IsUnavailable(err) {
 					w.log.Warn("due deliveries could not be promoted", "error", err)
@@ -85,25 +85,26 @@ func (w *Worker) schedule(ctx context.Context) {
 				break
 			}
 			if now.IsZero() {
-				since = time.Time{} // the clock was set: what is due may lie anywhere
+				since = time.Time{} // the clock was set: due rows can be anywhere
 				break
 			}
-			if n < promoteChunk {
-				since = now.Add(-promoteOverlap)
+			if n < scheduleChunk {
+				since = now.Add(-scheduleOverlap)
 				break
 			}
 		}
 	}
 }
 
-// promoteDue makes ready what is due, and returns the database's clock; zero when that has stepped, and what waits with it.
-func (w *Worker) promoteDue(ctx context.Context, since time.Time) (n int, now time.Time, err error) {
-	began := w.clock.passed()
-	due, err := queue.PromoteDue(ctx, w.db, since, promoteChunk, w.clock.bounds(began))
+// scheduleDue makes ready what is due, and returns the database's clock; zero when that has stepped, and what waits
+// with it.
+func (w *Worker) scheduleDue(ctx context.Context, since time.Time) (n int, now time.Time, err error) {
+	began := w.clock.bootTime()
+	due, err := queue.MakeDueReady(ctx, w.db, since, scheduleChunk, w.clock.bounds(began))
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	if step := w.clock.observe(due.Now, due.Shifted, began, w.clock.passed()); step != 0 {
+	if step := w.clock.observe(due.Now, due.Shifted, began, w.clock.bootTime()); step != 0 {
 		return 0, time.Time{}, w.stepped(ctx, step)
 	}
 	if due.Next != nil {

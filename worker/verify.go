@@ -19,7 +19,7 @@ const (
 // verifyDelays are the waits after a failed try; then the verification has failed.
 var verifyDelays = []time.Duration{2 * time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
 
-// verifications asks endpoints to prove themselves, as soon as somebody asks for it.
+// verifications sends the verification requests that are due.
 func (w *Worker) verifications(ctx context.Context) {
 	wake := make(chan struct{}, 1)
 	poke := func() {
@@ -53,8 +53,8 @@ func (w *Worker) verifications(ctx context.Context) {
 	}
 }
 
-// verify makes one try at a verification and writes down what came of it. What a stop breaks off is tried again when its
-// claim has run out.
+// verify makes one try at a verification and writes down what came of it. What a stop breaks off is tried again when
+// its claim has run out.
 func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 	details, err := queue.LaneDetails(ctx, w.db, []id.UUID{v.EndpointID})
 	if err != nil {
@@ -67,7 +67,7 @@ func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 	}
 	s := w.settingsOf(leased)
 	if s == nil {
-		w.finishVerification(ctx, v, 0, "The endpoint's configuration could not be read on our side.", "failed")
+		w.finishVerification(ctx, v, 0, "The endpoint's configuration couldn't be read because of an error on our side.", "failed")
 		return
 	}
 	status, detail, verified := w.sender.Verify(ctx, s.Destination, leased.Endpoint.Verification, v)

@@ -18,7 +18,8 @@ import (
 	"posthorn/domain/signature"
 )
 
-// A receiver that keeps the value of its format's header to deduplicate by handles an event once, however it is sent again.
+// A receiver that keeps the value of its format's header to deduplicate by handles an event once, however it is sent
+// again.
 func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -104,7 +105,7 @@ func TestAMissingEventsDeliveryIsTheFirstOfItsChain(t *testing.T) {
 	}
 	var ids []string
 	for _, a := range r.seen() {
-		if a.path == "/late" {
+		if a.path == "/late" && a.header.Get("X-Webhook-Event") == "order.completed" { // not its verification
 			ids = append(ids, a.header.Get("X-Webhook-Delivery"))
 			if a.header.Get("X-Webhook-Replayed") != "true" {
 				t.Error("a replay without its mark")
@@ -116,8 +117,8 @@ func TestAMissingEventsDeliveryIsTheFirstOfItsChain(t *testing.T) {
 	}
 }
 
-// Receivers that compare the whole header, or read its first signature alone, trust every request of a rotation: with the old
-// secret until the switch, with the new one after it.
+// Receivers that compare the whole header, or read its first signature alone, trust every request of a rotation: with
+// the old secret until the switch, with the new one after it.
 func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -104,19 +104,31 @@ func New(c Config) *Worker {
 	w.metrics = newMetrics(c.Registry)
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
-		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) }, HeldBack: w.dispatch.HeldBack,
+		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) },
 	})
 	return w
 }
 
+// BeforeCommit is the moment before a transaction of a committer of this process, for Committed.
+func (w *Worker) BeforeCommit() int64 { return w.dispatch.Mark() }
+
 // Committed takes in what a committer of this process has stored and returns the endpoints that others should hear of.
+// Rows go straight to lanes that have nothing to read; the others are announced, and read.
 func (w *Worker) Committed(b emit.Batch) []id.UUID {
 	fresh := make([]*send.Payload, len(b.Events))
+	rows := make([]lanes.Fresh, 0, len(b.Events))
 	for i, e := range b.Events {
-		fresh[i] = &send.Payload{Event: e}
+		fresh[i] = &send.Payload{Event: &e.Event}
+		for k := range e.Deliveries {
+			d := &e.Deliveries[k]
+			rows = append(rows, lanes.Fresh{Seq: d.Seq, EndpointID: d.EndpointID, DeliveryID: d.ID, Event: fresh[i]})
+		}
 	}
 	w.events.add(fresh)
-	foreign := w.dispatch.Wake(b.Endpoints)
+	var foreign []id.UUID
+	if left := w.dispatch.HandOver(b.Mark, w.id(), rows); len(left) > 0 {
+		foreign = w.dispatch.Wake(left)
+	}
 	if w.member.isAlone() {
 		return nil
 	}
@@ -211,7 +223,7 @@ func (w *Worker) signOff(ctx context.Context) {
 		if _, err := q.FreeLanesOf(ctx, &me); err != nil {
 			return err
 		}
-		return q.RetireWorker(ctx, me)
+		return q.DeleteWorker(ctx, me)
 	})
 	if err != nil {
 		w.log.Warn("lanes could not be given back; others take them when this worker's silence is noticed", "error", err)
@@ -250,14 +262,14 @@ func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	return then.Next
 }
 
-// maxLastExcerpt is how much of an answer's body an endpoint's owner is shown with a notice, in bytes.
+// maxLastExcerpt is how much of a response's body a notice shows an endpoint's owner, in bytes.
 const maxLastExcerpt = 500
 
 // lastError is what the endpoint's owner is told of a failure.
-func lastError(r delivery.Result, a *queue.AttemptRecord) health.LastError {
+func lastError(r delivery.Result, a *queue.Attempt) health.LastError {
 	e := health.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
 	if e.Text == "" {
-		e.Text = "the endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
+		e.Text = "the endpoint returned " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
 	}
 	return e
 }

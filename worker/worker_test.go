@@ -1,9 +1,13 @@
 package worker
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"posthorn/db/queue"
+	"posthorn/db/sql"
 	"posthorn/domain/delivery"
 )
 
@@ -49,5 +53,15 @@ func TestAConflictThatIsTakenForDeliveredCountsAsASuccessInTheRollUps(t *testing
 		if got := statClass(r, delivery.Classify(r, tt.accept)); got != tt.want {
 			t.Errorf("%d (accepted: %v) counts as class %d, want %d", tt.status, tt.accept, got, tt.want)
 		}
+	}
+}
+
+func TestADeletedEndpointWithoutSecretsIsNoError(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	w := &Worker{log: slog.New(slog.NewTextHandler(&log, nil))}
+	deleted := time.Now()
+	if s := w.settingsOf(queue.Leased{Endpoint: sql.Endpoint{DeletedAt: &deleted}}); s != nil || log.Len() > 0 {
+		t.Errorf("it has settings %v, and the log says %q", s, log.String())
 	}
 }

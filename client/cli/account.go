@@ -22,10 +22,11 @@ type account struct {
 	Key string `json:"api_key"`
 }
 
-// defaultURL is where `posthorn serve` listens.
+// defaultURL is the address of `posthorn serve`.
 const defaultURL = "http://127.0.0.1:8080"
 
-// accountFile is where `posthorn login` remembers: $XDG_CONFIG_HOME/posthorn/client.json, else ~/.config/posthorn.
+// accountFile is where `posthorn login` stores the account: $XDG_CONFIG_HOME/posthorn/client.json, else
+// ~/.config/posthorn.
 func (e *Env) accountFile() (string, error) {
 	dir := e.variable("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -38,7 +39,7 @@ func (e *Env) accountFile() (string, error) {
 	return filepath.Join(dir, "posthorn", "client.json"), nil
 }
 
-// account reads the environment, and what it leaves open from the file. A key is never sent to another server than the one
+// account reads the environment, then the file for what the environment leaves out. A key is only sent to the server
 // that it was stored with.
 func (e *Env) account() (account, error) {
 	a := account{URL: e.variable("POSTHORN_URL"), Key: e.variable("POSTHORN_API_KEY")}
@@ -87,7 +88,7 @@ func (e *Env) stored() (account, error) {
 	return a, nil
 }
 
-// store writes the file for its owner's eyes alone, whole or not at all.
+// store writes the file, readable by its owner alone, completely or not at all.
 func (e *Env) store(a account) (string, error) {
 	path, err := e.accountFile()
 	if err != nil {
@@ -119,8 +120,8 @@ type loginCommand struct {
 	URL string `arg:"" optional:"" name:"url" help:"The server's address; asked for when left out."`
 }
 
-// Run asks for what is missing, tries the key, and remembers both. The key comes from stdin or POSTHORN_API_KEY, never from
-// an argument: those are seen by everybody on the machine.
+// Run asks for what is missing, tries the key, and stores both. The key comes from stdin or POSTHORN_API_KEY, never
+// from an argument, which everybody on the machine can see.
 func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	in := bufio.NewReader(e.Stdin)
 	a := account{URL: c.URL, Key: e.variable("POSTHORN_API_KEY")}
@@ -158,7 +159,7 @@ func (c loginCommand) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// whose says in words whom a key belongs to.
+// whose describes whom a key belongs to.
 func whose(ctx context.Context, c *client.Client) (string, error) {
 	tenant, err := c.GetOwnTenant(ctx)
 	if client.Code(err) == "tenant_required" {
@@ -175,7 +176,7 @@ func readLine(in *bufio.Reader) string {
 	return strings.TrimSpace(line)
 }
 
-// readHidden reads a line that a terminal does not show. Where it can't be told not to, it shows it.
+// readHidden reads a line without echo, where the terminal permits that.
 func (e *Env) readHidden(in *bufio.Reader) string {
 	if !e.InTerminal {
 		return readLine(in)

@@ -11,7 +11,7 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"${enum}."`
 }
 
-// The scripts ask the program itself, so they stay right whatever its version. %s is its name.
+// The scripts call the program itself, so they stay right whatever its version.
 var scripts = map[string]string{
 	"bash": `# In ~/.bashrc: source <(posthorn completion bash)
 _posthorn() {
@@ -45,7 +45,7 @@ type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what the last word may become, a candidate a line.
+// Run prints the completions of the last word, one per line.
 func (c completeCommand) Run(e *Env, app *kong.Kong) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -57,7 +57,7 @@ func (c completeCommand) Run(e *Env, app *kong.Kong) error {
 	return nil
 }
 
-// candidates are the ends that the last word may have behind the others.
+// candidates are the completions of the last word after the others.
 func candidates(node *kong.Node, words []string) []string {
 	if len(words) == 0 {
 		words = []string{""}

@@ -24,7 +24,9 @@ type deadListCommand struct {
 
 // Run lists dead letters.
 func (c deadListCommand) Run(ctx context.Context, e *Env) error {
-	return listDeliveries(ctx, e, c.shared, c.window, c.selection, string(client.ListDeliveriesParamsStatusDeadLetter), false, "No dead letters.")
+	return deliveryList{
+		shared: c.shared, window: c.window, selection: c.selection, status: string(client.ListDeliveriesParamsStatusDeadLetter), empty: "No dead letters.",
+	}.print(ctx, e)
 }
 
 type deadReplayCommand struct {
@@ -34,7 +36,7 @@ type deadReplayCommand struct {
 	Again  bool     `help:"Also those that were replayed before."`
 }
 
-// Run replays deliveries one by one, and goes on after one that is refused.
+// Run replays deliveries one by one, and continues after one that is rejected.
 func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
 	sdk, err := c.connect(e)
 	if err != nil {
@@ -68,7 +70,7 @@ func (c deadReplayCommand) Run(ctx context.Context, e *Env) error {
 	return first
 }
 
-// meant are the deliveries that an id given on the command line stands for: itself, or the dead letters of an event.
+// meant are the deliveries of an id on the command line: the delivery itself, or the dead letters of an event.
 func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given string) ([]string, error) {
 	if !strings.HasPrefix(given, "evt_") {
 		return []string{given}, wantDelivery(given)
@@ -88,7 +90,8 @@ func (c deadReplayCommand) meant(ctx context.Context, sdk *client.Client, given 
 	return ids, nil
 }
 
-// replayOne replays a delivery. One that was replayed before is named with its replay, and with the flag that replays it again.
+// replayOne replays a delivery. For one that was replayed before, it names the replay, and the flag that replays it
+// again.
 func replayOne(ctx context.Context, sdk *client.Client, id, reason string, again bool) (client.Delivery, error) {
 	in := client.ReplayInput{Reason: given(reason)}
 	if again {
@@ -109,7 +112,7 @@ func replayOne(ctx context.Context, sdk *client.Client, id, reason string, again
 // lowerFirst writes a sentence as a part of another.
 func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// wantDelivery says what was given where it is the id of something else.
+// wantDelivery says what was given if it is the id of something else.
 func wantDelivery(given string) error {
 	kind, _, found := strings.Cut(given, "_")
 	names := map[string]string{"evt": "an event", "ep": "an endpoint", "job": "a bulk job", "ten": "a tenant", "att": "an attempt"}
@@ -135,7 +138,7 @@ type deadReplayAllCommand struct {
 	Wait   time.Duration `help:"How long to wait for the job; 0 not at all." default:"0s"`
 }
 
-// Run starts a bulk job on the server, which goes on whatever becomes of this command.
+// Run starts a bulk job on the server, which continues without this command.
 func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 	sdk, err := c.connect(e)
 	if err != nil {
@@ -168,7 +171,7 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 	return c.showJob(ctx, e, sdk, job, c.Wait)
 }
 
-// showJob shows a bulk job, at its end where that is waited for.
+// showJob shows a bulk job, at its end if the command waits for that.
 func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
 	if wait > 0 {
 		if job, err = waitFor(ctx, sdk, job, wait); err != nil {
@@ -187,7 +190,7 @@ func count(n int, exact bool) string {
 	return fmt.Sprintf("%d or more", n)
 }
 
-// waitFor reads a job until it is over.
+// waitFor reads a job until it has ended.
 func waitFor(ctx context.Context, sdk *client.Client, job client.BulkJob, most time.Duration) (client.BulkJob, error) {
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -10,12 +10,13 @@ import (
 )
 
 type deliveryCommands struct {
-	List   deliveryListCommand   `cmd:"" help:"List deliveries, newest first."`
-	Get    deliveryGetCommand    `cmd:"" help:"Show a delivery with its attempts."`
-	Retry  deliveryRetryCommand  `cmd:"" help:"Send a waiting delivery at once."`
-	Cancel deliveryCancelCommand `cmd:"" help:"Cancel a waiting delivery."`
-	Replay deliveryReplayCommand `cmd:"" help:"Send a finished delivery's event again, as a new delivery."`
-	Tail   deliveryTailCommand   `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
+	List    deliveryListCommand    `cmd:"" help:"List deliveries, newest first."`
+	Get     deliveryGetCommand     `cmd:"" help:"Show a delivery with its attempts."`
+	Attempt deliveryAttemptCommand `cmd:"" help:"Show one attempt with the request that it sent."`
+	Retry   deliveryRetryCommand   `cmd:"" help:"Send a waiting delivery at once."`
+	Cancel  deliveryCancelCommand  `cmd:"" help:"Cancel a waiting delivery."`
+	Replay  deliveryReplayCommand  `cmd:"" help:"Send a finished delivery's event again, as a new delivery."`
+	Tail    deliveryTailCommand    `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
 }
 
 // selection are the flags that narrow a list of deliveries.
@@ -44,37 +45,46 @@ func (c deliveryListCommand) Run(ctx context.Context, e *Env) error {
 	if c.WaitsFor != "" {
 		c.selection.wait = &c.WaitsFor
 	}
-	return listDeliveries(ctx, e, c.shared, c.window, c.selection, c.Status, c.Archived, "No such deliveries.")
+	return deliveryList{c.shared, c.window, c.selection, c.Status, c.Archived, "No such deliveries."}.print(ctx, e)
 }
 
-func listDeliveries(ctx context.Context, e *Env, s shared, w window, sel selection, status string, archived bool, empty string) error {
-	sdk, err := s.connect(e)
+type deliveryList struct {
+	shared
+	window
+	selection
+	status   string
+	archived bool
+	empty    string // says that there are none
+}
+
+func (l deliveryList) print(ctx context.Context, e *Env) error {
+	sdk, err := l.connect(e)
 	if err != nil {
 		return err
 	}
-	params := sel.params()
-	params.Limit = w.pageSize()
-	if params.Since, params.Until, err = w.bounds(e); err != nil {
+	params := l.params()
+	params.Limit = l.pageSize()
+	if params.Since, params.Until, err = l.bounds(e); err != nil {
 		return err
 	}
-	if status != "" {
-		params.Status = new(client.ListDeliveriesParamsStatus(status))
+	if l.status != "" {
+		params.Status = new(client.ListDeliveriesParamsStatus(l.status))
 	}
-	if archived {
-		params.Archived = &archived
+	if l.archived {
+		params.Archived = &l.archived
 	}
-	rows, err := collect(sdk.Deliveries(ctx, params), w.Limit)
+	rows, err := collect(sdk.Deliveries(ctx, params), l.Limit)
 	if err != nil {
 		return err
 	}
-	return s.show(e, rows, func() {
+	return l.show(e, rows, func() {
 		if len(rows) == 0 {
-			e.notef("%s\n", empty)
+			e.notef("%s\n", l.empty)
 			return
 		}
 		e.deliveries(rows)
-		if len(rows) == w.Limit {
-			e.notef("The first %d; --limit shows more.\n", w.Limit)
+		if len(rows) == l.Limit {
+			e.notef("The first %d; --limit shows more.\n", l.Limit)
 		}
 	})
 }
@@ -87,7 +97,7 @@ func (e *Env) deliveries(list []client.Delivery) {
 	e.table([]string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"}, rows)
 }
 
-// lastOf is what the last attempt brought, in a word.
+// lastOf is the result of the last attempt, in a word.
 func lastOf(d client.Delivery) string {
 	if failure := optional(d.LastFailure); failure != "" {
 		return failure
@@ -101,7 +111,7 @@ type oneDelivery struct {
 	ID string `arg:"" name:"delivery" help:"The delivery's id (dlv_...)."`
 }
 
-// known connects, and says what the id is where it is none of a delivery.
+// known connects, and explains an id that is none of a delivery.
 func (c oneDelivery) known(e *Env) (*client.Client, error) {
 	if err := wantDelivery(c.ID); err != nil {
 		return nil, err
@@ -134,7 +144,7 @@ func (e *Env) delivery(d client.DeliveryWithAttempts) {
 	}
 }
 
-// waitOf is why a delivery waits; empty: it does not.
+// waitOf is why a delivery waits, or empty.
 func waitOf(n client.Nullable[client.DeliveryWait]) string {
 	w, err := n.Get()
 	if err != nil {
@@ -193,7 +203,7 @@ func (c deliveryRetryCommand) Run(ctx context.Context, e *Env) error {
 	return c.act(e, "%s goes as soon as its endpoint takes it.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.RetryDelivery(ctx, c.ID) })
 }
 
-// Run calls a delivery off.
+// Run cancels a delivery.
 func (c deliveryCancelCommand) Run(ctx context.Context, e *Env) error {
 	return c.act(e, "%s is canceled.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.CancelDelivery(ctx, c.ID) })
 }
@@ -224,7 +234,7 @@ type testCommand struct {
 	Wait      time.Duration `help:"How long to wait for the response; 0 not at all." default:"30s"`
 }
 
-// Run sends a test event and waits for what becomes of it. An answer that is no success is exit code 1.
+// Run sends a test event and waits for its result. A response that is no success is exit code 1.
 func (c testCommand) Run(ctx context.Context, e *Env) error {
 	sdk, err := c.connect(e)
 	if err != nil {
@@ -252,7 +262,7 @@ func (c testCommand) Run(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
-		// The attempt may be on record a moment before the status is read.
+		// The attempt is possibly stored a moment before the status is read.
 		if d.Status != client.DeliveryStatusPending {
 			if err := c.show(e, d, func() { e.delivery(d) }); err != nil || d.Status == client.DeliveryStatusDelivered {
 				return err

@@ -1,8 +1,8 @@
-// Package cli is the client half of posthorn's command line: commands that speak to a server with an API key, through the
-// SDK alone. Command posthorn puts them beside its own.
+// Package cli is the client half of posthorn's command line: commands that speak to a server with an API key, through
+// the SDK alone. Command posthorn puts them beside its own.
 //
-// They print tables for people, and with --json what programs read: one object, an array of a list, or, where there is
-// no end (tail, listen), an object a line. Colours show on terminals alone, and never with NO_COLOR set.
+// They print tables for people, and with --json what programs read: one object, an array of a list, or, where there
+// is no end (tail, listen), an object a line. Colours show on terminals alone, and never with NO_COLOR set.
 package cli
 
 import (
@@ -31,13 +31,14 @@ type Commands struct {
 	Deliveries deliveryCommands  `cmd:"" help:"Every event sent to every subscribed endpoint." group:"client"`
 	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
 	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed permanently." group:"client"`
+	Settings   settingsCommands  `cmd:"" help:"The tenant's settings." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
-	Import     importCommand     `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
+	Import     importCommands    `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
-// Env is what a command works with.
+// Env is the environment of a command.
 type Env struct {
 	Environ        []string
 	Stdin          io.Reader
@@ -51,10 +52,10 @@ type Env struct {
 const (
 	ExitOK          = 0
 	ExitFailed      = 1 // something went wrong; the message says what to do
-	ExitUsage       = 2 // a wrong command line, or input that the server refused; nothing was done
+	ExitUsage       = 2 // a wrong command line, or input that the server rejected; nothing was done
 	ExitNotFound    = 3 // there is no such object
-	ExitRefused     = 4 // the key is missing, wrong or may not do this
-	ExitUnavailable = 5 // the server is away or busy; the same command may succeed later
+	ExitRefused     = 4 // the key is missing, wrong, or lacks the permission
+	ExitUnavailable = 5 // the server is unavailable or busy; the same command can succeed later
 )
 
 // failure is an error of a command itself, with its exit code.
@@ -69,8 +70,8 @@ func fail(code int, format string, args ...any) error {
 	return &failure{code, fmt.Sprintf(format, args...)}
 }
 
-// Explain turns an error of a client command into a line for a person and an exit code; ok is false where it is none of
-// the client's.
+// Explain turns an error of a client command into a line for a person and an exit code. ok is false for any other
+// error.
 func Explain(err error) (line string, code int, ok bool) {
 	var own *failure
 	if errors.As(err, &own) {
@@ -103,7 +104,7 @@ func Explain(err error) (line string, code int, ok bool) {
 	return b.String(), exitCode(refused.Status), true
 }
 
-// unreachable says that a server could not be asked, and why; empty where that is not what happened.
+// unreachable says that a server could not be reached, and why. It is empty for any other error.
 func unreachable(err error) string {
 	var request *url.Error
 	if !errors.As(err, &request) {
@@ -167,7 +168,7 @@ func (s shared) connect(e *Env) (*client.Client, error) {
 	return c, nil
 }
 
-// variable is one of the environment; empty where it is not set.
+// variable is a variable of the environment, or empty.
 func (e *Env) variable(name string) string {
 	for i := len(e.Environ) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(e.Environ[i], name+"="); ok {
@@ -179,7 +180,7 @@ func (e *Env) variable(name string) string {
 
 func (e *Env) printf(format string, args ...any) { _, _ = fmt.Fprintf(e.Stdout, format, args...) }
 
-// notef is for a person, on stderr, so that what a program reads stays clean.
+// notef writes to stderr for people, so that programs read a clean stdout.
 func (e *Env) notef(format string, args ...any) { _, _ = fmt.Fprintf(e.Stderr, format, args...) }
 
 // json prints a value on one line.
@@ -189,7 +190,7 @@ func (e *Env) json(v any) error {
 	return enc.Encode(v)
 }
 
-// show prints a value as JSON or lets a person's view be printed.
+// show prints a value as JSON, or prints it for a person.
 func (s shared) show(e *Env, v any, forPeople func()) error {
 	if s.JSON {
 		return e.json(v)
@@ -198,7 +199,7 @@ func (s shared) show(e *Env, v any, forPeople func()) error {
 	return nil
 }
 
-// sleep pauses, and reports whether the pause came to its end before the context.
+// sleep pauses, and reports whether the pause ended before the context.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

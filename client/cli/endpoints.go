@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"posthorn/client"
+	"posthorn/domain/condition"
 )
 
 type endpointsCommands struct {
@@ -48,10 +49,13 @@ func (c endpointListCommand) Run(ctx context.Context, e *Env) error {
 	if c.Condition != "" {
 		params.Condition = new(client.EndpointState(c.Condition))
 	}
-	return list(c.shared, e, sdk.Endpoints(ctx, params), c.Limit, "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
-		[]string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"}, func(v client.Endpoint) []string {
+	return listing[client.Endpoint]{
+		limit: c.Limit, empty: "No endpoints. `posthorn endpoints create https://example.com/hooks` makes one.",
+		head: []string{"ENDPOINT", "CONDITION", "EVENT TYPES", "URL"},
+		row: func(v client.Endpoint) []string {
 			return []string{v.ID, string(v.Condition.State), strings.Join(v.EventTypes, ","), v.URL}
-		})
+		},
+	}.print(c.shared, e, sdk.Endpoints(ctx, params))
 }
 
 // one are the flags of a command about one endpoint.
@@ -85,18 +89,22 @@ func (e *Env) endpoint(v client.Endpoint) {
 	if r, err := v.RateLimit.Get(); err == nil {
 		rate = strconv.Itoa(r) + "/s"
 	}
+	breaker := ""
+	if !v.CircuitBreaker {
+		breaker = "off"
+	}
 	filter := ""
 	if f, err := v.Filter.Get(); err == nil && string(f) != "null" && json.Unmarshal(f, &filter) != nil {
 		filter = string(f) // an object: equality on all
 	}
 	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels, ", "), "Filter", oneLine(filter, 200),
 		"Format", string(v.Format), "Retries", string(v.RetryPolicy.Name), "Timeout", strconv.Itoa(v.TimeoutSeconds)+" s",
-		"Rate limit", rate, "In flight", strconv.Itoa(v.MaxInFlight), "Ordering", string(v.Ordering), "Created", local(v.CreatedAt))
+		"Rate limit", rate, "In flight", strconv.Itoa(v.MaxInFlight), "Ordering", string(v.Ordering), "Circuit breaker", breaker, "Created", local(v.CreatedAt))
 	e.printf("\n")
 	e.condition(v)
 }
 
-// condition shows how an endpoint is, and what to do about it.
+// condition shows the endpoint's condition, and what to do about it.
 func (e *Env) condition(v client.Endpoint) {
 	c := v.Condition
 	probe := optional(c.NextProbeAt)
@@ -108,7 +116,7 @@ func (e *Env) condition(v client.Endpoint) {
 		"What to do", strings.Join(commands(v), "\n"))
 }
 
-// held is how many deliveries wait because of a condition; empty: none.
+// held is how many deliveries wait because of a condition, or empty.
 func held(c client.EndpointCondition) string {
 	switch {
 	case c.Held == 0:
@@ -119,7 +127,7 @@ func held(c client.EndpointCondition) string {
 	return strconv.Itoa(c.Held)
 }
 
-// verification is how far the last verification is, of an endpoint that waits for one.
+// verification is the progress of the last verification, for an endpoint that waits for one.
 func verification(v client.Endpoint) string {
 	last, err := v.LastVerification.Get()
 	if err != nil || last.State == client.VerificationStateSucceeded || last.State == client.VerificationStateSuperseded {
@@ -137,20 +145,16 @@ func verification(v client.Endpoint) string {
 
 // commands are what an endpoint's owner can do about its condition.
 func commands(v client.Endpoint) []string {
-	by := map[client.EndpointConditionActions]string{
-		client.EndpointConditionActionsResume: "posthorn endpoints resume ", client.EndpointConditionActionsVerify: "posthorn endpoints verify ",
-		client.EndpointConditionActionsProbeNow: "posthorn test ", client.EndpointConditionActionsReplay: "posthorn dlq replay-all --endpoint ",
-	}
 	var out []string
 	for _, a := range v.Condition.Actions {
-		if command := by[a]; command != "" {
-			out = append(out, command+v.ID)
+		if command := condition.Action(a).Command(v.ID); command != "" {
+			out = append(out, command)
 		}
 	}
 	return out
 }
 
-// settings are the flags that say how an endpoint is to be.
+// settings are the flags for an endpoint's settings.
 type settings struct {
 	Description  string            `help:"What it is for."`
 	EventTypes   []string          `help:"Event types: whole names, families such as order.*, or *." placeholder:"TYPE"`
@@ -166,6 +170,7 @@ type settings struct {
 	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
 	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
 	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
+	Breaker      string            `name:"circuit-breaker" placeholder:"on|off" help:"Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}." enum:",on,off" default:""`
 	Ordering     string            `placeholder:"ORDER" help:"Order of delivery: ${enum}." enum:",none,key,strict" default:""`
 	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
 	Metadata     map[string]string `help:"A note of your own; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
@@ -191,6 +196,9 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 		if value != "" {
 			all[name] = value
 		}
+	}
+	if s.Breaker != "" {
+		all["circuit_breaker"] = s.Breaker == "on"
 	}
 	for name, value := range map[string]int{"timeout_seconds": s.Timeout, "max_in_flight": s.MaxInFlight} {
 		if value != 0 {
@@ -220,7 +228,7 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 	return all, s.rate(all)
 }
 
-// retries reads a schedule by its name, or the delays of one's own.
+// retries reads a schedule: its name, or custom delays.
 func (s settings) retries(all map[string]any) error {
 	policy := map[string]any{}
 	if s.RetryPolicy != "" {
@@ -265,7 +273,7 @@ func (s settings) rate(all map[string]any) error {
 	return nil
 }
 
-// typed puts fields into one of the SDK's types. The server refuses what the type has no place for, and so does this.
+// typed converts fields into one of the SDK's types. Like the server, it rejects fields that the type does not have.
 func typed[T any](fields map[string]any) (T, error) {
 	var into T
 	text, err := json.Marshal(fields)

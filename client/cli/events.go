@@ -24,7 +24,7 @@ type emitCommand struct {
 	IdempotencyKey string   `placeholder:"KEY" help:"Makes it safe to run the same command again."`
 }
 
-// Run emits the event and says where it went.
+// Run emits the event and shows where it went.
 func (c emitCommand) Run(ctx context.Context, e *Env) error {
 	sdk, err := c.connect(e)
 	if err != nil {
@@ -74,7 +74,7 @@ func (c emitCommand) data(e *Env) (json.RawMessage, error) {
 	return text, nil
 }
 
-// input is a text given on the line, by @FILE, or on stdin; otherwise stands in where none was given.
+// input is a text on the command line, from @FILE, or from stdin. otherwise is the default.
 func input(e *Env, given, otherwise string) ([]byte, error) {
 	path, isFile := strings.CutPrefix(given, "@")
 	switch {
@@ -121,10 +121,13 @@ func (c eventListCommand) Run(ctx context.Context, e *Env) error {
 	if params.Since, params.Until, err = c.bounds(e); err != nil {
 		return err
 	}
-	return list(c.shared, e, sdk.Events(ctx, params), c.Limit, "No events. `posthorn emit order.completed '{}'` makes one.",
-		[]string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"}, func(v client.Event) []string {
+	return listing[client.Event]{
+		limit: c.Limit, empty: "No events. `posthorn emit order.completed '{}'` makes one.",
+		head: []string{"EVENT", "TYPE", "CREATED", "KEY", "CHANNELS"},
+		row: func(v client.Event) []string {
 			return []string{v.ID, v.Type, local(v.CreatedAt), optional(v.Key), strings.Join(v.Channels, ",")}
-		})
+		},
+	}.print(c.shared, e, sdk.Events(ctx, params))
 }
 
 type eventGetCommand struct {
@@ -167,7 +170,7 @@ func (c eventGetCommand) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// ignoreScope lets a view go without what the key may not see.
+// ignoreScope leaves out of a view what the key can't read.
 func ignoreScope(err error) error {
 	if client.Code(err) == "scope_missing" {
 		return nil
@@ -175,7 +178,7 @@ func ignoreScope(err error) error {
 	return err
 }
 
-// given is a flag that may be left out.
+// given is an optional flag.
 func given(value string) *string {
 	if value == "" {
 		return nil

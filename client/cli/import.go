@@ -8,6 +8,11 @@ import (
 	"posthorn/client"
 )
 
+type importCommands struct {
+	File importCommand     `cmd:"" default:"withargs" help:"Import a file of event types and endpoints."`
+	Svix importSvixCommand `cmd:"" help:"Copy applications, endpoints with their secrets, and event types from a Svix server."`
+}
+
 type importCommand struct {
 	shared
 	File   string `arg:"" help:"What to bring in, as JSON; - reads stdin."`
@@ -17,8 +22,8 @@ type importCommand struct {
 // importChunk is how many entries go in one request.
 const importChunk = 200
 
-// Run brings everything in, and says what became of each entry. An entry that the server refuses does not stop the others, and
-// makes the exit code 1.
+// Run imports everything, and shows the result of each entry. An entry that the server rejects does not stop the
+// others, and makes the exit code 1.
 func (c importCommand) Run(ctx context.Context, e *Env) error {
 	file := "@" + c.File
 	if c.File == "-" {
@@ -58,7 +63,7 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 	return err
 }
 
-// chunks cuts an import into requests, the event types first: endpoints may name them.
+// chunks cuts an import into requests, the event types first: endpoints can name them.
 func chunks(list client.ImportInput) func(func(client.ImportInput) bool) {
 	return func(yield func(client.ImportInput) bool) {
 		for types := range slices.Chunk(list.EventTypes, importChunk) {

@@ -12,7 +12,7 @@ type topic struct {
 	Password string   `placeholder:"@FILE" help:"The password for --sasl: @FILE or - for stdin."`
 }
 
-// named reports whether a body's connection says which topic of which cluster.
+// named reports whether the connection in a body names both a cluster and a topic.
 func named(fields map[string]any) bool {
 	connection, _ := fields["kafka"].(map[string]any)
 	return connection["bootstrap_servers"] != nil && connection["topic"] != nil
@@ -34,33 +34,43 @@ func (t topic) lay(e *Env, fields map[string]any) (bool, error) {
 	if t.Topic != "" {
 		connection["topic"] = t.Topic
 	}
-	if t.CA == "none" {
+	if err := t.layCertificates(e, connection); err != nil {
+		return true, err
+	}
+	return true, t.layLogin(e, connection)
+}
+
+func (t topic) layCertificates(e *Env, connection map[string]any) error {
+	switch t.CA {
+	case "":
+		return nil
+	case "none":
 		connection["ca_certificate"] = nil
-	} else if t.CA != "" {
-		text, err := input(e, t.CA, "")
-		if err != nil {
-			return true, err
-		}
-		connection["ca_certificate"] = string(text)
+		return nil
 	}
-	if t.SASL == "none" {
+	text, err := input(e, t.CA, "")
+	connection["ca_certificate"] = string(text)
+	return err
+}
+
+func (t topic) layLogin(e *Env, connection map[string]any) error {
+	switch {
+	case t.SASL == "none":
 		connection["sasl"] = nil
-		return true, nil
-	}
-	if t.SASL == "" && t.User == "" && t.Password == "" {
-		return true, nil
-	}
-	if t.SASL == "" || t.User == "" {
-		return true, fail(ExitUsage, "--sasl, --user and --password go together.")
+		return nil
+	case t.SASL == "" && t.User == "" && t.Password == "":
+		return nil
+	case t.SASL == "" || t.User == "":
+		return fail(ExitUsage, "--sasl, --user and --password go together.")
 	}
 	sasl := map[string]any{"mechanism": strings.ToUpper(t.SASL), "username": t.User}
 	if t.Password != "" {
 		text, err := input(e, t.Password, "")
 		if err != nil {
-			return true, err
+			return err
 		}
 		sasl["password"] = string(text)
 	}
 	connection["sasl"] = sasl
-	return true, nil
+	return nil
 }

@@ -38,7 +38,7 @@ type listenCommand struct {
 // kept is how many deliveries can be sent again by their number.
 const kept = 100
 
-// forwarder hands the deliveries of a listener of its own on to a developer's machine.
+// forwarder forwards the deliveries of a listener of its own to a developer's machine.
 type forwarder struct {
 	command  listenCommand
 	env      *Env
@@ -48,12 +48,12 @@ type forwarder struct {
 	mu       sync.Mutex
 	sent     []forwarded // the latest
 	count    int
-	left     map[string]bool // events that are to be sent before it ends; nil: it goes on
-	bad      int             // how many of them were not taken
+	left     map[string]bool // how many events to forward before it ends; nil: unlimited
+	bad      int             // how many of them the receiver did not accept
 	end      context.CancelFunc
 }
 
-// forwarded is a delivery that was handed on, with its number.
+// forwarded is a forwarded delivery, with its number.
 type forwarded struct {
 	number   int
 	delivery string
@@ -102,7 +102,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// prepare checks the command line and makes the listener's body of it.
+// prepare checks the command line and makes the listener's body from it.
 func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error) {
 	var body client.ListenerInput
 	to, err := url.Parse(c.Forward)
@@ -147,7 +147,7 @@ func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error)
 	return f, body, err
 }
 
-// ask has events sent that are there already.
+// ask requests stored events again.
 func (f *forwarder) ask(ctx context.Context, since *time.Time) error {
 	if since != nil {
 		if _, err := f.sdk.ReplayMissing(ctx, f.listener, client.RecoverInput{Since: *since}); err != nil {
@@ -166,7 +166,7 @@ func (f *forwarder) ask(ctx context.Context, since *time.Time) error {
 	return nil
 }
 
-// leave ends the listener: nothing is to wait for who does not listen.
+// leave deletes the listener, so that nothing waits for a program that has ended.
 func (f *forwarder) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -187,7 +187,7 @@ func (f *forwarder) repeat(ctx context.Context, lines <-chan string) {
 	}
 }
 
-// again replays a delivery: the server makes a new one of it, which the stream brings.
+// again replays a delivery: the server creates a new one, which the stream sends.
 func (f *forwarder) again(ctx context.Context, line string) {
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] != "r" {
@@ -231,7 +231,7 @@ func (f *forwarder) remember(delivery string) int {
 	return f.count
 }
 
-// outcome is what came of one request, as --json prints it.
+// outcome is the result of one request, as --json prints it.
 type outcome struct {
 	Number   int    `json:"number"`
 	Delivery string `json:"delivery_id"`
@@ -245,7 +245,7 @@ type outcome struct {
 	Response string `json:"response,omitempty"`
 }
 
-// forward hands a delivery on, shows what was answered, and says so to the server.
+// forward forwards a delivery, shows the response, and reports it to the server.
 func (f *forwarder) forward(ctx context.Context, h client.Handout) client.ListenerAnswer {
 	o := outcome{Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType, Attempt: h.Attempt, Replayed: h.Replayed}
 	began := f.env.Now()
@@ -254,7 +254,7 @@ func (f *forwarder) forward(ctx context.Context, h client.Handout) client.Listen
 	a.DurationMs = o.Millis
 	good := o.Status >= 200 && o.Status <= 299
 	if err := f.command.show(f.env, o, func() { f.print(o, good) }); err != nil {
-		f.end() // nobody reads it any more
+		f.end() // nobody reads it any longer
 	}
 	if f.left[h.EventID] {
 		delete(f.left, h.EventID)
@@ -296,7 +296,7 @@ func (f *forwarder) send(ctx context.Context, h client.Handout, o *outcome) (a c
 	return a
 }
 
-// cut shortens a text to so many bytes, and leaves it valid.
+// cut shortens a text to at most n bytes of valid UTF-8.
 func cut(text string, most int) string {
 	if len(text) > most {
 		text = text[:most]
@@ -304,7 +304,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// failureOf names why there was no answer.
+// failureOf names why there was no response.
 func failureOf(err error) client.ListenerAnswerFailure {
 	var dns *net.DNSError
 	var network net.Error
@@ -333,7 +333,7 @@ func (f *forwarder) print(o outcome, good bool) {
 		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)), f.env.paint(dim, oneLine(o.Response, 80)))
 }
 
-// lines hands on what is typed.
+// lines sends on what is typed.
 func (e *Env) lines(ctx context.Context) <-chan string {
 	lines := make(chan string)
 	if e.Stdin == nil {

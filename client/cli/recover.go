@@ -79,7 +79,7 @@ func (c recoverCommand) Run(ctx context.Context, e *Env) error {
 
 type replayMissingCommand struct{ recovery }
 
-// Run sends an endpoint the events that it never got.
+// Run sends an endpoint the events that it never received.
 func (c replayMissingCommand) Run(ctx context.Context, e *Env) error {
 	return c.run(ctx, e, "missing events", (*client.Client).ReplayMissingBulkEstimate, (*client.Client).ReplayMissing)
 }

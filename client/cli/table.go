@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"posthorn/client"
@@ -49,7 +50,7 @@ func (e *Env) pairs(list ...string) {
 	}
 }
 
-// The colours, as terminals number them.
+// The colors, as terminals number them.
 const (
 	plain  = ""
 	dim    = "2"
@@ -58,7 +59,7 @@ const (
 	yellow = "33"
 )
 
-// paint colours a text on a terminal whose person did not say no (https://no-color.org).
+// paint colors a text, on a terminal without NO_COLOR (https://no-color.org).
 func (e *Env) paint(colour, text string) string {
 	if colour == plain || !e.Terminal || e.variable("NO_COLOR") != "" || e.variable("TERM") == "dumb" {
 		return text
@@ -78,7 +79,7 @@ func colourOf(cell string) string {
 	return plain
 }
 
-// local is a moment as a person at this machine reads it.
+// local is a time in this machine's zone.
 func local(at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -97,7 +98,7 @@ func optional[T any](n client.Nullable[T]) string {
 	return fmt.Sprint(v)
 }
 
-// oneLine keeps what a stranger's server sent from moving a terminal's cursor, and from filling its screen.
+// oneLine keeps text of other servers from moving the terminal's cursor, and from filling its screen.
 func oneLine(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -110,4 +111,14 @@ func oneLine(s string, most int) string {
 		return s
 	}
 	return string([]rune(s)[:most-1]) + "…"
+}
+
+// printable is text of several lines without what would move the cursor or change colors.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return -1
+	}, s)
 }

@@ -15,14 +15,14 @@ type deliveryTailCommand struct {
 	Every  time.Duration `help:"How often to look." default:"1s"`
 }
 
-// How far back tail looks for deliveries that may still change, and how many of them at most.
+// How far back tail looks for deliveries that can still change, and how many of them at most.
 const (
 	tailWindow = 15 * time.Minute
 	tailRows   = 1000
 )
 
-// Run prints a line whenever a delivery appears or changes, until the context ends. Deliveries that were there before are
-// not shown until they change.
+// Run prints a line whenever a delivery appears or changes, until the context ends. It shows older deliveries when
+// they change.
 func (c deliveryTailCommand) Run(ctx context.Context, e *Env) error {
 	sdk, err := c.connect(e)
 	if err != nil {

@@ -22,7 +22,7 @@ func (w window) bounds(e *Env) (since, until *time.Time, err error) {
 	return since, until, err
 }
 
-// pageSize is how many rows to ask for at a time.
+// pageSize is how many rows one request reads.
 func (w window) pageSize() *int {
 	if w.Limit > 0 {
 		return new(min(w.Limit, 250))
@@ -49,8 +49,8 @@ func moment(flag, text string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-// ahead reads a span from now on or a time to come; nil for an empty text. What has passed is rejected: the server would send
-// such an event at once, which nobody can undo.
+// ahead reads a span from now on or a future time; nil for an empty text. It rejects a past time: the server would
+// send such an event immediately, which nobody can undo.
 func ahead(flag, text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func ahead(flag, text string, now time.Time) (*time.Time, error) {
 	return at, nil
 }
 
-// span reads a time span; beside Go's units it knows days, as 7d.
+// span reads a time span. Beside Go's units it knows days, as 7d.
 func span(flag, text string) (time.Duration, error) {
 	unit := text
 	if number, ok := strings.CutSuffix(text, "d"); ok {
@@ -85,7 +85,7 @@ func span(flag, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// collect takes the first rows of a walk through a list; all of them where limit is 0.
+// collect reads the first rows of a list; all of them if limit is 0.
 func collect[T any](walk iter.Seq2[T, error], limit int) ([]T, error) {
 	rows := []T{}
 	for row, err := range walk {
@@ -99,24 +99,32 @@ func collect[T any](walk iter.Seq2[T, error], limit int) ([]T, error) {
 	return rows, nil
 }
 
-// list prints a list's rows, or says how to get the first one.
-func list[T any](s shared, e *Env, walk iter.Seq2[T, error], limit int, empty string, head []string, row func(T) []string) error {
-	rows, err := collect(walk, limit)
+// listing says how a list is printed.
+type listing[T any] struct {
+	limit int
+	empty string // says how to get the first row
+	head  []string
+	row   func(T) []string
+}
+
+// print prints a list's rows.
+func (l listing[T]) print(s shared, e *Env, walk iter.Seq2[T, error]) error {
+	rows, err := collect(walk, l.limit)
 	if err != nil {
 		return err
 	}
 	return s.show(e, rows, func() {
 		if len(rows) == 0 {
-			e.notef("%s\n", empty)
+			e.notef("%s\n", l.empty)
 			return
 		}
 		cells := make([][]string, len(rows))
 		for i, r := range rows {
-			cells[i] = row(r)
+			cells[i] = l.row(r)
 		}
-		e.table(head, cells)
-		if len(rows) == limit {
-			e.notef("The first %d; --limit shows more.\n", limit)
+		e.table(l.head, cells)
+		if len(rows) == l.limit {
+			e.notef("The first %d; --limit shows more.\n", l.limit)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func run(ctx context.Context, c *client.Client) error {
 		return err
 	}
 	defer func() { _ = c.DeleteEndpoint(context.WithoutCancel(ctx), endpoint.ID) }()
-	arrived := receive(listener, endpoint.Secret) // which is shown this once
+	arrived := receive(listener, endpoint.Secret) // shown once
 	for status := endpoint.Status; status != client.EndpointStatusActive; {
 		time.Sleep(100 * time.Millisecond)
 		now, err := c.GetEndpoint(ctx, endpoint.ID)
@@ -74,7 +74,7 @@ func run(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// receive hands on the webhooks that come to a listener and are signed with a secret.
+// receive sends on the webhooks that arrive at a listener and are signed with a secret.
 func receive(listener net.Listener, secret string) <-chan client.Webhook {
 	arrived := make(chan client.Webhook, 10)
 	verifier := client.Verifier{Secrets: []string{secret}}
@@ -91,7 +91,7 @@ func receive(listener net.Listener, secret string) <-chan client.Webhook {
 	return arrived
 }
 
-// delivered is the delivery of an event to an endpoint, once it is there.
+// delivered waits for the delivery of an event to an endpoint.
 func delivered(ctx context.Context, c *client.Client, event, endpoint string) (client.Delivery, error) {
 	for {
 		for delivery, err := range c.EventDeliveries(ctx, event, client.ListEventDeliveriesParams{}) {

@@ -30,7 +30,7 @@ func HashToken(text string) []byte {
 	return sum[:]
 }
 
-// NewSession describes a session to be begun; exactly one of the three is whose it is.
+// NewSession describes a new session. Exactly one of the three owner ids is set.
 type NewSession struct {
 	Person, Operator, Link *id.UUID
 	Life                   time.Duration
@@ -91,7 +91,7 @@ const (
 	LinkSignUp   = "sign_up"
 	LinkReset    = "reset_password"
 	LinkEmail    = "change_email"
-	LinkSignIn   = "sign_in"
+	linkSignIn   = "sign_in"
 	LinkOperator = "operator"
 )
 
@@ -109,7 +109,8 @@ func MakeLink(ctx context.Context, q *sql.Queries, l NewLink) (token string, err
 	})
 }
 
-// Try counts one more try at what a limit is for, by whomever key names, and says in how many seconds to come back; 0: go on.
+// Try counts one more try at what a limit is for, by whomever key names, and says in how many seconds to come back; 0:
+// go on.
 func Try(ctx context.Context, q *sql.Queries, l account.Limit, what, whose string) (wait int, err error) {
 	row, err := q.CountTry(ctx, sql.CountTryParams{Key: limitKey(what, whose), Seconds: int32(l.Window / time.Second)})
 	if err != nil || int(row.N) <= l.Tries {

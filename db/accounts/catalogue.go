@@ -11,7 +11,8 @@ import (
 // mostPublic is how many event types a public catalogue shows.
 const mostPublic = 1000
 
-// PublicCatalogue is the catalogue of the platform's own tenant, by name. on is false where operators have not made it public.
+// PublicCatalogue is the catalogue of the platform's own tenant, by name. on is false where operators have not made it
+// public.
 func PublicCatalogue(ctx context.Context, d *db.DB) (types []sql.EventType, on bool, err error) {
 	var platform []byte
 	if err := d.Ingest(ctx, func(q *sql.Queries) (err error) {

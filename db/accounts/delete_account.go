@@ -30,7 +30,7 @@ func DeleteAccount(ctx context.Context, d *db.DB, person id.UUID, address string
 			}
 		}
 		if len(alone) > 0 {
-			return fault.New(fault.Conflict, errLastOwner.Code, "You are the only owner of "+strings.Join(alone, ", ")+". Make somebody else an owner first, or delete the tenant.")
+			return fault.New(fault.Conflict, errLastOwner.Code, "You're the only owner of "+strings.Join(alone, ", ")+". Make another member an owner first, or delete the tenant.")
 		}
 		for i := range tenants {
 			t := &tenants[i]
@@ -45,9 +45,9 @@ func DeleteAccount(ctx context.Context, d *db.DB, person id.UUID, address string
 	})
 }
 
-var errLastOwner = fault.New(fault.Conflict, "last_owner", "This is the tenant's only owner. Make somebody else an owner first.")
+var errLastOwner = fault.New(fault.Conflict, "last_owner", "This is the tenant's only owner. Make another member an owner first.")
 
-// isLastOwner locks a tenant and reports whether whoever has a role in it is its only owner.
+// isLastOwner locks a tenant and reports whether a person with this role is its only owner.
 func isLastOwner(ctx context.Context, q *sql.Queries, tenant id.UUID, role access.Role) (bool, error) {
 	if role != access.Owner {
 		return false, nil

@@ -47,8 +47,8 @@ func (l Links) Unsubscribe(s notice.Subscription) string {
 	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
 }
 
-// MailNotices takes up to most new notices and puts a mail for everybody who wants it into the outbox, in the transaction
-// that marks them: each notice is mailed once, whoever dies when. It returns how many notices it took.
+// MailNotices takes up to most new notices and puts a mail for each recipient into the outbox, in the transaction that
+// marks the notices. So each notice is mailed once, whichever process dies. It returns how many notices it handled.
 func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		rows, err := q.TakeUnmailed(ctx, most)
@@ -69,15 +69,15 @@ func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int,
 	return n, err
 }
 
-// NoticeRecipient is somebody who wants a notice by mail.
+// NoticeRecipient is a person or contact who receives a notice by mail.
 type NoticeRecipient struct {
 	Name    string // as preferences name them
 	Address string
-	Contact bool // an address in the tenant's settings, which nobody has proven to be theirs
+	Contact bool // an address in the tenant's settings that was never verified
 }
 
-// NoticeRecipients are those who want a tenant's notices of a kind: members by role and choice, and the tenant's contacts,
-// who see what an owner sees. Nobody is listed twice.
+// NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
+// contacts, who see what an owner sees. No address is listed twice.
 func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
 	rows, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{TenantID: tenant, Kind: kind})
 	if err != nil {
@@ -171,7 +171,7 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 		{Name: "Endpoint", Value: e.Endpoint},
 		{Name: "URL", Value: e.URL},
 		{Name: "Description", Value: e.Description},
-		{Name: "Why", Value: disabledWhy(e)},
+		{Name: "Reason", Value: disabledWhy(e)},
 		{Name: "Last response", Value: lastResponse(e)},
 		{Name: "First failure", Value: moment(e.FirstFailureAt)},
 		{Name: "Last failure", Value: moment(e.LastFailureAt)},
@@ -180,7 +180,7 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 			facts = append(facts, f)
 		}
 	}
-	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "Look at the tenant", At: n.CreatedAt}
+	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "View tenant", At: n.CreatedAt}
 }
 
 // disabledWhy is the reason in words, with its code.

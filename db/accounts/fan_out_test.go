@@ -56,10 +56,10 @@ func (f *told) exec(query string, args ...any) {
 
 func (f *told) person(email, role string) id.UUID {
 	f.t.Helper()
-	u := db.NewID()
-	f.exec("INSERT INTO people (id, email, name, password, created_at) VALUES ($1, $2, 'n', 'x', now())", u.String(), email)
-	f.exec("INSERT INTO memberships (tenant_id, person_id, id, role, created_at) VALUES ($1, $2, $3, $4, now())", f.tenant.String(), u.String(), db.NewID().String(), role)
-	return u
+	uuid := db.NewID()
+	f.exec("INSERT INTO people (id, email, name, password, created_at) VALUES ($1, $2, 'n', 'x', now())", uuid.String(), email)
+	f.exec("INSERT INTO memberships (tenant_id, person_id, id, role, created_at) VALUES ($1, $2, $3, $4, now())", f.tenant.String(), uuid.String(), db.NewID().String(), role)
+	return uuid
 }
 
 func (f *told) post(kind notice.Kind, key string, details any) {
@@ -360,7 +360,7 @@ func TestASweepIsMadeByOneWorkerAndAgainWhenRecalled(t *testing.T) {
 		t.Errorf("the tenant was seen %d times", seen)
 	}
 	if err := f.db.Console(t.Context(), func(q *sql.Queries) error {
-		_, err := q.RecallChores(context.WithoutCancel(t.Context()), []string{endpoints.SweepDigests, endpoints.SweepOverdue})
+		_, err := q.MakePeriodicDue(context.WithoutCancel(t.Context()), []string{endpoints.SweepDigests, endpoints.SweepOverdue})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -375,7 +375,9 @@ func TestOperatorsAreAlertedOnceADayOfOverdueDeliveries(t *testing.T) {
 	f := newTold(t)
 	f.exec("INSERT INTO operators (id, email, created_at) VALUES ($1, 'op@posthorn.example', now())", db.NewID().String())
 	endpoint, old := db.NewID(), id.New(time.Now().Add(-time.Hour), [10]byte{1})
-	f.exec("INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($1, $2, false)", endpoint.String(), f.tenant.String())
+	f.exec("UPDATE tenants SET state_at = now() - interval '1 day' WHERE id = $1", f.tenant.String())
+	f.exec("INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, created_at) VALUES ($1, $2, 'https://a.example', '{*}', 'active', now() - interval '1 day', now())", f.tenant.String(), endpoint.String())
+	f.exec("INSERT INTO lanes (endpoint_id, tenant_id, held) VALUES ($1, $2, false) ON CONFLICT (endpoint_id) DO UPDATE SET held = false", endpoint.String(), f.tenant.String())
 	f.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $2, $2, $3)", f.tenant.String(), old.String(), endpoint.String())
 	alert := func(bound time.Duration, now time.Time) {
 		t.Helper()

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -36,8 +38,33 @@ type NewKey struct {
 	ExpiresAt *time.Time
 }
 
-// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere. Its tenant is
-// told.
+// MaxKeys is how many keys that are neither revoked nor expired a tenant can have where nothing else is configured.
+const MaxKeys = 200
+
+// CreateKey makes a key and audits it, in the transaction at hand. most bounds a tenant's keys that are neither revoked
+// nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
+func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (row sql.APIKey, text string, err error) {
+	if k.Tenant != nil {
+		if _, err := q.LockTenant(ctx, *k.Tenant); err != nil {
+			return row, "", err
+		}
+		n, err := q.CountLiveKeys(ctx, k.Tenant)
+		if err != nil {
+			return row, "", err
+		}
+		if n >= int64(most) {
+			return row, "", fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("A tenant can have %d API keys that are neither "+
+				"revoked nor expired. Revoke one that you don't need, or ask the operator of this server for more.", most))
+		}
+	}
+	if row, text, err = MakeKey(ctx, q, k); err != nil {
+		return row, "", err
+	}
+	return row, text, db.Audit(ctx, q, by, keyCreated(row))
+}
+
+// MakeKey stores a new key in the transaction at hand and returns its row and its text, which is stored nowhere. Its
+// tenant is told.
 func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string, error) {
 	row, text, err := makeKey(ctx, q, k)
 	if err != nil || k.Tenant == nil {
@@ -59,10 +86,10 @@ func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	shown := prefix + randomBase62(keyShown)
 	text := shown + randomBase62(keySecret)
 	hash := sha256.Sum256([]byte(text))
-	u := db.NewID()
+	keyID := db.NewID()
 	row := sql.APIKey{
-		ID: u, TenantID: k.Tenant, Name: k.Name, Prefix: shown, Hash: hash[:], Scopes: k.Scopes.Names(),
-		CreatedAt: u.Time(), ExpiresAt: k.ExpiresAt,
+		ID: keyID, TenantID: k.Tenant, Name: k.Name, Prefix: shown, Hash: hash[:], Scopes: k.Scopes.Names(),
+		CreatedAt: keyID.Time(), ExpiresAt: k.ExpiresAt,
 	}
 	err := q.InsertKey(ctx, sql.InsertKeyParams{
 		ID: row.ID, TenantID: row.TenantID, Name: row.Name, Prefix: row.Prefix, Hash: row.Hash, Scopes: row.Scopes,
@@ -127,6 +154,24 @@ func (d Keys) TenantState(ctx context.Context, tenant id.UUID) (state string, er
 	return state, err
 }
 
+// FindTenant is the tenant that a company knows by an external id.
+func (d Keys) FindTenant(ctx context.Context, external string) (tenant id.UUID, err error) {
+	err = d.Ingest(ctx, func(q *sql.Queries) error {
+		tenant, err = q.FindTenant(ctx, external)
+		return err
+	})
+	return tenant, err
+}
+
+// FindEndpoint is a tenant's endpoint with an external id.
+func (d Keys) FindEndpoint(ctx context.Context, tenant id.UUID, external string) (endpoint id.UUID, err error) {
+	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		endpoint, err = q.EndpointOfExternalID(ctx, sql.EndpointOfExternalIDParams{TenantID: tenant, ExternalID: external})
+		return err
+	})
+	return endpoint, err
+}
+
 // KeysRevision changes with every revocation of a key and every suspension of a tenant.
 func (d Keys) KeysRevision(ctx context.Context) (n int64, err error) {
 	err = d.Ingest(ctx, func(q *sql.Queries) error {
@@ -143,12 +188,12 @@ func (d Keys) TouchKeys(ctx context.Context, keys []id.UUID) error {
 
 // EndKey revokes a key of a tenant, and audits it where it was not revoked already. Every node forgets what it keeps in
 // memory about keys within a second.
-func EndKey(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) (sql.APIKey, error) {
-	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: u})
+func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Author) (sql.APIKey, error) {
+	row, err := q.GetKey(ctx, sql.GetKeyParams{TenantID: &tenant, ID: keyID})
 	if err != nil {
 		return row, err
 	}
-	revoked, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: u})
+	revoked, err := q.RevokeKey(ctx, sql.RevokeKeyParams{TenantID: &tenant, ID: keyID})
 	if err != nil || revoked == 0 {
 		return row, err
 	}
@@ -156,6 +201,6 @@ func EndKey(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author
 		return row, err
 	}
 	return row, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(u), Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
+		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
 	})
 }

@@ -14,15 +14,15 @@ import (
 const (
 	localEmail  = "you@localhost"
 	localName   = "Local user"
-	localTenant = "My organisation"
+	localTenant = "My organization"
 	noPassword  = "none" // no hash of any
 )
 
-// MakeLocalLink returns the token of a link that opens the dashboard on the machine where the server runs, signed in. Whoever can
-// make one can reach the database, and so anything: it is for development alone.
+// MakeLocalLink returns the token of a link that opens the dashboard on the machine where the server runs, signed in. A
+// person who can make one can reach the database, so it grants nothing new. It is for development only.
 func MakeLocalLink(ctx context.Context, d *db.DB) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		token, err = MakeLink(ctx, q, NewLink{Purpose: LinkSignIn, Email: localEmail, Life: account.LocalLife})
+		token, err = MakeLink(ctx, q, NewLink{Purpose: linkSignIn, Email: localEmail, Life: account.LocalLife})
 		return err
 	})
 	return token, err
@@ -34,11 +34,11 @@ type LocalSignIn struct {
 	Address, Agent string
 }
 
-// OpenLocally uses a link of MakeLocalLink up and returns a session's token. The person owns what nobody else does: tenants that
-// commands have made, or, where there is none, one that is made for them. A link that is gone is fault.ErrNotFound.
+// OpenLocally uses up a link of MakeLocalLink and returns a session's token. The person owns the tenants that no other
+// person owns: those that commands have made, or a new one. An expired or unknown link is fault.ErrNotFound.
 func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: l.Link, Purpose: LinkSignIn}); err != nil {
+		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: l.Link, Purpose: linkSignIn}); err != nil {
 			return err
 		}
 		person, err := localPerson(ctx, q)

@@ -28,9 +28,12 @@ func KeepMail(ctx context.Context, d *db.DB, ring *seal.Ring, m mail.Kept) error
 	})
 }
 
-// KeptMails are the mails in the console driver's mailbox, newest first.
-func KeptMails(ctx context.Context, d *db.DB, ring *seal.Ring) (mails []mail.Kept, err error) {
-	err = d.Console(ctx, func(q *sql.Queries) error {
+// KeptMails are the mails in the console driver's mailbox, newest first, and how many are on their way there.
+func KeptMails(ctx context.Context, d *db.DB, ring *seal.Ring) (mails []mail.Kept, waiting int64, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) (err error) {
+		if waiting, err = q.WaitingMails(ctx); err != nil {
+			return err
+		}
 		rows, err := q.ListKeptMails(ctx, keptMails)
 		for _, r := range rows {
 			m, err := open(r, ring)
@@ -41,13 +44,13 @@ func KeptMails(ctx context.Context, d *db.DB, ring *seal.Ring) (mails []mail.Kep
 		}
 		return err
 	})
-	return mails, err
+	return mails, waiting, err
 }
 
 // KeptMail is one of them.
-func KeptMail(ctx context.Context, d *db.DB, ring *seal.Ring, u id.UUID) (m mail.Kept, err error) {
+func KeptMail(ctx context.Context, d *db.DB, ring *seal.Ring, mailID id.UUID) (m mail.Kept, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		r, err := q.GetKeptMail(ctx, u)
+		r, err := q.GetKeptMail(ctx, mailID)
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,9 @@ import (
 // Refusals of what is done to members.
 var (
 	errRoleBeyond = fault.New(fault.Forbidden, "role_beyond_own",
-		"Only an owner can invite, promote, demote, or remove owners, and API keys of the tenant can't. Ask an owner of this tenant. "+
-			"Where there is none yet, invite the first with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.")
-	errInvitations = fault.New(fault.Conflict, "invitations_limit", "There are 100 open invitations in this tenant, the most there may be. Revoke some that are not needed.")
+		"Only an owner can invite, promote, demote, or remove owners; the tenant's API keys can't. Ask an owner of this tenant. "+
+			"If it has no owner yet, invite the first one with a platform key: POST /api/v1/tenants/{tenant_id}/invitations.")
+	errInvitations = fault.New(fault.Conflict, "invitations_limit", "This tenant has 100 open invitations, the maximum. Revoke some that you don't need.")
 )
 
 const maxInvitations = 100
@@ -35,11 +35,11 @@ func limitInvitations(ctx context.Context, q *sql.Queries, tenant id.UUID, email
 		return err
 	}
 	if wait > 0 {
-		return invitationsLimited(wait, fmt.Sprintf("This address was invited %d times within an hour, the most that is sent to one.", account.Invitations.Tries))
+		return invitationsLimited(wait, fmt.Sprintf("This address was invited %d times within an hour, the maximum for one address.", account.Invitations.Tries))
 	}
 	wait, err = tryMail(ctx, q, account.TenantInvitations, "invitation of", tenant.String())
 	if err == nil && wait > 0 {
-		err = invitationsLimited(wait, fmt.Sprintf("This tenant sent %d invitations within an hour, the most that it can.", account.TenantInvitations.Tries))
+		err = invitationsLimited(wait, fmt.Sprintf("This tenant sent %d invitations within an hour, the maximum.", account.TenantInvitations.Tries))
 	}
 	return err
 }
@@ -56,14 +56,14 @@ type Invitation struct {
 	Email   string // as account.Email gives it
 	Role    access.Role
 	By      db.Author
-	ByName  string                          // who invites, for the mail; may be empty
-	May     func(from, to access.Role) bool // whether who invites may give the role
+	ByName  string                          // the inviter, for the mail; can be empty
+	May     func(from, to access.Role) bool // whether the inviter can grant the role
 	BaseURL string                          // where the mail's link leads
 	Keys    *seal.Ring
 }
 
-// Invite stores an invitation in the transaction of its tenant and queues the mail with its link. An open invitation of the
-// same address is replaced.
+// Invite stores an invitation in the transaction of its tenant and queues the mail with its link. An open invitation of
+// the same address is replaced.
 func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitationRow, error) {
 	tenant, err := q.LockTenant(ctx, i.Tenant)
 	if err != nil {
@@ -88,16 +88,16 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 	if err := limitInvitations(ctx, q, i.Tenant, i.Email); err != nil {
 		return sql.GetInvitationRow{}, err
 	}
-	u := db.NewID()
+	invitationID := db.NewID()
 	token, hash := NewToken()
 	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
-		TenantID: i.Tenant, ID: u, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID, CreatedAt: u.Time(),
+		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID, CreatedAt: invitationID.Time(),
 		Lives: int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
 		return sql.GetInvitationRow{}, err
 	}
-	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: i.Tenant, ID: u})
+	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: i.Tenant, ID: invitationID})
 	if err != nil {
 		return row, err
 	}
@@ -111,21 +111,21 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 		return row, err
 	}
 	return row, db.Audit(ctx, q, i.By, db.Audited{
-		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(u), Details: map[string]string{"email": i.Email, "role": string(i.Role)},
+		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(invitationID), Details: map[string]string{"email": i.Email, "role": string(i.Role)},
 	})
 }
 
 // RevokeInvitation ends an invitation.
-func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
-	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: tenant, ID: u})
+func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID id.UUID, by db.Author) error {
+	row, err := q.GetInvitation(ctx, sql.GetInvitationParams{TenantID: tenant, ID: invitationID})
 	if err != nil {
 		return err
 	}
-	if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{TenantID: tenant, ID: u}); err != nil {
+	if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{TenantID: tenant, ID: invitationID}); err != nil {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(u), Details: map[string]string{"email": row.Email},
+		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(invitationID), Details: map[string]string{"email": row.Email},
 	})
 }
 
@@ -176,7 +176,7 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	return m, db.Audit(ctx, q, change.By, what)
 }
 
-// Acceptance is who accepts an invitation: a person, or somebody who becomes one by it.
+// Acceptance says who accepts an invitation: an existing person, or a new one.
 type Acceptance struct {
 	Tenant         id.UUID
 	Hash           []byte   // of the link's token
@@ -185,9 +185,9 @@ type Acceptance struct {
 	Address, Agent string
 }
 
-// AcceptInvitation uses an invitation up and makes its person a member. For a new person it begins their first session and
-// returns its token. An invitation that is gone is fault.ErrNotFound; one for another address than the person's is
-// invitation_other_address, and stays.
+// AcceptInvitation uses up an invitation and makes its person a member. For a new person it starts their first session
+// and returns its token. An expired or unknown invitation is fault.ErrNotFound. One for another address than the
+// person's is invitation_other_address, and stays valid.
 func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		i, err := q.TakeInvitation(ctx, sql.TakeInvitationParams{TenantID: a.Tenant, Hash: a.Hash})
@@ -225,4 +225,4 @@ func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string
 }
 
 // errOtherAddress refuses an invitation to who is signed in with another address than the one invited.
-var errOtherAddress = fault.New(fault.Forbidden, "invitation_other_address", "This invitation is for another e-mail address. Sign out, then open the link again and sign in with that one.")
+var errOtherAddress = fault.New(fault.Forbidden, "invitation_other_address", "This invitation is for another email address. Sign out, open the link again, and sign in with that address.")

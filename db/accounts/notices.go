@@ -32,12 +32,12 @@ func PostNotice(ctx context.Context, q *sql.Queries, n Notice) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode notice %s: %w", n.Kind, err)
 	}
-	u := n.ID
-	if u.IsZero() {
-		u = db.NewID()
+	noticeID := n.ID
+	if noticeID.IsZero() {
+		noticeID = db.NewID()
 	}
 	rows, err := q.InsertNotice(ctx, sql.InsertNoticeParams{
-		TenantID: n.Tenant, ID: u, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details, CreatedAt: u.Time(),
+		TenantID: n.Tenant, ID: noticeID, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details, CreatedAt: noticeID.Time(),
 	})
 	return rows > 0, err
 }
@@ -48,4 +48,38 @@ func encodeObject(v any) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	return json.Marshal(v)
+}
+
+// SeeNotices marks a member's notices as read, up to the newest one that the member was shown.
+func SeeNotices(ctx context.Context, d *db.DB, tenant, member, newest id.UUID) error {
+	return d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+		return q.SeeNotices(ctx, sql.SeeNoticesParams{TenantID: tenant, MemberID: member, Newest: newest})
+	})
+}
+
+// SetPreferences stores which notices a recipient wants by mail, in the transaction at hand, and audits what changed.
+// recipient is one of notice.PersonRecipient or notice.AddressRecipient.
+func SetPreferences(
+	ctx context.Context, q *sql.Queries, tenant id.UUID, recipient string, wanted map[notice.Kind]bool, by db.Author,
+) error {
+	changed := map[string]bool{}
+	for kind, on := range wanted {
+		n, err := q.SetPreference(ctx, sql.SetPreferenceParams{TenantID: tenant, Recipient: recipient, Kind: kind, Wanted: on})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			changed[string(kind)] = on
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	object := recipient
+	if person, ok := notice.RecipientPerson(recipient); ok {
+		object = id.Person.Format(person)
+	}
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "notice_preferences.changed", Kind: "notice_preferences", Object: object, Details: changed,
+	})
 }

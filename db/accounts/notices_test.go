@@ -131,13 +131,13 @@ func TestAMailWithALinkIsSealed(t *testing.T) {
 	if _, err := owner.Exec(t.Context(), "SET ROLE posthorn_worker"); err != nil {
 		t.Fatal(err)
 	}
-	var u id.UUID
+	var uuid id.UUID
 	var data string
 	var sealed []byte
-	if err := owner.QueryRow(t.Context(), "SELECT id, data::text, sealed FROM posthorn.mails").Scan((*[16]byte)(&u), &data, &sealed); err != nil {
+	if err := owner.QueryRow(t.Context(), "SELECT id, data::text, sealed FROM posthorn.mails").Scan((*[16]byte)(&uuid), &data, &sealed); err != nil {
 		t.Fatal(err)
 	}
-	text, err := ring.Open(sealed, a, u)
+	text, err := ring.Open(sealed, a, uuid)
 	var got map[string]string
 	if err != nil || json.Unmarshal(text, &got) != nil || got["link"] != link["link"] || data != "{}" {
 		t.Errorf("%s, %s, %v", data, text, err)

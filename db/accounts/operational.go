@@ -38,12 +38,12 @@ func platformTenant(settings []byte) id.UUID {
 		Tenant string `json:"tenant"`
 	}
 	_ = json.Unmarshal(settings, &s) // written by SetPlatformTenant alone
-	u, _ := id.Tenant.Parse(s.Tenant)
-	return u
+	tenantID, _ := id.Tenant.Parse(s.Tenant)
+	return tenantID
 }
 
-// EnsurePlatformTenant makes the platform's own tenant, unless there is one. text is the key of a new one, shown this once;
-// empty where the tenant was there already.
+// EnsurePlatformTenant makes the platform's own tenant, unless there is one. text is the key of a new one, shown this
+// once; empty where the tenant was there already.
 func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant id.UUID, text string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		settings, err := q.LockForPlatformTenant(ctx)
@@ -68,8 +68,8 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 	return tenant, text, err
 }
 
-// RelayNotices makes events of the platform's tenant of up to most new notices, in the transaction that marks them: each once.
-// What is none that becomes an event is marked all the same. It returns how many it took.
+// RelayNotices emits up to most new notices as events of the platform's tenant, in the transaction that marks them, so
+// each is emitted once. A notice whose kind has no event is marked too. It returns how many it handled.
 func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
@@ -87,7 +87,8 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 		mark := sql.MarkRelayedParams{}
 		for _, r := range rows {
 			mark.Tenants, mark.Ids = append(mark.Tenants, r.TenantID), append(mark.Ids, r.ID)
-			// The platform's own endpoints are not told of themselves: a failing one would be told of its failing for ever.
+			// The platform's own endpoints are not told of themselves: a failing one would be told of its failing for
+			// ever.
 			if !active || r.TenantID == to || !r.Kind.OfPlatform() {
 				continue
 			}
@@ -127,8 +128,8 @@ func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, kind, key 
 	return err
 }
 
-// AnnounceDeadLetters makes a delivery.failed of up to most dead letters, as RelayNotices does of notices; where the platform
-// has no endpoint that subscribes to it they are marked and nothing more.
+// AnnounceDeadLetters makes a delivery.failed of up to most dead letters, as RelayNotices does of notices; where the
+// platform has no endpoint that subscribes to it they are marked and nothing more.
 func AnnounceDeadLetters(ctx context.Context, d *db.DB, most int32) (n int, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		to, err := PlatformTenant(ctx, q)
@@ -176,7 +177,7 @@ func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannou
 	if err != nil {
 		return err
 	}
-	// A delivery that fails again after somebody brought it back fails at another moment.
+	// A delivery that fails again after a replay fails at another moment.
 	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
 	return emitOperational(ctx, q, to, string(notice.DeliveryFailed), key, r.FailedAt, Operational{
 		Tenant: id.Tenant.Format(r.TenantID), Endpoint: details.Endpoint, Details: text,

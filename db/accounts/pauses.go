@@ -14,8 +14,8 @@ import (
 // ChannelPauses tells workers that operators paused something, or let it go on.
 const ChannelPauses = "posthorn_pauses"
 
-// ReadPauses is what operators have paused, as workers follow it, with how many pauses there are. What concerns suspended tenants is in
-// the set too.
+// ReadPauses is what operators have paused, as workers follow it, with how many pauses there are. What concerns
+// suspended tenants is in the set too.
 func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 	var list []pause.Pause
 	asked := 0
@@ -39,12 +39,12 @@ func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 	return pause.NewSet(list), asked, err
 }
 
-// PauseDispatch keeps deliveries from being sent until somebody ends the pause; workers follow within a second. Of two who pause the
-// same at once one does: made is false for the other, who gets the pause that is on.
+// PauseDispatch keeps deliveries from being sent until the pause is ended. Workers follow within a second. If two
+// operators pause the same thing at once, made is false for the second, who gets the existing pause.
 func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (row sql.DispatchPause, made bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		u := db.NewID()
-		in := sql.InsertPauseParams{ID: u, Scope: string(p.Scope), Host: p.Host, Reason: reason, ActorKind: by.Kind, ActorID: by.ID, CreatedAt: u.Time()}
+		pauseID := db.NewID()
+		in := sql.InsertPauseParams{ID: pauseID, Scope: string(p.Scope), Host: p.Host, Reason: reason, ActorKind: by.Kind, ActorID: by.ID, CreatedAt: pauseID.Time()}
 		switch p.Scope {
 		case pause.Tenant:
 			if _, err := q.GetTenant(ctx, p.Tenant); err != nil {
@@ -80,9 +80,9 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 }
 
 // ResumeDispatch ends a pause. What waited goes on at the pace that its endpoints allow.
-func ResumeDispatch(ctx context.Context, d *db.DB, u id.UUID, reason string, by db.Author) (row sql.DispatchPause, err error) {
+func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (row sql.DispatchPause, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if row, err = q.EndPause(ctx, u); err != nil {
+		if row, err = q.EndPause(ctx, pauseID); err != nil {
 			if db.IsNoRows(err) {
 				return ErrPauseEnded
 			}
@@ -101,8 +101,8 @@ func ResumeDispatch(ctx context.Context, d *db.DB, u id.UUID, reason string, by 
 	return row, err
 }
 
-// ErrPauseEnded is the answer to who ends a pause that is over.
-var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no such pause: it has ended, or never was.")
+// ErrPauseEnded is returned for a pause that has already ended.
+var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "Pause not found. It has already ended, or never existed.")
 
 // audited is a pause as the audit log tells of it: where it concerns one tenant, to that tenant too.
 func audited(p sql.DispatchPause, action, reason string) db.Audited {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrChanged refuses a form of settings that were changed since it was shown.
-var ErrChanged = fault.New(fault.Conflict, "settings_changed", "Somebody has changed these settings meanwhile. This is how they are now: look at them, and save again.")
+var ErrChanged = fault.New(fault.Conflict, "settings_changed", "Someone else changed these settings in the meantime. The current values are shown: check them, and save again.")
 
 // Version tells two states of settings apart.
 func Version(parts ...string) string {
@@ -32,15 +32,16 @@ func Platform(ctx context.Context, d *db.DB) (raw []byte, err error) {
 	return raw, err
 }
 
-// PlatformChange is what may be changed about the platform.
+// PlatformChange is what a request can change about the platform.
 type PlatformChange struct {
 	Seen   string            // the version that the change was made on; empty for any
 	Health map[string]any    // parts of the health policy by name; a nil part is again what Posthorn comes with
 	Texts  map[string]string // settings.Fields by name; an empty text is the default again
 }
 
-// ChangePlatform changes what holds for tenants that say nothing else, and returns all of the platform's settings. Where they have
-// changed since they were seen, it is ErrChanged and nothing is written. A change that changes nothing is not audited.
+// ChangePlatform changes what holds for tenants that say nothing else, and returns all of the platform's settings.
+// Where they have changed since they were seen, it is ErrChanged and nothing is written. A change that changes nothing
+// is not audited.
 func ChangePlatform(ctx context.Context, d *db.DB, change PlatformChange, by db.Author) (all []byte, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		was, err := q.LockPlatform(ctx)
@@ -89,19 +90,19 @@ func pairs(changed map[string]settings.Change) map[string]any {
 }
 
 // EndPlatformKey revokes a platform key, and audits it where it was not revoked already.
-func EndPlatformKey(ctx context.Context, d *db.DB, u id.UUID, by db.Author) (row sql.APIKey, err error) {
+func EndPlatformKey(ctx context.Context, d *db.DB, keyID id.UUID, by db.Author) (row sql.APIKey, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		if row, err = q.GetPlatformKey(ctx, u); err != nil || row.RevokedAt != nil {
+		if row, err = q.GetPlatformKey(ctx, keyID); err != nil || row.RevokedAt != nil {
 			return err
 		}
-		n, err := q.RevokePlatformKey(ctx, u)
+		n, err := q.RevokePlatformKey(ctx, keyID)
 		if err != nil || n == 0 {
 			return err
 		}
 		if err := q.BumpKeysRevision(ctx); err != nil {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Action: "key.revoked", Kind: "key", Object: id.Key.Format(u), Details: map[string]string{"name": row.Name, "prefix": row.Prefix}})
+		return db.Audit(ctx, q, by, db.Audited{Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{"name": row.Name, "prefix": row.Prefix}})
 	})
 	return row, err
 }

@@ -25,7 +25,7 @@ type NewPortalLink struct {
 }
 
 // ErrPortalOff refuses what concerns portal links where operators have switched them off.
-var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are switched off on this server. Ask the people who run it.")
+var ErrPortalOff = fault.New(fault.Forbidden, "portal_off", "Portal links are turned off on this server. Contact its operator.")
 
 // MakePortalLink stores a link in the transaction of its tenant and returns its token, which is stored nowhere.
 func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.PortalLink, string, error) {
@@ -37,22 +37,22 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 		return sql.PortalLink{}, "", err
 	}
 	token, hash := NewToken()
-	u := db.NewID()
+	portalLinkID := db.NewID()
 	row, err := q.InsertPortalLink(ctx, sql.InsertPortalLinkParams{
-		TenantID: l.Tenant, ID: u, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
-		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: u.Time(), Lives: int32(account.PortalOpenLife / time.Second),
+		TenantID: l.Tenant, ID: portalLinkID, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
+		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: portalLinkID.Time(), Lives: int32(account.PortalOpenLife / time.Second),
 	})
 	if err != nil {
 		return row, "", err
 	}
 	return row, token, db.Audit(ctx, q, l.By, db.Audited{
-		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(u),
+		Tenant: &l.Tenant, Action: "portal_link.created", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID),
 		Details: map[string]any{"role": l.Role, "allow_secrets": l.AllowSecrets, "session_seconds": l.SessionSeconds},
 	})
 }
 
-// OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made more
-// than ten minutes ago is fault.ErrNotFound.
+// OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made
+// more than ten minutes ago is fault.ErrNotFound.
 func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string, err error) {
 	if platform, err := Platform(ctx, d); err != nil {
 		return tenant, "", err
@@ -78,13 +78,13 @@ func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string)
 }
 
 // EndPortalLink revokes a link, and with it the session of who came by it. One that is revoked already stays as it is.
-func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
-	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: u}); err != nil {
+func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.UUID, by db.Author) error {
+	if _, err := q.GetPortalLink(ctx, sql.GetPortalLinkParams{TenantID: tenant, ID: portalLinkID}); err != nil {
 		return err
 	}
-	n, err := q.RevokePortalLink(ctx, sql.RevokePortalLinkParams{TenantID: tenant, ID: u})
+	n, err := q.RevokePortalLink(ctx, sql.RevokePortalLinkParams{TenantID: tenant, ID: portalLinkID})
 	if err != nil || n == 0 {
 		return err
 	}
-	return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(u)})
+	return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID)})
 }

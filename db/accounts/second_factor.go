@@ -2,16 +2,19 @@ package accounts
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
 )
 
-// ResetSecondFactor turns off the second factor of a person who has lost the authenticator and the recovery codes. Every tenant of
-// the person has it in its audit log, and the person gets a mail. Without a second factor nothing changes, and it is false.
+// ResetSecondFactor turns off the second factor of a person who has lost the authenticator and the recovery codes. The
+// audit log of each of the person's tenants records it, and the person gets a mail. It returns false, and changes
+// nothing, if there is no second factor.
 func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by db.Author) (was bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		found, err := q.FindPerson(ctx, email)
@@ -23,10 +26,7 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 			return err
 		}
 		was = true
-		if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: p.ID}); err != nil {
-			return err
-		}
-		if err := q.DeleteRecoveryCodes(ctx, p.ID); err != nil {
+		if err := removeTOTP(ctx, q, p.ID); err != nil {
 			return err
 		}
 		if err := auditReset(ctx, q, p.ID, reason, by); err != nil {
@@ -35,7 +35,7 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 		_, err = QueueMail(ctx, q, Mail{
 			Key: string(mail.SignInAlert) + ":" + id.Person.Format(db.NewID()), To: p.Email, Kind: mail.SignInAlert,
 			Data: mail.SignInAlertData{
-				Name: p.Name, What: "The people who run this Posthorn turned off the second factor of your account.", At: time.Now().UTC().Truncate(time.Second),
+				Name: p.Name, What: "The operator of this Posthorn server turned off the second factor of your account.", At: time.Now().UTC().Truncate(time.Second),
 				Advice: "sign in, choose a new password, and set up a second factor now.",
 			},
 		})
@@ -61,4 +61,121 @@ func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason stri
 		}
 	}
 	return nil
+}
+
+// ErrNoSetup says that no set-up of a second factor is under way, or that the second factor is on already.
+var ErrNoSetup = fault.New(fault.Conflict, "totp_not_started", "There is no second factor to confirm. Start again on the account page.")
+
+var errOperatorSetup = errors.New("another request confirmed the second factor")
+
+// StartTOTP stores the sealed seed of a second factor. It is not asked for until ConfirmTOTP.
+func StartTOTP(ctx context.Context, d *db.DB, person id.UUID, sealed []byte) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		return q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: person, Totp: sealed})
+	})
+}
+
+// StartOperatorTOTP is StartTOTP for an operator.
+func StartOperatorTOTP(ctx context.Context, d *db.DB, operator id.UUID, sealed []byte) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		return q.SetOperatorTOTP(ctx, sql.SetOperatorTOTPParams{ID: operator, Totp: sealed})
+	})
+}
+
+// NewTOTP is a second factor to be turned on.
+type NewTOTP struct {
+	Step    int64    // of the first code, which is used up
+	Codes   []string // the recovery codes, as they are typed
+	Address string
+}
+
+// ConfirmTOTP turns on a second factor that StartTOTP stored, in the transaction at hand, and audits it. Where there is
+// nothing to confirm it is ErrNoSetup.
+func ConfirmTOTP(ctx context.Context, q *sql.Queries, person id.UUID, to NewTOTP) error {
+	n, err := q.ConfirmPersonTOTP(ctx, sql.ConfirmPersonTOTPParams{ID: person, Step: to.Step})
+	if err == nil && n == 0 {
+		err = ErrNoSetup
+	}
+	if err != nil {
+		return err
+	}
+	if err := replaceRecoveryCodes(ctx, q, person, to.Codes); err != nil {
+		return err
+	}
+	return AuditPerson(ctx, q, person, to.Address, "totp.enabled", nil)
+}
+
+// ConfirmOperatorTOTP is ConfirmTOTP for an operator.
+func ConfirmOperatorTOTP(ctx context.Context, q *sql.Queries, operator id.UUID, to NewTOTP) error {
+	n, err := q.ConfirmOperatorTOTP(ctx, sql.ConfirmOperatorTOTPParams{ID: operator, Step: to.Step})
+	if err == nil && n == 0 {
+		err = errOperatorSetup
+	}
+	if err != nil {
+		return err
+	}
+	if err := replaceRecoveryCodes(ctx, q, operator, to.Codes); err != nil {
+		return err
+	}
+	return AuditOperator(ctx, q, operator, to.Address, "operator.totp.enabled")
+}
+
+// StopTOTP turns off a person's second factor, in the transaction at hand, and audits it. was is false where there was
+// none.
+func StopTOTP(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool, err error) {
+	if p, err = q.LockPerson(ctx, person); err != nil || p.Totp == nil {
+		return p, false, err
+	}
+	if err := removeTOTP(ctx, q, p.ID); err != nil {
+		return p, true, err
+	}
+	return p, true, AuditPerson(ctx, q, p.ID, address, "totp.disabled", nil)
+}
+
+func removeTOTP(ctx context.Context, q *sql.Queries, person id.UUID) error {
+	if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: person}); err != nil {
+		return err
+	}
+	return q.DeleteRecoveryCodes(ctx, person)
+}
+
+// RenewRecoveryCodes replaces a person's recovery codes and audits it.
+func RenewRecoveryCodes(ctx context.Context, d *db.DB, person id.UUID, codes []string, address string) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		if err := replaceRecoveryCodes(ctx, q, person, codes); err != nil {
+			return err
+		}
+		return AuditPerson(ctx, q, person, address, "recovery_codes.renewed", nil)
+	})
+}
+
+func replaceRecoveryCodes(ctx context.Context, q *sql.Queries, owner id.UUID, codes []string) error {
+	hashes := make([][]byte, len(codes))
+	for i, code := range codes {
+		hashes[i] = HashToken(code)
+	}
+	if err := q.DeleteRecoveryCodes(ctx, owner); err != nil {
+		return err
+	}
+	return q.InsertRecoveryCodes(ctx, sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
+}
+
+// UseRecoveryCode uses up a recovery code of a person or an operator, in the transaction at hand. It is false where the
+// owner has no such code.
+func UseRecoveryCode(ctx context.Context, q *sql.Queries, owner id.UUID, code string) (bool, error) {
+	n, err := q.UseRecoveryCode(ctx, sql.UseRecoveryCodeParams{OwnerID: owner, Hash: HashToken(code)})
+	return n > 0, err
+}
+
+// UseCode uses up a person's authenticator code by its time step, in the transaction at hand. It is false where a code
+// of this step or a later one was used before.
+func UseCode(ctx context.Context, q *sql.Queries, person id.UUID, step int64) (bool, error) {
+	n, err := q.UsePersonCode(ctx, sql.UsePersonCodeParams{ID: person, Step: step})
+	return n > 0, err
+}
+
+// UseOperatorCode is UseCode for an operator.
+func UseOperatorCode(ctx context.Context, q *sql.Queries, operator id.UUID, step int64) (bool, error) {
+	n, err := q.UseOperatorCode(ctx, sql.UseOperatorCodeParams{ID: operator, Step: step})
+	return n > 0, err
 }

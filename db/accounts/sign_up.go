@@ -11,7 +11,7 @@ import (
 	"posthorn/domain/id"
 )
 
-var errMemberAlready = fault.New(fault.Conflict, "member_already", "This person is a member of the tenant already.")
+var errMemberAlready = fault.New(fault.Conflict, "member_already", "This person is already a member of the tenant.")
 
 // Registration is what becomes a person and their tenant once the link that was sent to the address is used.
 type Registration struct {
@@ -22,8 +22,9 @@ type Registration struct {
 	Address, Agent string
 }
 
-// SignUp uses the link up, makes the person, their tenant and their first session, and returns the session's token. A link
-// that is gone is fault.ErrNotFound, an address that has got an account meanwhile already_exists; nothing is made then.
+// SignUp uses up the link, creates the person, their tenant and their first session, and returns the session's token.
+// An expired or unknown link is fault.ErrNotFound. An address that has an account by now is already_exists. Nothing is
+// created then.
 func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.UseLink(ctx, sql.UseLinkParams{Hash: s.Link, Purpose: LinkSignUp}); err != nil {
@@ -55,7 +56,8 @@ func CreateOwnTenant(ctx context.Context, d *db.DB, person id.UUID, name, addres
 	return tenant, err
 }
 
-// ownTenant makes a tenant and its owner, in the transaction at hand, and returns the owner as the audit log names them.
+// ownTenant makes a tenant and its owner, in the transaction at hand, and returns the owner as the audit log names
+// them.
 func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author, err error) {
 	tenant = db.NewID()
 	days, err := retention(ctx, q, 0)
@@ -78,17 +80,17 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 
 // AddPerson makes a person whose address is proven, in the transaction at hand.
 func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string) (id.UUID, error) {
-	u := db.NewID()
-	return u, q.InsertPerson(ctx, sql.InsertPersonParams{ID: u, Email: email, Name: name, Password: password, CreatedAt: u.Time()})
+	personID := db.NewID()
+	return personID, q.InsertPerson(ctx, sql.InsertPersonParams{ID: personID, Email: email, Name: name, Password: password, CreatedAt: personID.Time()})
 }
 
 // AddMember makes a person a member of a tenant, in the transaction at hand, and returns the member's id. Who is one
 // already is member_already.
 func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role access.Role) (id.UUID, error) {
-	u := db.NewID()
-	added, err := q.InsertMember(ctx, sql.InsertMemberParams{TenantID: tenant, PersonID: person, ID: u, Role: string(role), CreatedAt: u.Time()})
+	memberID := db.NewID()
+	added, err := q.InsertMember(ctx, sql.InsertMemberParams{TenantID: tenant, PersonID: person, ID: memberID, Role: string(role), CreatedAt: memberID.Time()})
 	if err == nil && added == 0 {
 		err = errMemberAlready
 	}
-	return u, err
+	return memberID, err
 }

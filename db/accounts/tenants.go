@@ -13,6 +13,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
@@ -23,6 +24,7 @@ import (
 // NewTenant describes a tenant to be made.
 type NewTenant struct {
 	Name          string
+	ExternalID    string // the company's own id; empty: none
 	StrictTypes   bool
 	RetentionDays int // 0: as the platform's settings say
 }
@@ -39,36 +41,71 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 // CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
 // stored nowhere.
 func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string, err error) {
-	u := db.NewID()
+	tenantID := db.NewID()
 	tenant = sql.Tenant{
-		ID: u, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
-		Settings: []byte("{}"), CreatedAt: u.Time(),
+		ID: tenantID, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
+		Settings: []byte("{}"), CreatedAt: tenantID.Time(), ExternalID: db.TextOrNull(t.ExternalID),
 	}
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if tenant.RetentionDays, err = retention(ctx, q, t.RetentionDays); err != nil {
 			return err
 		}
 		err := q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: u, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt,
+			ID: tenantID, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt, ExternalID: tenant.ExternalID,
 		})
-		if err != nil {
+		if err = externalInUse(err); err != nil {
 			return err
 		}
-		key, keyText, err := makeKey(ctx, q, NewKey{Tenant: &u, Name: "first key", Scopes: access.TenantScopes()})
+		key, keyText, err := makeKey(ctx, q, NewKey{Tenant: &tenantID, Name: "first key", Scopes: access.TenantScopes()})
 		if err != nil {
 			return err
 		}
 		text = keyText
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &u, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(u),
+			Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
 			Details: map[string]any{"name": t.Name, "key": id.Key.Format(key.ID)},
 		})
 	})
 	return tenant, text, err
 }
 
-// KeyCreated is what the audit log says of a new key.
-func KeyCreated(k sql.APIKey) db.Audited {
+// EnsureTenant finds the tenant of an external id, or creates it without a key. Requests that arrive together create it
+// once.
+func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		tenantID := db.NewID()
+		days, err := retention(ctx, q, t.RetentionDays)
+		if err != nil {
+			return err
+		}
+		n, err := q.InsertTenantOnce(ctx, sql.InsertTenantOnceParams{
+			ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(), ExternalID: t.ExternalID,
+		})
+		if err != nil {
+			return err
+		}
+		if tenant, err = q.TenantOfExternalID(ctx, t.ExternalID); err != nil || n == 0 {
+			return err
+		}
+		created = true
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
+			Details: map[string]any{"name": t.Name, "external_id": t.ExternalID},
+		})
+	})
+	return tenant, created, err
+}
+
+// externalInUse says of a tenant's external id that another tenant has it.
+func externalInUse(err error) error {
+	if !fault.Is(db.Translate(err), "already_exists") {
+		return err
+	}
+	return fault.New(fault.Conflict, "external_id_in_use", "Another tenant has this external id. Choose another id, or change that tenant's id first.")
+}
+
+// keyCreated is what the audit log says of a new key.
+func keyCreated(k sql.APIKey) db.Audited {
 	return db.Audited{
 		Tenant: k.TenantID, Action: "key.created", Kind: "key", Object: id.Key.Format(k.ID),
 		Details: map[string]any{"name": k.Name, "prefix": k.Prefix, "scopes": k.Scopes, "expires_at": k.ExpiresAt},
@@ -105,16 +142,17 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason
 
 // postHalt tells a tenant what an operator did to all of its deliveries, in the transaction that does it.
 func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, reason string) error {
-	u := db.NewID()
+	noticeID := db.NewID()
 	_, err := PostNotice(ctx, q, Notice{
-		ID: u, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(u), Details: notice.HaltDetails{Reason: reason, At: u.Time().UTC()},
+		ID: noticeID, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(noticeID), Details: notice.HaltDetails{Reason: reason, At: noticeID.Time().UTC()},
 	})
 	return err
 }
 
-// TenantChange is what may be changed about a tenant; nil stays.
+// TenantChange is what a request can change about a tenant; nil leaves a field as it is.
 type TenantChange struct {
 	Name          *string
+	ExternalID    *string // empty takes it away
 	StrictTypes   *bool
 	RetentionDays *int
 	Payloads      *bool               // whether viewers read them too
@@ -131,7 +169,8 @@ func TenantVersion(t sql.Tenant) string {
 	return Version(string(t.Settings), strconv.Itoa(int(t.RetentionDays)), t.Name, strconv.FormatBool(t.StrictTypes))
 }
 
-// EventsBeyond is how many events a shorter retention would delete, by the books: those of the days that are kept now and would not be.
+// EventsBeyond is how many events a shorter retention would delete, by the books: those of the days that are kept now
+// and would not be.
 func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int, now time.Time) (int64, error) {
 	row, err := q.GetTenant(ctx, tenant)
 	if err != nil || days >= int(row.RetentionDays) {
@@ -157,41 +196,21 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 	if change.Seen != "" && change.Seen != TenantVersion(row) {
 		return row, ErrChanged
 	}
-	to := sql.UpdateTenantParams{TenantID: tenant, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings}
-	changed := map[string]any{}
-	if change.Name != nil && *change.Name != to.Name {
-		to.Name = *change.Name
-		changed["name"] = []string{row.Name, to.Name}
-	}
-	if change.StrictTypes != nil && *change.StrictTypes != to.StrictTypes {
-		to.StrictTypes = *change.StrictTypes
-		changed["strict_types"] = []bool{row.StrictTypes, to.StrictTypes}
-	}
-	if change.RetentionDays != nil && int32(*change.RetentionDays) != to.RetentionDays {
-		to.RetentionDays = int32(*change.RetentionDays)
-		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
-	}
-	if may := change.Payloads; may != nil && *may != access.ViewersReadPayloads(to.Settings) {
-		if to.Settings, err = access.SetViewersReadPayloads(to.Settings, *may); err != nil {
-			return row, err
-		}
-		changed["viewers_read_payloads"] = []bool{!*may, *may}
-	}
-	if len(change.Health) > 0 {
-		if to.Settings, err = amend(to.Settings, change.Health, changed); err != nil {
-			return row, err
+	to, changed := change.columns(row), map[string]any{}
+	change.name(row, to, changed)
+	if changed["external_id"] != nil {
+		if err := q.BumpKeysRevision(ctx); err != nil {
+			return row, err // what it named before is forgotten within a second
 		}
 	}
-	if to.Settings, err = change.setRetries(to.Settings, changed); err != nil {
-		return row, err
-	}
-	if to.Settings, err = change.lay(to.Settings, changed); err != nil {
+	if to.Settings, err = change.settings(to.Settings, changed); err != nil {
 		return row, err
 	}
 	if len(changed) == 0 {
 		return row, nil
 	}
 	if row, err = q.UpdateTenant(ctx, to); err != nil {
+		err = externalInUse(err)
 		return row, err
 	}
 	if changed["health_policy"] != nil {
@@ -200,6 +219,62 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 		}
 	}
 	return row, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+}
+
+// columns are the tenant's columns after the change, its settings aside.
+func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
+	to := sql.UpdateTenantParams{
+		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings,
+		ExternalID: row.ExternalID,
+	}
+	if change.Name != nil {
+		to.Name = *change.Name
+	}
+	if change.ExternalID != nil {
+		to.ExternalID = db.TextOrNull(*change.ExternalID)
+	}
+	if change.StrictTypes != nil {
+		to.StrictTypes = *change.StrictTypes
+	}
+	if change.RetentionDays != nil {
+		to.RetentionDays = int32(*change.RetentionDays)
+	}
+	return to
+}
+
+// name enters the columns that differ, as they were and as they are, for the audit log.
+func (change TenantChange) name(row sql.Tenant, to sql.UpdateTenantParams, changed map[string]any) {
+	if to.Name != row.Name {
+		changed["name"] = []string{row.Name, to.Name}
+	}
+	if deref(to.ExternalID) != deref(row.ExternalID) {
+		changed["external_id"] = []*string{row.ExternalID, to.ExternalID}
+	}
+	if to.StrictTypes != row.StrictTypes {
+		changed["strict_types"] = []bool{row.StrictTypes, to.StrictTypes}
+	}
+	if to.RetentionDays != row.RetentionDays {
+		changed["retention_days"] = []int32{row.RetentionDays, to.RetentionDays}
+	}
+}
+
+// settings are the tenant's settings after the change, and enters those that differ.
+func (change TenantChange) settings(to json.RawMessage, changed map[string]any) (_ json.RawMessage, err error) {
+	if may := change.Payloads; may != nil && *may != access.ViewersReadPayloads(to) {
+		if to, err = access.SetViewersReadPayloads(to, *may); err != nil {
+			return to, err
+		}
+		changed["viewers_read_payloads"] = []bool{!*may, *may}
+	}
+	if len(change.Health) > 0 {
+		if to, err = amend(to, change.Health, changed); err != nil {
+			return to, err
+		}
+	}
+	if to, err = change.setRetries(to, changed); err != nil {
+		return to, err
+	}
+	return change.lay(to, changed)
 }
 
 // lay changes what the settings say about notices and limits and notes what it was and is.
@@ -270,4 +345,11 @@ func ownPolicy(settings []byte) json.RawMessage {
 		panic(err) // it was just read
 	}
 	return out
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
 }

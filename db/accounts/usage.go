@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/quota"
 )
 
-// Usage is what a tenant may use and has used.
+// Usage is a tenant's limits and what it has used of them.
 type Usage struct {
 	Month     time.Time // its beginning, UTC
 	Events    int64     // of the month
@@ -21,8 +21,8 @@ type Usage struct {
 	Limits    quota.Limits
 }
 
-// ReadUsage is what a tenant may use and has used; most and payload are what the platform is configured for where no setting says
-// otherwise. q may be of the tenant, the worker or the console.
+// ReadUsage reads a tenant's limits and what it has used of them. most and payload are the platform's values, which
+// apply where no setting overrides them. q can have the role of the tenant, the worker or the console.
 func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage, err error) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {

@@ -20,8 +20,8 @@ type NewView struct {
 	Life                      time.Duration // whole minutes, access.ViewMost at most
 }
 
-// BeginView lets an operator's session look at a tenant's dashboard, which the tenant's audit log tells. A look at another
-// tenant that the session had ends. A tenant that is gone is fault.ErrNotFound.
+// BeginView lets an operator's session view a tenant's dashboard. The tenant's audit log records it. A view of another
+// tenant by the same session ends. A deleted tenant is fault.ErrNotFound.
 func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.OperatorView, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.GetTenant(ctx, v.Tenant); err != nil {
@@ -44,8 +44,8 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.
 	return row, err
 }
 
-// EndView ends the look of an operator's session and returns the tenant that it was at. Where there is none, or its time is
-// over, it is fault.ErrNotFound.
+// EndView ends the view of an operator's session and returns its tenant. If there is none, or it has expired, it
+// returns fault.ErrNotFound.
 func EndView(ctx context.Context, d *db.DB, session id.UUID, by db.Author) (tenant id.UUID, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		tenant, err = endView(ctx, q, session, by)
@@ -68,10 +68,11 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 	return row.TenantID, db.Audit(ctx, q, by, db.Audited{Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID)})
 }
 
-var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators look on alone on this server: the settings of the platform have acting switched off.")
+var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators have read-only access on this server: acting in tenants is turned off in the platform's settings.")
 
-// ActInView lets a look change things too. The reason is from then on that of the look, so that every change names it in the audit log. One that may already stays as
-// it is; where there is none, or its time is over, it is fault.ErrNotFound.
+// ActInView allows changes during a view. The reason becomes the view's reason, so every change names it in the audit
+// log. A view that allows changes already stays as it is. If there is none, or it has expired, ActInView returns
+// fault.ErrNotFound.
 func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		if _, err := q.FindView(ctx, sql.FindViewParams{SessionID: session, TenantID: tenant}); err != nil {
@@ -98,8 +99,8 @@ type SeenPage struct {
 	Part            bool   // a page renews a part of itself: that is entered once a minute
 }
 
-// SeePage enters in the tenant's audit log what an operator is about to be shown, or does. Only when this has committed may the
-// page be shown. Where the session has no look at this tenant, or its time is over, it is fault.ErrNotFound.
+// SeePage enters in the tenant's audit log what an operator is about to see or do. The page can be shown only after
+// this has committed. If the session has no view of this tenant, or it has expired, SeePage returns fault.ErrNotFound.
 func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.FindViewRow, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if row, err = q.FindView(ctx, sql.FindViewParams{SessionID: p.Session, TenantID: p.Tenant}); err != nil {

@@ -40,13 +40,13 @@ const (
 	keeperVariable = "POSTHORN_TEST_KEEPER" // set in the keeper alone: its folder
 )
 
-// Prefixes of the databases' names; whatever carries them may be dropped when no test runs.
+// Prefixes of the databases' names. Databases with these prefixes can be dropped when no test runs.
 const (
 	templatePrefix = "posthorn_template_"
 	clonePrefix    = "posthorn_test_"
 )
 
-// patience bounds each step of a database's making. A machine may be busy, and the first run may fetch PostgreSQL.
+// patience bounds each step of creating a database. A machine can be busy, and the first run can fetch PostgreSQL.
 const patience = 3 * time.Minute
 
 var mainCalled atomic.Bool
@@ -74,7 +74,7 @@ func Main(m *testing.M) int {
 
 // server is where databases are made: the connection to make them with, and whom they belong to.
 type server struct {
-	Admin string // URL of a maintenance database, for a role that may create databases
+	Admin string // URL of a maintenance database, for a role that can create databases
 	App   string // URL of any database, for the role that the tests work as
 	Owner string // that role
 }
@@ -93,8 +93,8 @@ var theServer = sync.OnceValues(func() (server, error) {
 	return findServer()
 })
 
-// Server returns the URL of the shared server's maintenance database, for a role that may create databases. Tests use
-// Clone; this is for those that look at the server itself.
+// Server returns the URL of the shared server's maintenance database, for a role that can create databases. Most tests
+// use Clone. Server is for tests that examine the server itself.
 func Server(t testing.TB) string {
 	t.Helper()
 	s, err := theServer()
@@ -121,10 +121,11 @@ func Fingerprint(migrations fs.FS) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// Clone makes a database for one test and returns its URL, for a role that is no superuser and owns it. It is a copy of
-// the template of this fingerprint, which migrate fills once per server; migrate must close its connections. Without
-// migrate the database is empty. Roles belong to the server, not to a database: migrations must bear with roles that
-// exist. What is set on the database itself (ALTER DATABASE) is not copied. The database goes soon after the test.
+// Clone creates a database for one test and returns its URL, for a role that owns it and is no superuser. The database
+// is a copy of the template of this fingerprint, which migrate fills once per server; migrate must close its
+// connections. Without migrate the database is empty. Roles belong to the server, not to a database, so migrations must
+// tolerate existing roles. Settings of the database itself (ALTER DATABASE) are not copied. The database is dropped
+// soon after the test.
 func Clone(t testing.TB, fingerprint string, migrate func(ctx context.Context, url string) error) string {
 	t.Helper()
 	s, err := theServer()
@@ -190,7 +191,7 @@ func (s server) execute(statements ...string) error {
 var templates sync.Map
 
 func (s server) template(fingerprint string, migrate func(context.Context, string) error) (string, error) {
-	sum := sha256.Sum256([]byte(s.Owner + "\n" + fingerprint)) // only its owner may copy a template
+	sum := sha256.Sum256([]byte(s.Owner + "\n" + fingerprint)) // only its owner can copy a template
 	name := templatePrefix + hex.EncodeToString(sum[:8])
 	once, _ := templates.LoadOrStore(name, sync.OnceValue(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -203,7 +204,7 @@ func (s server) template(fingerprint string, migrate func(context.Context, strin
 // makeTemplate migrates a database under another name and renames it when it is complete. One process does it at a
 // time, whatever the fingerprint, since migrations also make roles.
 func (s server) makeTemplate(ctx context.Context, name string, migrate func(context.Context, string) error) error {
-	const lockNumber = 7_467_648_667 // any number that nobody else takes
+	const lockNumber = 7_467_648_667 // any number that no other lock uses
 	conn, err := pgx.Connect(ctx, s.Admin)
 	if err != nil {
 		return err
@@ -232,7 +233,7 @@ func (s server) makeTemplate(ctx context.Context, name string, migrate func(cont
 	if err := migrate(ctx, s.database(unfinished)); err != nil {
 		return err
 	}
-	// Nobody can connect any more: a session would keep the copies from being made.
+	// No new connection is allowed: a session would keep the copies from being made.
 	for _, statement := range []string{
 		fmt.Sprintf("ALTER DATABASE %s ALLOW_CONNECTIONS false", unfinished),
 		fmt.Sprintf("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '%s' AND backend_type = 'client backend'", unfinished),

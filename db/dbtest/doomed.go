@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// dropAt is how many databases of ended tests wait before they are dropped together. Each DROP DATABASE makes a checkpoint, which
-// writes what all databases of the server have changed since the last one: dropped one by one they had every test wait for the
-// pages of the others. Many more would fill the disk: each has about 12 MB.
+// dropAt is how many databases of ended tests wait before they are dropped together. Each DROP DATABASE makes a
+// checkpoint, which writes what all databases of the server have changed since the last one: dropped one by one they
+// had every test wait for the pages of the others. Many more would fill the disk: each has about 12 MB.
 const dropAt = 16
 
 // doomed are this process's databases whose tests have ended.

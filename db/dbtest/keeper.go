@@ -68,7 +68,7 @@ func findServer() (server, error) {
 		return server{}, err
 	}
 	deadline := time.Now().Add(patience)
-	// A keeper that is just going holds it exclusively until it is gone.
+	// A keeper that is about to exit holds the lock exclusively until it has exited.
 	for {
 		lock, err := tryLock(filepath.Join(dir, usersFile), shared)
 		if err != nil {
@@ -216,8 +216,9 @@ func settings() map[string]string {
 	return s
 }
 
-// waitsForDisk says whether the server brings what it is told to the disk. What tests need of it, that what was committed is seen,
-// holds without; and a database is made and dropped in a fraction of the time, since each has hundreds of files.
+// waitsForDisk says whether the server brings what it is told to the disk. What tests need of it, that what was
+// committed is seen, holds without; and a database is made and dropped in a fraction of the time, since each has
+// hundreds of files.
 func waitsForDisk() bool { return os.Getenv(fsyncVariable) == "on" }
 
 func announce(dir string, s server) error {

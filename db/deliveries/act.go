@@ -21,29 +21,29 @@ const (
 	ActUnarchive   Act = "delivery.unarchive"
 )
 
-// ActOn does something to a delivery, with its line in the audit log where it changed anything. A replay answers with the new
-// delivery; its line is on the original.
-func ActOn(ctx context.Context, q *sql.Queries, tenant, u id.UUID, act Act, by db.Author, reason string) (d State, changed bool, err error) {
+// ActOn does something to a delivery, and writes the audit log if it changed anything. A replay returns the new
+// delivery; its audit entry is on the original.
+func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author, reason string) (d State, changed bool, err error) {
 	changed = true
 	switch act {
 	case ActRetryNow:
-		d, changed, err = RetryNow(ctx, q, tenant, u)
+		d, changed, err = RetryNow(ctx, q, tenant, deliveryID)
 	case ActCancel:
-		d, err = Cancel(ctx, q, tenant, u)
+		d, err = Cancel(ctx, q, tenant, deliveryID)
 	case ActReplay, ActReplayAgain:
-		d, err = Replay(ctx, q, tenant, u, act == ActReplayAgain)
+		d, err = Replay(ctx, q, tenant, deliveryID, act == ActReplayAgain)
 		act = ActReplay
 	case ActArchive, ActUnarchive:
-		d, changed, err = archive(ctx, q, tenant, u, act == ActArchive)
+		d, changed, err = archive(ctx, q, tenant, deliveryID, act == ActArchive)
 	}
 	if err != nil || !changed {
 		return d, false, err
 	}
 	details := map[string]string{"endpoint": id.Endpoint.Format(d.EndpointID), "event": id.Event.Format(d.EventID)}
-	if d.ID != u {
+	if d.ID != deliveryID {
 		details["new_delivery"] = id.Delivery.Format(d.ID)
 	}
 	return d, true, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(u), Reason: reason, Details: details,
+		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(deliveryID), Reason: reason, Details: details,
 	})
 }

@@ -16,15 +16,15 @@ import (
 )
 
 // Read is one delivery of a tenant, as far back as its retention shows.
-func Read(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (State, error) {
+func Read(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return State{}, err
 	}
-	if u.Time().Before(floor) {
+	if deliveryID.Time().Before(floor) {
 		return State{}, fault.ErrNotFound
 	}
-	r, err := q.GetDelivery(ctx, sql.GetDeliveryParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+	r, err := q.GetDelivery(ctx, sql.GetDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
 	if err != nil {
 		return State{}, err
 	}
@@ -34,14 +34,15 @@ func Read(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (State, error)
 	return rows[0], err
 }
 
-// RetryNow makes a waiting delivery ready at once, instead of at its time. changed is false where it was ready already: of
-// two that press at once one changes it. Where the endpoint's breaker is open, the delivery is the next probe, at once.
-func RetryNow(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (d State, changed bool, err error) {
-	row, err := lockWaiting(ctx, q, tenant, u)
+// RetryNow makes a waiting delivery ready at once, instead of at its time. changed is false where it was ready already:
+// of two that press at once one changes it. Where the endpoint's breaker is open, the delivery is the next probe, at
+// once.
+func RetryNow(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (d State, changed bool, err error) {
+	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return d, false, err
 	}
-	if d, err = Read(ctx, q, tenant, u); err != nil {
+	if d, err = Read(ctx, q, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
 	switch {
@@ -50,26 +51,27 @@ func RetryNow(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (d State, 
 	case row.State == queue.Blocked:
 		return d, false, delivery.ErrWaitsItsTurn
 	case row.State == queue.Ready:
-		n, err := q.AskNow(ctx, sql.AskNowParams{TenantID: tenant, DeliveryID: u})
+		n, err := q.AskNow(ctx, sql.AskNowParams{TenantID: tenant, DeliveryID: deliveryID})
 		if err != nil || n == 0 {
 			return d, false, err
 		}
 		return d, true, endpoints.WakeLane(ctx, q, tenant, row.EndpointID)
 	}
-	if err := q.QueueNow(ctx, sql.QueueNowParams{TenantID: tenant, DeliveryID: u}); err != nil {
+	if err := q.QueueNow(ctx, sql.QueueNowParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, false, err
 	}
 	if err := endpoints.WakeLane(ctx, q, tenant, row.EndpointID); err != nil {
 		return d, false, err
 	}
-	d, err = Read(ctx, q, tenant, u)
+	d, err = Read(ctx, q, tenant, deliveryID)
 	return d, true, err
 }
 
-// HastenTest has a test event that was just emitted be the next probe where its endpoint's breaker is open: who sends a test has
-// fixed the receiver, and does not wait for an hour. One that has gone already, or that an ordering key keeps, stays as it is.
-func HastenTest(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
-	_, _, err := RetryNow(ctx, q, tenant, u)
+// HastenTest makes a test event that was just emitted the next probe if its endpoint's breaker is open. A person who
+// sends a test has fixed the receiver, and does not wait for an hour. A test that was already sent, or that an ordering
+// key holds back, stays as it is.
+func HastenTest(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) error {
+	_, _, err := RetryNow(ctx, q, tenant, deliveryID)
 	if f := fault.As(err); f != nil && f.Kind == fault.Conflict {
 		return nil
 	}
@@ -77,81 +79,81 @@ func HastenTest(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
 }
 
 // Cancel calls a waiting delivery off: its queue row goes, the books count it. A request under way is not stopped.
-func Cancel(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (State, error) {
-	row, err := lockWaiting(ctx, q, tenant, u)
+func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (State, error) {
+	row, err := lockWaiting(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return State{}, err
 	}
-	d, err := Read(ctx, q, tenant, u)
+	d, err := Read(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return State{}, err
 	}
 	if row == nil || !delivery.CanCancel(d.Shown) {
 		return d, delivery.RefuseCancel(d.Shown)
 	}
-	if err := q.DropQueued(ctx, sql.DropQueuedParams{TenantID: tenant, DeliveryID: u}); err != nil {
+	if err := q.DropQueued(ctx, sql.DropQueuedParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, err
 	}
-	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
 	if err != nil {
 		return d, err
 	}
 	if err := q.InsertCancellation(ctx, sql.InsertCancellationParams{
-		TenantID: tenant, DeliveryID: u, EndpointID: d.EndpointID, EventType: d.EventType, Attempted: max(settled.Attempts, row.Attempts) > 0,
+		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.EndpointID, EventType: d.EventType, Attempted: max(settled.Attempts, row.Attempts) > 0,
 	}); err != nil {
 		return d, err
 	}
-	books := ledger.Books{}
-	books.At(tenant, u.Time()).Canceled++
-	if err := ledger.Enter(ctx, q, books); err != nil {
+	totals := ledger.Totals{}
+	totals.At(tenant, deliveryID.Time()).Canceled++
+	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return d, err
 	}
 	if err := endpoints.WakeLane(ctx, q, tenant, d.EndpointID); err != nil {
 		return d, err
 	}
-	return Read(ctx, q, tenant, u)
+	return Read(ctx, q, tenant, deliveryID)
 }
 
 // lockWaiting locks the queue row of a delivery before anything is read about it, as the recorder does: the queue's row
 // first, the delivery's after. Nil: it has none, so it is not waiting.
-func lockWaiting(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (*sql.Queue, error) {
+func lockWaiting(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (*sql.Queue, error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, err
 	}
-	row, err := q.LockQueued(ctx, sql.LockQueuedParams{TenantID: tenant, DeliveryID: u})
+	row, err := q.LockQueued(ctx, sql.LockQueuedParams{TenantID: tenant, DeliveryID: deliveryID})
 	if db.IsNoRows(err) {
 		return nil, nil
 	}
 	return &row, err
 }
 
-// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. What was replayed before
-// is replayed again only where again says so: of two that press at once, one replays it.
-func Replay(ctx context.Context, q *sql.Queries, tenant, u id.UUID, again bool) (State, error) {
-	original, err := Read(ctx, q, tenant, u)
+// Replay sends a settled delivery's event to its endpoint again, as a new delivery at the end of the lane. What was
+// replayed before is replayed again only where again says so: of two that press at once, one replays it.
+func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) (State, error) {
+	original, err := Read(ctx, q, tenant, deliveryID)
 	if err != nil {
 		return State{}, err
 	}
 	if !delivery.CanReplay(original.Shown) {
 		return original, delivery.RefuseReplay(original.Shown)
 	}
-	if err := lockReplay(ctx, q, tenant, u, again); err != nil {
+	if err := lockReplay(ctx, q, tenant, deliveryID, again); err != nil {
 		return original, err
 	}
 	return replay(ctx, q, tenant, original)
 }
 
 // lockReplay locks a delivery for who replays it, and refuses one that was replayed before.
-func lockReplay(ctx context.Context, q *sql.Queries, tenant, u id.UUID, again bool) error {
-	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: u.Time(), ID: u}); err != nil || again {
+func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) error {
+	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID}); err != nil || again {
 		return err
 	}
 	// As bulk jobs do, so that of a job and a person one replays it.
-	letters, err := q.LockLetters(ctx, sql.LockLettersParams{TenantID: tenant, Ids: []id.UUID{u}})
+	letters, err := q.LockLetters(ctx, sql.LockLettersParams{TenantID: tenant, Ids: []id.UUID{deliveryID}})
 	if err != nil {
 		return err
 	}
-	last, err := q.LastReplay(ctx, sql.LastReplayParams{TenantID: tenant, DeliveryID: u})
+	last, err := q.LastReplay(ctx, sql.LastReplayParams{TenantID: tenant, DeliveryID: deliveryID})
 	switch {
 	case err == nil:
 		return delivery.RefuseReplayAgain(id.Delivery.Format(last))
@@ -165,8 +167,8 @@ func lockReplay(ctx context.Context, q *sql.Queries, tenant, u id.UUID, again bo
 
 // replay sends a delivery again that the transaction has locked.
 func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State) (State, error) {
-	u := original.ID
-	ordering, err := q.ShareEndpoint(ctx, sql.ShareEndpointParams{TenantID: tenant, ID: original.EndpointID})
+	deliveryID := original.ID
+	ordering, err := q.ShareLockEndpoint(ctx, sql.ShareLockEndpointParams{TenantID: tenant, ID: original.EndpointID})
 	if db.IsNoRows(err) {
 		return original, delivery.ErrEndpointDeleted
 	} else if err != nil {
@@ -190,12 +192,12 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	if err := q.QueueReplay(ctx, row); err != nil {
 		return original, err
 	}
-	if err := noteReplays(ctx, q, tenant, nil, []id.UUID{u}, []id.UUID{again}); err != nil {
+	if err := noteReplays(ctx, q, tenant, nil, []id.UUID{deliveryID}, []id.UUID{again}); err != nil {
 		return original, err
 	}
-	books := ledger.Books{}
-	books.At(tenant, again.Time()).Accepted++
-	if err := ledger.Enter(ctx, q, books); err != nil {
+	totals := ledger.Totals{}
+	totals.At(tenant, again.Time()).Accepted++
+	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return original, err
 	}
 	if err := endpoints.WakeLane(ctx, q, tenant, original.EndpointID); err != nil {
@@ -204,7 +206,8 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	return Read(ctx, q, tenant, again)
 }
 
-// noteReplays writes down that deliveries were sent again as others, and which job did it: they are no dead letters any more.
+// noteReplays writes down that deliveries were sent again as others, and which job did it: they are no dead letters any
+// more.
 func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UUID, originals, made []id.UUID) error {
 	if err := q.MarkLettersReplayed(ctx, sql.MarkLettersReplayedParams{TenantID: tenant, Ids: originals}); err != nil {
 		return err
@@ -241,14 +244,14 @@ func orderKey(ordering string, key *string) *string {
 }
 
 // archive hides a settled delivery from lists, or shows it again; changed is false where it was so already.
-func archive(ctx context.Context, q *sql.Queries, tenant, u id.UUID, archived bool) (d State, changed bool, err error) {
-	if d, err = Read(ctx, q, tenant, u); err != nil {
+func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d State, changed bool, err error) {
+	if d, err = Read(ctx, q, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
 	if !delivery.CanArchive(d.Shown) {
 		return d, false, delivery.RefuseArchive(d.Shown)
 	}
-	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
 	if err != nil {
 		return d, false, err
 	}
@@ -256,20 +259,21 @@ func archive(ctx context.Context, q *sql.Queries, tenant, u id.UUID, archived bo
 	if (row.ArchivedAt != nil) == archived {
 		return d, false, nil
 	}
-	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{Archived: archived, TenantID: tenant, CreatedAt: u.Time(), ID: u}); err != nil {
+	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{Archived: archived, TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID}); err != nil {
 		return d, false, err
 	}
-	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{Archived: archived, TenantID: tenant, DeliveryID: u}); err != nil {
+	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{Archived: archived, TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, false, err
 	}
-	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{Archived: archived, TenantID: tenant, DeliveryID: u}); err != nil {
+	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{Archived: archived, TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, false, err
 	}
-	d, err = Read(ctx, q, tenant, u)
+	d, err = Read(ctx, q, tenant, deliveryID)
 	return d, true, err
 }
 
-// afterSettled is how long after a delivery was settled an attempt may still have begun: one that a stalled worker made.
+// afterSettled is how long after a delivery was settled an attempt of it can still have started, on a worker that had
+// stalled.
 const afterSettled = 24 * time.Hour
 
 // Attempts is a delivery's newest attempts, oldest first.

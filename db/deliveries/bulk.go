@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// NewBulkJob is what somebody asks to be done to many deliveries or events. The filter has been checked.
+// NewBulkJob describes an action on many deliveries or events. The filter has been checked.
 type NewBulkJob struct {
 	Kind   bulk.Kind
 	Filter bulk.Filter
@@ -29,17 +29,17 @@ type Estimate struct {
 	Repeats int64 // of a replay: how many of Count were replayed before
 }
 
-// How much an estimate looks at before it answers "at least so many".
+// How many rows an estimate reads before it says "at least so many".
 const (
 	estimateMost = 10_000
 	estimateTime = 1500 * time.Millisecond
 )
 
-// openJobs is how many jobs of a tenant may be under way: each is a claim on the same workers.
+// openJobs is how many jobs of a tenant can be under way: all jobs share the same workers.
 const openJobs = 100
 
 var errOpenJobs = fault.New(fault.Conflict, "bulk_jobs_limit",
-	fmt.Sprintf("There may be %d bulk jobs of a tenant under way. Wait until one is done, or cancel one.", openJobs))
+	fmt.Sprintf("A tenant can have up to %d bulk jobs in progress. Wait until one finishes, or cancel one.", openJobs))
 
 // EstimateBulk counts what a job would do. It changes how its transaction plans.
 func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) (e Estimate, err error) {
@@ -76,7 +76,7 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 
 // StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
 func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob, error) {
-	e, err := EstimateBulk(ctx, q, tenant, n) // before anything is locked: it may take a second
+	e, err := EstimateBulk(ctx, q, tenant, n) // before anything is locked: it can take a second
 	if err != nil {
 		return sql.BulkJob{}, err
 	}
@@ -96,10 +96,10 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 	if err != nil {
 		return sql.BulkJob{}, fmt.Errorf("encode filter: %w", err)
 	}
-	u := db.NewID()
+	jobID := db.NewID()
 	row := sql.InsertBulkJobParams{
-		TenantID: tenant, ID: u, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact, AskedKind: by.Kind, AskedBy: by.ID,
-		Reason: n.Reason, CreatedAt: u.Time(),
+		TenantID: tenant, ID: jobID, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact, AskedKind: by.Kind, AskedBy: by.ID,
+		Reason: n.Reason, CreatedAt: jobID.Time(),
 	}
 	if n.Pace > 0 {
 		pace := int32(n.Pace)
@@ -126,9 +126,9 @@ func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, 
 	})
 }
 
-// CancelBulkJob ends a job where it stands; a chunk that is under way is waited for. What it did stays done.
-func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
-	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: u})
+// CancelBulkJob ends a job after the chunk that is under way. What the job did stays done.
+func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
+	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: jobID})
 	if err != nil {
 		return job, err
 	}
@@ -188,21 +188,21 @@ func ListBulkJobs(ctx context.Context, q *sql.Queries, tenant id.UUID, l BulkJob
 	return q.ListBulkJobsDown(ctx, ask)
 }
 
-// KnowEndpoint answers not found where a job names an endpoint that the tenant never had, or, where it would be sent
-// something, has no more. What was delivered to a deleted endpoint can still be archived.
+// KnowEndpoint returns not found if a job names an endpoint that the tenant never had, or a deleted one that the job
+// would send something to. What was delivered to a deleted endpoint can still be archived.
 func KnowEndpoint(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulkJob) error {
 	if n.Filter.Endpoint == "" {
 		return nil
 	}
-	u, err := id.Endpoint.Parse(n.Filter.Endpoint)
+	endpointID, err := id.Endpoint.Parse(n.Filter.Endpoint)
 	if err != nil {
 		return fault.ErrNotFound
 	}
 	if n.Kind == bulk.Replay || n.Kind == bulk.ReplayMissing {
-		_, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+		_, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 		return err
 	}
-	known, err := q.EndpointExists(ctx, sql.EndpointExistsParams{TenantID: tenant, ID: u})
+	known, err := q.EndpointExists(ctx, sql.EndpointExistsParams{TenantID: tenant, ID: endpointID})
 	if err == nil && !known {
 		err = fault.ErrNotFound
 	}

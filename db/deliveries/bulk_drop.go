@@ -11,8 +11,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// DropHeld drops what is queued for an endpoint that is being resumed, in the transaction that resumes it: the lane's owner
-// sends nothing of it from that commit on, and a job cancels it, while newer events are delivered.
+// DropHeld drops what is queued for an endpoint that is being resumed, in the transaction that resumes it: the lane's
+// owner sends nothing of it from that commit on, and a job cancels it, while newer events are delivered.
 func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
 	below, err := q.MarkDropped(ctx, sql.MarkDroppedParams{TenantID: tenant, EndpointID: ep})
 	if err != nil {
@@ -33,8 +33,8 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 	return made, q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))
 }
 
-// planDrop takes the next rows that are to be dropped, wherever they are in the lane; those that somebody holds are left for
-// the next chunk. before it looks it asks which transactions still run (see overDrop).
+// planDrop takes the next rows that are to be dropped, wherever they are in the lane. Rows that are locked are left for
+// the next chunk. Before it reads, it asks which transactions still run (see overDrop).
 func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err error) {
 	part = newPart(id.UUID{})
 	if w.endpoint, err = id.Endpoint.Parse(w.filter.Endpoint); err != nil {
@@ -57,8 +57,8 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 	return part, nil
 }
 
-// overDrop is over once nothing is left, and nothing can still come: a number up to the mark may have been drawn by a
-// transaction that had not ended (worker/lanes/watermark.go). Then the mark has done its work.
+// overDrop reports whether nothing is left and nothing more can appear: a number up to the mark can have been drawn by
+// a transaction that had not ended (worker/lanes/watermark.go). Then the mark is no longer needed.
 func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
 	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: 1})
 	if err != nil || left > 0 {

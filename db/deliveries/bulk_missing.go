@@ -23,8 +23,8 @@ type missing struct {
 	deleted  bool
 }
 
-// readMissing reads what the endpoint takes now. With lock it stays so until the transaction ends, and no other
-// transaction finds the same events missing meanwhile.
+// readMissing reads which events the endpoint matches now. With lock the result holds until the transaction ends, and
+// no other transaction finds the same events missing in that time.
 func (w *bulkWork) readMissing(ctx context.Context, lock bool) (m missing, err error) {
 	if m.endpoint, err = id.Endpoint.Parse(w.filter.Endpoint); err != nil {
 		return m, err
@@ -77,7 +77,7 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 	if wanted, err = w.never(ctx, m.endpoint, wanted); err != nil {
 		return part, err
 	}
-	return part, w.judge(ctx, &part, wanted, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
+	return part, w.readData(ctx, &part, wanted, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
 		if takes, _, _ := m.route.Takes(filter.NewInput(e.Type, data.Data, e.Channels), db.TextOf(e.Version)); !takes {
 			return true
 		}
@@ -109,8 +109,8 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEvent
 		return nil, err
 	}
 	known := make(map[id.UUID]bool, len(had))
-	for _, u := range had {
-		known[u] = true
+	for _, deliveryID := range had {
+		known[deliveryID] = true
 	}
 	left := events[:0]
 	for _, e := range events {
@@ -124,9 +124,9 @@ func (w *bulkWork) never(ctx context.Context, ep id.UUID, events []sql.ScanEvent
 // dataBudget bounds the payloads that one chunk looks at, in bytes.
 const dataBudget = 8 << 20
 
-// judge reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are counted as left
-// alone. Where the data is more than a chunk looks at, the chunk ends there.
-func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow, take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool) error {
+// readData reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are
+// counted as left alone. Where the data is more than a chunk looks at, the chunk ends there.
+func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow, take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool) error {
 	ids := make([]id.UUID, len(events))
 	of := make(map[id.UUID]sql.ScanEventsUpRow, len(events))
 	for i, e := range events {
@@ -158,7 +158,8 @@ func (w *bulkWork) judge(ctx context.Context, part *bulkPart, events []sql.ScanE
 	return nil
 }
 
-// scanEvents reads the next events that the filter's type, channel and times select, oldest first, and sets how far that is.
+// scanEvents reads the next events that the filter's type, channel and times select, oldest first, and sets how far
+// that is.
 func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]sql.ScanEventsUpRow, error) {
 	since, until := w.floor, w.ceiling
 	if w.filter.Since != nil && w.filter.Since.After(since) {
@@ -200,8 +201,8 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 	}
 }
 
-// overMissing lets a job look twice at the events of its last seconds: one whose number was drawn before the job may have
-// been stored after it was looked for.
+// overMissing lets a job read the events of its last seconds twice: an event whose number was drawn before the job can
+// have been stored after the first read.
 func (w *bulkWork) overMissing(job *sql.BulkJob) (over bool, rest time.Duration) {
 	safe := job.CreatedAt.Add(lateCommits)
 	if w.filter.Until != nil && w.filter.Until.Before(job.CreatedAt.Add(-lateCommits)) {

@@ -12,8 +12,8 @@ import (
 // outcomeMost is how many of the deliveries that a job made are looked at.
 const outcomeMost = 10_000
 
-// BulkOutcome is what became of the deliveries that a job made; nil for a job that makes none, and for one of a version that did not note
-// them. It changes how its transaction plans.
+// BulkOutcome is what became of the deliveries that a job made; nil for a job that makes none, and for one of a version
+// that did not note them. It changes how its transaction plans.
 func BulkOutcome(ctx context.Context, q *sql.Queries, job sql.BulkJob) (*bulk.Outcome, error) {
 	if !job.Kind.Sends() {
 		return nil, nil

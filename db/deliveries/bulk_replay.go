@@ -14,8 +14,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// planReplay leaves out what would be sent twice and what can't be sent. A dead letter that was sent again before is left
-// out unless it was named: pressing twice must not double an outage's backlog.
+// planReplay leaves out what would be sent twice and what can't be sent. A dead letter that was sent again before is
+// left out unless it was named: pressing twice must not double an outage's backlog.
 func (w *bulkWork) planReplay(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
 	replayed, err := w.replayed(ctx, rows, lock)
 	if err != nil {
@@ -69,8 +69,8 @@ func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[i
 	}
 	if !lock {
 		ids, err := w.q.ReplayedLetters(ctx, sql.ReplayedLettersParams{TenantID: w.tenant, Ids: dead})
-		for _, u := range ids {
-			again[u] = true
+		for _, eventID := range ids {
+			again[eventID] = true
 		}
 		return again, err
 	}
@@ -81,7 +81,8 @@ func (w *bulkWork) replayed(ctx context.Context, rows []State, lock bool) (map[i
 	return again, err
 }
 
-// orders is how endpoints that are not deleted order their deliveries; with lock they stay so until the transaction ends.
+// orders is how endpoints that are not deleted order their deliveries; with lock they stay so until the transaction
+// ends.
 func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (map[id.UUID]string, error) {
 	orders := make(map[id.UUID]string, len(endpoints))
 	if !lock {
@@ -91,7 +92,7 @@ func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (
 		}
 		return orders, err
 	}
-	rows, err := w.q.ShareEndpoints(ctx, sql.ShareEndpointsParams{TenantID: w.tenant, Ids: endpoints})
+	rows, err := w.q.ShareLockEndpoints(ctx, sql.ShareLockEndpointsParams{TenantID: w.tenant, Ids: endpoints})
 	for _, r := range rows {
 		orders[r.ID] = r.Ordering
 	}
@@ -100,7 +101,7 @@ func (w *bulkWork) orders(ctx context.Context, endpoints []id.UUID, lock bool) (
 
 // sendable reads which of the events are still there, and whether with their data.
 func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]sql.ReplayableEventsRow, error) {
-	events = slices.DeleteFunc(events, func(u id.UUID) bool { return u.Time().Before(w.floor) })
+	events = slices.DeleteFunc(events, func(eventID id.UUID) bool { return eventID.Time().Before(w.floor) })
 	slices.SortFunc(events, db.CompareIDs)
 	found := make(map[id.UUID]sql.ReplayableEventsRow, len(events))
 	for _, day := range splitByDay(slices.Compact(events)) {
@@ -144,25 +145,25 @@ type againDelivery struct {
 func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID, error) {
 	d := sql.InsertReplaysParams{TenantID: tenant, JobID: job}
 	row := sql.QueueReplaysParams{TenantID: tenant}
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	var lanes []id.UUID
 	for _, a := range again {
-		u := db.NewID()
+		deliveryID := db.NewID()
 		state, due := queue.Ready, time.Unix(0, 0)
 		if !a.due.IsZero() {
 			state, due = queue.Deferred, a.due
 		} else if a.orderKey != "" {
 			state = queue.Blocked
 		}
-		d.Created, d.Ids, d.Events = append(d.Created, u.Time()), append(d.Ids, u), append(d.Events, a.event)
+		d.Created, d.Ids, d.Events = append(d.Created, deliveryID.Time()), append(d.Ids, deliveryID), append(d.Events, a.event)
 		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType), append(d.ReplaysOf, a.replayOf)
 		if a.first.IsZero() {
-			a.first = u // it begins the chain
+			a.first = deliveryID // it begins the chain
 		}
 		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
-		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, u), append(row.Events, a.event), append(row.Endpoints, a.endpoint)
+		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, deliveryID), append(row.Events, a.event), append(row.Endpoints, a.endpoint)
 		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey), append(row.Due, due)
-		books.At(tenant, u.Time()).Accepted++
+		totals.At(tenant, deliveryID.Time()).Accepted++
 		lanes = append(lanes, a.endpoint)
 	}
 	if err := q.InsertReplays(ctx, d); err != nil {
@@ -174,7 +175,7 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 	if err := noteReplays(ctx, q, tenant, job, d.ReplaysOf, d.Ids); err != nil {
 		return nil, err
 	}
-	if err := ledger.Enter(ctx, q, books); err != nil {
+	if err := ledger.Enter(ctx, q, totals); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(lanes, db.CompareIDs)

@@ -33,8 +33,8 @@ type BulkStep struct {
 	Rest time.Duration // until its next chunk
 }
 
-// StepBulkJob does the next chunk of a job and writes its progress, in one transaction as the job's tenant. A job of which
-// chunk after chunk fails is given up.
+// StepBulkJob does the next chunk of a job and writes its progress, in one transaction as the job's tenant. A job whose
+// chunks fail again and again is given up.
 func StepBulkJob(ctx context.Context, d *db.DB, ref BulkRef) (step BulkStep, err error) {
 	err = d.Tenant(ctx, ref.TenantID, func(q *sql.Queries) error {
 		job, err := q.TakeBulkJob(ctx, sql.TakeBulkJobParams(ref))
@@ -73,7 +73,7 @@ func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) er
 		if err := abandon(ctx, q, &job); err != nil {
 			return err
 		}
-		job.State, job.Failure = bulk.Failed, "Something went wrong on our side, again and again. What was done until then stays done."
+		job.State, job.Failure = bulk.Failed, "The job failed repeatedly because of an error on our side. What it has already done stays done."
 		_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job, "")
 		return err
 	})
@@ -83,8 +83,8 @@ func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) er
 	return cause
 }
 
-// lateCommits is how long an id may have been made before its row can be seen: a committer goes on trying for a few
-// seconds (db/emit).
+// lateCommits is how long after its creation an id can still be invisible: a committer retries for a few seconds
+// (db/emit).
 const lateCommits = 10 * time.Second
 
 // stepBulkJob does a chunk of a job that the transaction holds.
@@ -133,8 +133,8 @@ func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over boo
 	return true, 0, err
 }
 
-// restAfter is how long a job rests after a chunk: as its pace asks, and at least as long as the chunk took, so that a job
-// never has more than half of one connection's work.
+// restAfter is how long a job rests after a chunk: as its pace requires, and at least as long as the chunk took, so
+// that a job never has more than half of one connection's work.
 func restAfter(n int64, pace int, took time.Duration) time.Duration {
 	rest := took
 	if pace > 0 {

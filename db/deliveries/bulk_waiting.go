@@ -14,9 +14,9 @@ import (
 
 // planWaiting is for what concerns deliveries that wait. With lock the queue rows are locked, as far as they are free.
 func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State, lock bool) error {
-	judge := bulk.SkipCancel
+	skip := bulk.SkipCancel
 	if w.kind == bulk.RetryNow {
-		judge = bulk.SkipRetry
+		skip = bulk.SkipRetry
 	}
 	if lock {
 		var reached int
@@ -30,7 +30,7 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 		}
 	}
 	for _, d := range rows {
-		why := judge(d.Shown)
+		why := skip(d.Shown)
 		if why == bulk.SkipNone && lock {
 			why = w.skipQueued(part.queued, d.ID)
 		}
@@ -40,8 +40,8 @@ func (w *bulkWork) planWaiting(ctx context.Context, part *bulkPart, rows []State
 }
 
 // skipQueued judges by the queue row itself, which is locked.
-func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, u id.UUID) bulk.Skip {
-	row, there := queued[u]
+func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, deliveryID id.UUID) bulk.Skip {
+	row, there := queued[deliveryID]
 	switch {
 	case !there:
 		return bulk.SkipSettled
@@ -54,9 +54,10 @@ func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, u id.UUID) bulk.Skip
 	return bulk.SkipNone
 }
 
-// lockQueued locks the queue rows of the first of some deliveries, up to one that somebody else holds: reached is how many
-// it covers, at least one. Whoever waits for a row while holding others may wait in a circle with the recorder: it waits for
-// the first alone, before it holds any. Those without a row are settled, and not in the answer.
+// lockQueued locks the queue rows of the first of some deliveries, up to one that another transaction holds. reached is
+// how many it covers, at least one. Waiting for a row while holding others can deadlock with the recorder, so
+// lockQueued waits for the first row only, before it holds any. Deliveries without a row are settled, and are left out
+// of the result.
 func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue, reached int, err error) {
 	rows = make(map[id.UUID]sql.Queue, len(ids))
 	if len(ids) == 0 {
@@ -81,9 +82,9 @@ func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 		return nil, 0, err
 	}
 	busy := map[id.UUID]bool{}
-	for _, u := range still {
-		if _, ours := rows[u]; !ours {
-			busy[u] = true
+	for _, deliveryID := range still {
+		if _, ours := rows[deliveryID]; !ours {
+			busy[deliveryID] = true
 		}
 	}
 	for reached = 1; reached < len(ids) && !busy[ids[reached]]; {
@@ -114,7 +115,7 @@ func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 		return err
 	}
 	listed := sql.InsertCancellationsParams{TenantID: tenant}
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	for _, day := range splitByDay(ids) {
 		ended, err := q.CancelDeliveries(ctx, sql.CancelDeliveriesParams{
 			Reason: reason, TenantID: tenant, Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
@@ -126,13 +127,13 @@ func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 			listed.Deliveries, listed.Endpoints = append(listed.Deliveries, d.ID), append(listed.Endpoints, d.EndpointID)
 			listed.Types = append(listed.Types, d.EventType)
 			listed.Attempted = append(listed.Attempted, max(d.Attempts, queued[d.ID].Attempts) > 0)
-			books.At(tenant, d.ID.Time()).Canceled++
+			totals.At(tenant, d.ID.Time()).Canceled++
 		}
 	}
 	if err := q.InsertCancellations(ctx, listed); err != nil {
 		return err
 	}
-	return ledger.Enter(ctx, q, books)
+	return ledger.Enter(ctx, q, totals)
 }
 
 // wakeLanes tells the owners of lanes that old rows changed.
@@ -143,8 +144,8 @@ func wakeLanes(ctx context.Context, q *sql.Queries, tenant id.UUID, endpoints []
 	return q.NotifyWake(ctx, db.WakePayload(endpoints, true))
 }
 
-// applyArchive hides settled deliveries from lists, or shows them again. What somebody else changed meanwhile is counted
-// as left alone.
+// applyArchive hides settled deliveries from lists, or shows them again. A delivery that another transaction changed in
+// between is counted as left as it was.
 func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 	wanted := w.kind == bulk.Archive
 	changed := map[id.UUID]bool{}
@@ -156,8 +157,8 @@ func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 		if err != nil {
 			return err
 		}
-		for _, u := range some {
-			changed[u] = true
+		for _, deliveryID := range some {
+			changed[deliveryID] = true
 		}
 		ids = append(ids, some...)
 	}

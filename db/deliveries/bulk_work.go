@@ -131,8 +131,8 @@ func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart,
 func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error {
 	ids := make([]id.UUID, 0, len(w.filter.IDs))
 	for _, text := range w.filter.IDs {
-		if u, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(u, part.position) > 0 && !u.Time().Before(w.floor) {
-			ids = append(ids, u)
+		if deliveryID, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(deliveryID, part.position) > 0 && !deliveryID.Time().Before(w.floor) {
+			ids = append(ids, deliveryID)
 		}
 	}
 	slices.SortFunc(ids, db.CompareIDs)
@@ -147,7 +147,7 @@ func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error 
 	return err
 }
 
-// listOptions is the list that a filter over deliveries stands for.
+// listOptions is the list that a filter over deliveries describes.
 func listOptions(f bulk.Filter) (l ListOptions, err error) {
 	l = ListOptions{EventType: f.Type, Channel: f.Channel}
 	if s, ok := delivery.ParseStatus(f.Status); ok {
@@ -160,11 +160,11 @@ func listOptions(f bulk.Filter) (l ListOptions, err error) {
 		l.Status = &s
 	}
 	if f.Endpoint != "" {
-		u, err := id.Endpoint.Parse(f.Endpoint)
+		endpointID, err := id.Endpoint.Parse(f.Endpoint)
 		if err != nil {
 			return l, err
 		}
-		l.Endpoint = &u
+		l.Endpoint = &endpointID
 	}
 	if f.Since != nil {
 		l.Since = *f.Since

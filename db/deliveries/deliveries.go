@@ -44,7 +44,8 @@ func stateOf(d sql.Delivery, held bool, row queued) State {
 	return s
 }
 
-// AllFailed asks for what went wrong at least once and was not delivered: failed, retrying, and canceled after an attempt.
+// AllFailed asks for what went wrong at least once and was not delivered: failed, retrying, and canceled after an
+// attempt.
 const AllFailed delivery.Status = -1
 
 // DeadLetters asks for dead letters alone: what failed and was neither replayed nor archived (delivery.IsDeadLetter).
@@ -67,23 +68,23 @@ type ListOptions struct {
 	Most      int
 }
 
-// Page is a page of a list. A filter that matches rarely may leave it short, even empty, before the end.
+// Page is a page of a list. A filter that matches rarely can leave it short, even empty, before the end.
 type Page struct {
 	Rows []State
 	Next *id.UUID // After of the next page; nil at the end
 }
 
-// How many rows a page may look at, and how fast. The first scan takes as many as the page has room for, which is all that a
-// list without a rare filter needs; each further one takes more. What only the delivery's or the event's own row can tell has
-// to be read row by row, so fewer are looked at.
+// How many rows a page can read, and how fast. The first scan takes as many as the page has room for, which is all that
+// a list without a rare filter needs. Each further scan takes more. Conditions on the delivery's or the event's own row
+// are checked row by row, so fewer rows are read.
 const (
 	scanBudget = 20_000
 	readBudget = 2_000
 	scanGrowth = 8
 )
 
-// firstSlice is how much time the first scan of the deliveries covers: a plan over every partition costs more than all rows
-// of most pages. Each further one covers more, and one that would be longer than lastSlice all that is left.
+// firstSlice is how much time the first scan of the deliveries covers: a plan over every partition costs more than all
+// rows of most pages. Each further one covers more, and one that would be longer than lastSlice all that is left.
 const (
 	firstSlice = 48 * time.Hour
 	lastSlice  = 2000 * time.Hour
@@ -137,7 +138,7 @@ func List(ctx context.Context, q *sql.Queries, tenant id.UUID, l ListOptions) (P
 	}
 }
 
-// budget is how many rows the page may look at.
+// budget is how many rows the page can read.
 func (l *ListOptions) budget() int {
 	waiting := l.Status != nil && *l.Status != DeadLetters && (*l.Status == AllFailed || !l.Status.Terminal())
 	if l.Channel != "" || l.Wait != "" || l.Job != nil || waiting && l.EventType != "" {
@@ -173,16 +174,16 @@ func (l *ListOptions) window(floor time.Time) window {
 }
 
 // beyond leaves the part of the window that lies behind an id. It never makes it wider.
-func (w *window) beyond(u id.UUID, ascending bool) {
-	if ascending && db.CompareIDs(u, w.low) > 0 {
-		w.low = u
-	} else if !ascending && db.CompareIDs(u, w.high) < 0 {
-		w.high = u
+func (w *window) beyond(deliveryID id.UUID, ascending bool) {
+	if ascending && db.CompareIDs(deliveryID, w.low) > 0 {
+		w.low = deliveryID
+	} else if !ascending && db.CompareIDs(deliveryID, w.high) < 0 {
+		w.high = deliveryID
 	}
 }
 
-// slice is the part of the window where a list begins that covers so much time, or all of it. It decides nothing but where
-// to look first, so any clock will do.
+// slice is the part of the window where a list begins that covers so much time, or all of it. It decides nothing but
+// where to look first, so any clock will do.
 func (w window) slice(length time.Duration, now time.Time, ascending bool) window {
 	if ascending {
 		if high := firstID(w.low.Time().Add(length)); db.CompareIDs(high, w.high) < 0 {
@@ -210,16 +211,16 @@ func (w window) end(ascending bool) id.UUID {
 
 // CompareIDs orders ids as the database does.
 
-// firstID lies below every id of a moment and above every earlier one. A part of a millisecond counts as the next one, since
-// ids know whole ones alone.
+// firstID lies below every id of a moment and above every earlier one. A part of a millisecond counts as the next one,
+// since ids know whole ones alone.
 func firstID(at time.Time) id.UUID {
 	if whole := at.Truncate(time.Millisecond); whole.Before(at) {
 		at = whole.Add(time.Millisecond)
 	}
 	ms := max(at.UnixMilli(), 0)
-	var u id.UUID
+	var deliveryID id.UUID
 	for i := range 6 {
-		u[i] = byte(ms >> (40 - 8*i))
+		deliveryID[i] = byte(ms >> (40 - 8*i))
 	}
-	return u
+	return deliveryID
 }

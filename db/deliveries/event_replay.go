@@ -37,8 +37,8 @@ func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, o
 	})
 }
 
-// ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had it.
-// Where a delivery of it still waits, another would send it twice.
+// ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had
+// it. Where a delivery of it still waits, another would send it twice.
 func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay, err error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
@@ -55,7 +55,7 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 		return out, delivery.ErrEventExpired
 	}
 	if only != nil {
-		// Nobody else finds that it never got the event while this transaction does.
+		// No other transaction finds that it never got the event while this one does.
 		if _, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: *only}); err != nil {
 			return out, err
 		}
@@ -92,7 +92,8 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 	return out, err
 }
 
-// planEvent decides for each endpoint that an event went to. letters are the endpoint's deliveries of it before the newest one.
+// planEvent decides for each endpoint that an event went to. letters are the endpoint's deliveries of it before the
+// newest one.
 func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.DeliveriesOfEventRow, only *id.UUID) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {
 	newest := map[id.UUID]sql.DeliveriesOfEventRow{}
 	waits := map[id.UUID]bool{}

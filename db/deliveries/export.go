@@ -10,17 +10,20 @@ import (
 	"posthorn/domain/id"
 )
 
-// How much of a tenant an export holds at once. Data of an event has 1 MiB at most, what is kept of an answer 16 KiB.
+// How much of a tenant an export holds in memory. An event's data has at most 1 MiB, the stored part of a response 16
+// KiB.
 const (
 	exportRows  = 500
 	exportBytes = 4 << 20
 	exportTries = 500 // but for a delivery that has more
-	// exportWithin is how long one page may take. An export as a whole has no end, and must not wait for a database that says nothing.
+	// exportWithin bounds the time for one page. An export as a whole has no time limit, and must not wait for a
+	// database that does not respond.
 	exportWithin = time.Minute
 )
 
-// Export reads what a tenant has, page by page, each in a transaction of its own: it holds nothing up and nothing back, however long it
-// takes. What is created after it began is not in it, and what goes on meanwhile is as it was when it was read.
+// Export reads a tenant's data page by page, each in a transaction of its own, so that it blocks nothing however long
+// it takes. It leaves out what is created after it started. What changes during the export is as it was when it was
+// read.
 type Export struct {
 	Tenant sql.Tenant
 	At     time.Time // when it began, by the database's clock
@@ -28,7 +31,8 @@ type Export struct {
 	floor  time.Time // what is older is hidden by the tenant's retention
 }
 
-// BeginExport enters in a tenant's audit log that its data is taken along, which must be there before any of it is read.
+// BeginExport enters in a tenant's audit log that its data is taken along, which must be there before any of it is
+// read.
 func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) (*Export, error) {
 	e := &Export{d: d}
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
@@ -45,7 +49,7 @@ func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, b
 	return e, err
 }
 
-// Still fails where the tenant was deleted meanwhile: what was read then may lack what its end took away.
+// Still fails if the tenant was deleted during the export: data that was read then can be incomplete.
 func (e *Export) Still(ctx context.Context) error {
 	return e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
 		_, err := q.GetTenant(ctx, e.Tenant.ID)
@@ -62,7 +66,8 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 	})
 }
 
-// StandingExport is when the export of a tenant that stands for what it has now was sent; nil: there is none.
+// StandingExport returns when the last export was sent that still holds everything the tenant has now; nil: there is
+// none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
 	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts + db.ClockSkew).Seconds()})
 	if db.IsNoRows(err) {
@@ -181,7 +186,7 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 	})
 }
 
-// fewAttempts is how many of the first deliveries have attempts that may be held at once: one at least.
+// fewAttempts is how many of the first deliveries have attempts that fit in memory together: at least one.
 func fewAttempts(rows []State) int {
 	attempts := 0
 	for n, d := range rows {

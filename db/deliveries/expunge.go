@@ -19,37 +19,37 @@ import (
 type Expunged struct {
 	Events   []id.UUID // those that had any
 	Canceled int       // deliveries that waited
-	Cleared  int       // attempts whose answers were destroyed too
+	Cleared  int       // attempts whose responses were destroyed too
 }
 
-// ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything; fault.ErrNotFound where
-// there is no such event.
-func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, u id.UUID, reason string, by db.Author) (Expunged, error) {
-	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: u.Time(), ID: u})
+// ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything;
+// fault.ErrNotFound where there is no such event.
+func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged, error) {
+	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID})
 	if err == nil && !exists {
 		err = fault.ErrNotFound
 	}
 	if err != nil {
 		return Expunged{}, err
 	}
-	done, err := ExpungeEvents(ctx, q, tenant, []id.UUID{u})
+	done, err := ExpungeEvents(ctx, q, tenant, []id.UUID{eventID})
 	if err != nil || len(done.Events) == 0 {
 		return done, err
 	}
 	return done, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(u), Reason: reason,
+		Tenant: &tenant, Action: "event.expunge", Kind: "event", Object: id.Event.Format(eventID), Reason: reason,
 		Details: map[string]int{"canceled": done.Canceled, "answers": done.Cleared},
 	})
 }
 
-// ExpungeEvents destroys the data of events for good, and what receivers answered to it. The rows stay: an event, its
-// deliveries and attempts can be listed, and tell when what happened. Deliveries that wait are canceled, visibly.
+// ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows stay: an event, its
+// deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return out, err
 	}
 	slices.SortFunc(events, db.CompareIDs)
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	for _, day := range splitByDay(slices.Compact(events)) {
 		ids, err := q.DestroyData(ctx, sql.DestroyDataParams{
 			Ids: day.ids, Created: day.created, TenantID: tenant, First: day.first, Last: day.last,
@@ -58,8 +58,8 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 			return out, err
 		}
 		out.Events = append(out.Events, ids...)
-		for _, u := range ids {
-			books.At(tenant, u.Time()).Expunged++
+		for _, deliveryID := range ids {
+			totals.At(tenant, deliveryID.Time()).Expunged++
 		}
 	}
 	if len(out.Events) == 0 {
@@ -89,10 +89,10 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if err := forgetBodies(ctx, q, out.Events); err != nil {
 		return out, err
 	}
-	return out, ledger.Enter(ctx, q, books)
+	return out, ledger.Enter(ctx, q, totals)
 }
 
-// forgetLastAnswers clears what else keeps answers of the endpoints concerned.
+// forgetLastAnswers clears the other copies of responses of the endpoints concerned.
 func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) error {
 	endpoints := make([]id.UUID, len(rows))
 	for i, d := range rows {
@@ -109,8 +109,8 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 	return q.ForgetAnswersInNotices(ctx, sql.ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
 }
 
-// cancelExpunged cancels those of the deliveries that wait. It waits for the rows that the recorder holds: one of the two may
-// be told by the database to begin anew, and does.
+// cancelExpunged cancels the deliveries that wait. It waits for rows that the recorder holds. If the database makes one
+// of the two start over, that one does.
 func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int, error) {
 	var waiting []id.UUID
 	for _, d := range rows {
@@ -134,15 +134,15 @@ func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []
 	return len(ids), wakeLanes(ctx, q, tenant, slices.Compact(lanes))
 }
 
-// idempotencyLife is how long an idempotency key may live, with a margin.
+// idempotencyLife is the longest life of an idempotency key, with a margin.
 const idempotencyLife = 25 * time.Hour
 
 // forgetBodies destroys what could tell the body of a young event's request.
 func forgetBodies(ctx context.Context, q *sql.Queries, events []id.UUID) error {
 	var young []id.UUID
-	for _, u := range events {
-		if time.Since(u.Time()) < idempotencyLife {
-			young = append(young, u)
+	for _, eventID := range events {
+		if time.Since(eventID.Time()) < idempotencyLife {
+			young = append(young, eventID)
 		}
 	}
 	if len(young) == 0 {
@@ -151,7 +151,7 @@ func forgetBodies(ctx context.Context, q *sql.Queries, events []id.UUID) error {
 	return q.ForgetBodies(ctx, young)
 }
 
-// expungeMost is how many events one chunk expunges: each may have gone to many endpoints.
+// expungeMost is how many events one chunk expunges: each can have many deliveries.
 const expungeMost = 100
 
 // planExpunge looks for the next events whose data matches, whatever the tenant's retention hides.
@@ -162,7 +162,7 @@ func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bu
 		return part, err
 	}
 	if match == nil {
-		part.end, part.failure = true, "The job does not say whose data is meant."
+		part.end, part.failure = true, "The job doesn't say which data to expunge."
 		return part, nil
 	}
 	w.floor = time.Unix(0, 0)
@@ -170,7 +170,7 @@ func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bu
 	if err != nil {
 		return part, err
 	}
-	return part, w.judge(ctx, &part, events, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
+	return part, w.readData(ctx, &part, events, func(e sql.ScanEventsUpRow, data sql.EventsDataRow) bool {
 		matches, err := match.Match(filter.NewInput(e.Type, data.Data, e.Channels))
 		if err != nil || !matches {
 			return true
@@ -183,7 +183,8 @@ func (w *bulkWork) planExpunge(ctx context.Context, after id.UUID, most int) (bu
 	})
 }
 
-// applyExpunge destroys the data of what was found; what somebody else destroyed meanwhile is counted as left alone.
+// applyExpunge destroys the data of the events that were found. An event that another transaction has expunged in
+// between is counted as left as it was.
 func (w *bulkWork) applyExpunge(ctx context.Context, part *bulkPart) error {
 	found := int64(len(part.events))
 	done, err := ExpungeEvents(ctx, w.q, w.tenant, part.events)

@@ -3,12 +3,13 @@ package deliveries
 import (
 	"context"
 
+	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 )
 
-// ListRejected is a page of what a tenant emitted in SQL and could not become an event, beyond the row after: the zero id at the
-// list's beginning.
+// ListRejected is a page of what a tenant emitted in SQL and could not become an event, beyond the row after: the zero
+// id at the list's beginning.
 func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, ascending bool, most int) ([]sql.RejectedDownRow, error) {
 	if !ascending {
 		if after.IsZero() {
@@ -22,4 +23,29 @@ func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, as
 		out[i] = sql.RejectedDownRow(r)
 	}
 	return out, err
+}
+
+// RetryRejected gives a rejected event back to the relay of the outbox, in the transaction at hand, and audits it.
+func RetryRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
+	code, err := q.RetryRejected(ctx, sql.RetryRejectedParams{TenantID: tenant, ID: eventID})
+	if err != nil {
+		return err
+	}
+	if err := q.NotifyOutbox(ctx); err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, by, rejectedAudit("outbox.retry", tenant, eventID, code))
+}
+
+// DiscardRejected deletes a rejected event, in the transaction at hand, and audits it.
+func DiscardRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, by db.Author) error {
+	code, err := q.DiscardRejected(ctx, sql.DiscardRejectedParams{TenantID: tenant, ID: eventID})
+	if err != nil {
+		return err
+	}
+	return db.Audit(ctx, q, by, rejectedAudit("outbox.discard", tenant, eventID, code))
+}
+
+func rejectedAudit(action string, tenant, eventID id.UUID, code string) db.Audited {
+	return db.Audited{Tenant: &tenant, Action: action, Kind: "event", Object: id.Event.Format(eventID), Details: map[string]string{"code": code}}
 }

@@ -8,6 +8,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/delivery"
+	"posthorn/domain/filter"
 	"posthorn/domain/id"
 )
 
@@ -100,7 +101,7 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 // takes judges by the whole row what a scan of another table could not.
 func (l *ListOptions) takes(d State) bool {
 	switch {
-	case l.EventType != "" && d.EventType != l.EventType, l.Event != nil && d.EventID != *l.Event:
+	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType), l.Event != nil && d.EventID != *l.Event:
 		return false
 	case l.Wait != "" && (d.Wait == nil || d.Wait.Reason != l.Wait):
 		return false
@@ -127,7 +128,7 @@ func (d State) wentWrong() bool {
 	return false
 }
 
-// replays adds what is known of a delivery's replays; the zero id says that there is none.
+// replays adds what is known of a delivery's replays; the zero id means that there is none.
 func (d *State) replays(dead bool, by id.UUID) {
 	d.DeadLetter = dead
 	if !by.IsZero() {
@@ -135,19 +136,20 @@ func (d *State) replays(dead bool, by id.UUID) {
 	}
 }
 
-// ReadMany reads deliveries of a tenant by id, as far back as its retention shows, newest first; what is none is
-// left out.
+// ReadMany reads deliveries of a tenant by id, newest first, as far back as its retention shows. Unknown ids are left
+// out.
 func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
-	shown := slices.DeleteFunc(slices.Clone(ids), func(u id.UUID) bool { return u.Time().Before(floor) })
+	shown := slices.DeleteFunc(slices.Clone(ids), func(deliveryID id.UUID) bool { return deliveryID.Time().Before(floor) })
 	slices.SortFunc(shown, func(a, b id.UUID) int { return db.CompareIDs(b, a) })
 	return readDeliveries(ctx, q, tenant, slices.Compact(shown))
 }
 
-// readDeliveries reads rows by id, in the order of the ids; what is gone is left out. A statement reads one day's partition.
+// readDeliveries reads rows by id, in the order of the ids. Rows that were dropped are left out. A statement reads one
+// day's partition.
 func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) ([]State, error) {
 	read := make(map[id.UUID]State, len(ids))
 	for _, day := range splitByDay(ids) {
@@ -164,8 +166,8 @@ func readDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []i
 		}
 	}
 	out := make([]State, 0, len(ids))
-	for _, u := range ids {
-		if d, ok := read[u]; ok {
+	for _, deliveryID := range ids {
+		if d, ok := read[deliveryID]; ok {
 			out = append(out, d)
 		}
 	}
@@ -187,8 +189,8 @@ func onChannel(ctx context.Context, q *sql.Queries, tenant id.UUID, channel stri
 		if err != nil {
 			return nil, err
 		}
-		for _, u := range found {
-			on[u] = true
+		for _, deliveryID := range found {
+			on[deliveryID] = true
 		}
 	}
 	return slices.DeleteFunc(rows, func(d State) bool { return !on[d.EventID] }), nil
@@ -205,13 +207,13 @@ type dayOfIDs struct {
 func splitByDay(ids []id.UUID) []dayOfIDs {
 	var days []dayOfIDs
 	number := int64(-1)
-	for _, u := range ids {
-		at := u.Time()
+	for _, deliveryID := range ids {
+		at := deliveryID.Time()
 		if n := at.Unix() / 86400; n != number || len(days) == 0 {
 			days, number = append(days, dayOfIDs{first: at, last: at}), n
 		}
 		d := &days[len(days)-1]
-		d.ids, d.created = append(d.ids, u), append(d.created, at)
+		d.ids, d.created = append(d.ids, deliveryID), append(d.created, at)
 		if at.Before(d.first) {
 			d.first = at
 		}

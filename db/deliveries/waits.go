@@ -25,7 +25,8 @@ type queued struct {
 // aheadCounted is how far the deliveries are counted that go before one behind a rate limit.
 const aheadCounted = 1000
 
-// explainWaits says of each delivery that is to be sent why it waits. A nil tenant is that of the console, which sees all.
+// explainWaits says of each delivery that is to be sent why it waits. A nil tenant is that of the console, which sees
+// all.
 func explainWaits(ctx context.Context, q *sql.Queries, tenant *id.UUID, rows []State) error {
 	var waiting []int
 	var endpointIDs []id.UUID

@@ -21,7 +21,7 @@ type account struct {
 	drop     bool // Posthorn is root and gives its rights up for the server
 }
 
-// candidates are the accounts that root may lend the server, best first. All have an entry in the password file:
+// candidates are the accounts that root can run the server as, best first. All have an entry in the password file:
 // initdb refuses to run without one.
 var candidates = []string{"posthorn", "postgres", "_postgres", "nobody"}
 
@@ -93,7 +93,7 @@ func (l *layout) command(ctx context.Context, program string, args ...string) *e
 		"LC_ALL=C", // messages in English: some are matched
 		"TZ=UTC",   // else initdb tries every time zone to find out
 	}
-	// A PostgreSQL outside the system's folders may need it to find its libraries.
+	// A PostgreSQL outside the system's folders can need it to find its libraries.
 	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+path)
 	}

@@ -17,7 +17,7 @@ import (
 
 func TestDefaultDataDirFollowsTheUser(t *testing.T) {
 	if isRoot() {
-		if dir, err := DefaultDataDir(); err != nil || dir != "/var/lib/posthorn" {
+		if dir, err := defaultDataDir(); err != nil || dir != "/var/lib/posthorn" {
 			t.Errorf("root gets %q, %v", dir, err)
 		}
 		return
@@ -29,7 +29,7 @@ func TestDefaultDataDirFollowsTheUser(t *testing.T) {
 	} {
 		t.Setenv("XDG_DATA_HOME", c.xdg)
 		t.Setenv("HOME", c.home)
-		if dir, err := DefaultDataDir(); err != nil || dir != c.want {
+		if dir, err := defaultDataDir(); err != nil || dir != c.want {
 			t.Errorf("%+v: got %q, %v", c, dir, err)
 		}
 	}

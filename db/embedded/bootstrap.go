@@ -38,8 +38,8 @@ func (l *layout) initialise(ctx context.Context, b binaries) error {
 	cmd := l.command(ctx, b.program("initdb"),
 		"--pgdata="+fresh,
 		"--username="+AdminRole,
-		// Whoever can open the socket's folder is the server's own account or root, and these own the data anyway.
-		// Nobody comes in over TCP, even when someone starts this cluster by hand with other settings.
+		// Only root and the server's own account can open the socket's folder, and these own the data anyway. TCP stays
+		// closed, even when a person starts this cluster by hand with other settings.
 		"--auth-local=trust", "--auth-host=reject",
 		"--encoding=UTF8",
 		// The C locale sorts alike on every system and version: an upgraded libc can't corrupt an index.
@@ -87,8 +87,8 @@ func (l *layout) dial(ctx context.Context, role, database string) (*pgx.Conn, er
 	return pgx.ConnectConfig(ctx, cfg)
 }
 
-// answers tells whether the server lets a role into a database. A connection that is established has been through
-// start-up, recovery and authentication.
+// answers reports whether the server lets a role into a database. An established connection has passed start-up,
+// recovery and authentication.
 func (l *layout) answers(ctx context.Context, role, database string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -31,10 +31,10 @@ type Cluster struct {
 	launchedAt time.Time
 }
 
-// Start returns the running server of a data directory, ready for use: a server of its own when nobody owns the
-// directory, else the other owner's. Either way it lasts until Close: a server that dies is restarted, and when the
-// owner goes, one of the processes that adopted its server starts the next. Between the two there is a pause of well
-// under a second after a clean stop and of a few seconds after a crash; connections break and are made again.
+// Start returns the running server of a data directory, ready for use: a server of its own if no process owns the
+// directory, else the owner's. The server lasts until Close: if it dies it is restarted, and if the owner exits, one of
+// the processes that adopted its server starts the next. In between there is a pause of well under a second after a
+// clean stop and of a few seconds after a crash. Connections break and are made again.
 //
 // The first start makes the cluster, which takes about a second, and may install PostgreSQL before. The context bounds
 // the start alone. Errors are fault.Error with a code: data_dir_unusable, data_dir_unknown, postgres_not_found,
@@ -69,7 +69,7 @@ func open(ctx context.Context, cfg Config, stay bool) (*Cluster, error) {
 	return c, nil
 }
 
-// acquire returns when this process owns a ready server, or somebody else does.
+// acquire returns when this process owns a ready server, or another process does.
 func (c *Cluster) acquire(ctx context.Context) error {
 	var waited time.Duration
 	for {
@@ -129,7 +129,7 @@ func (c *Cluster) startOwn(ctx context.Context, lock *os.File) error {
 		_, _ = fmt.Fprintf(lock, "%d\n", os.Getpid())
 	}
 	l := c.layout
-	// Again, since it may lie in /tmp and the last owner took it away.
+	// Again: the folder can be in /tmp, and the last owner can have removed it.
 	if err := makeDir(l.sockets, l.account); err != nil {
 		return dirFault(l.home, "can't have its socket", err)
 	}
@@ -179,21 +179,21 @@ func (c *Cluster) launch(ctx context.Context) error {
 // postgres://posthorn@/posthorn?host=<socket folder>&port=5432&sslmode=disable. It stays the same across restarts.
 func (c *Cluster) URL() string { return c.layout.url(AppRole, Database) }
 
-// AdminURL names a database for the superuser, for set-up that the application role may not do: extensions such as
-// pg_stat_statements, cloned databases in tests. Posthorn at work never uses it.
+// AdminURL names a database for the superuser, for set-up that the application role has no right to: extensions such as
+// pg_stat_statements, and cloned databases in tests. Posthorn does not use it while it serves.
 func (c *Cluster) AdminURL(database string) string { return c.layout.url(AdminRole, database) }
 
 // DataDir is the data directory, absolute, with symbolic links resolved.
 func (c *Cluster) DataDir() string { return c.layout.home }
 
-// Owned tells whether this process runs the server. It may become true later, when an owner goes.
-func (c *Cluster) Owned() bool {
+// owns reports whether this process runs the server. It can become true later, when an owner exits.
+func (c *Cluster) owns() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lock != nil
 }
 
-// PID is the postmaster's process id; 0 while there is none.
+// PID is the postmaster's process id; 0 if there is none.
 func (c *Cluster) PID() int {
 	c.mu.Lock()
 	server := c.server
@@ -204,9 +204,9 @@ func (c *Cluster) PID() int {
 	return c.layout.readPIDFile().pid
 }
 
-// Close stops the server if this process owns it, cleanly as long as the context lasts (a minute at most), and
-// otherwise leaves it alone. The error says when it had to be stopped without a checkpoint, which loses nothing. It
-// may be called more than once.
+// Close stops the server if this process owns it, cleanly until the context ends (a minute at most), and otherwise
+// leaves it running. The error says if the server had to be stopped without a checkpoint, which loses nothing. Close
+// can be called more than once.
 func (c *Cluster) Close(ctx context.Context) error {
 	c.closing.Do(func() {
 		c.quit()

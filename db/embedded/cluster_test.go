@@ -19,7 +19,7 @@ func TestFirstStartMakesADatabaseThatTheNextStartFindsAgain(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, testDir(t))
 	first := start(t, cfg)
-	if !first.Owned() {
+	if !first.owns() {
 		t.Error("the first process does not own the server")
 	}
 	run(t, first.URL(), "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (42)")
@@ -96,7 +96,7 @@ func TestAttachStartsAServerForTheTimeBeing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !c.Owned() || ask(t, c.URL(), "SELECT current_database()") != Database {
+		if !c.owns() || ask(t, c.URL(), "SELECT current_database()") != Database {
 			t.Error("the attached command has no server of its own")
 		}
 		pid := c.PID()
@@ -144,13 +144,13 @@ func TestAdopterTakesOverWhenTheOwnerLeaves(t *testing.T) {
 			dir := testDir(t)
 			owner := spawn(t, "start", dir)
 			adopter := start(t, testConfig(t, dir))
-			if adopter.Owned() {
+			if adopter.owns() {
 				t.Fatal("two owners")
 			}
 			run(t, adopter.URL(), "CREATE TABLE kept (n int)", "INSERT INTO kept VALUES (1)")
 			leave(owner)
 			until(t, "the adopter owns a server", func() bool {
-				return adopter.Owned() && answer(adopter.URL(), "SELECT count(*)::text FROM kept") == "1"
+				return adopter.owns() && answer(adopter.URL(), "SELECT count(*)::text FROM kept") == "1"
 			})
 			if adopter.PID() == owner.PID {
 				t.Error("the old server is still there")
@@ -245,7 +245,7 @@ func TestOrphanThatNobodyEndedIsReplaced(t *testing.T) {
 	go func() { _ = cmd.Wait() }()
 	until(t, "the orphan answers", func() bool { return first.layout.answers(context.Background(), AppRole, Database) })
 	next := start(t, cfg)
-	if next.PID() == orphan || !next.Owned() || !gone(orphan) {
+	if next.PID() == orphan || !next.owns() || !gone(orphan) {
 		t.Errorf("server %d runs, the orphan was %d", next.PID(), orphan)
 	}
 }
@@ -274,7 +274,7 @@ func TestStalePIDFileDoesNotStopTheStart(t *testing.T) {
 		}
 	}
 	next := start(t, cfg)
-	if !next.Owned() || next.PID() == sleeper.Process.Pid {
+	if !next.owns() || next.PID() == sleeper.Process.Pid {
 		t.Errorf("the server is process %d", next.PID())
 	}
 	if signal(sleeper.Process.Pid, 0) != nil {

@@ -10,9 +10,9 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Names of the roles and the database. The superuser is used for set-up alone; Posthorn works as the application role,
-// which owns the database, may create the roles that migrations need, and inherits nothing from them: each
-// transaction says SET LOCAL ROLE.
+// Names of the roles and the database. The superuser is used for set-up only. Posthorn works as the application role,
+// which owns the database, can create the roles that migrations need, and inherits nothing from them: each transaction
+// says SET LOCAL ROLE.
 const (
 	AppRole   = "posthorn"
 	AdminRole = "posthorn_admin"
@@ -35,7 +35,7 @@ const (
 	stopGrace     = 60 * time.Second       // for a clean stop, when the context says nothing
 	quitGrace     = 5 * time.Second        // for a stop without a checkpoint, before SIGKILL
 	pollInterval  = 10 * time.Millisecond  // while waiting for readiness
-	adoptInterval = 200 * time.Millisecond // how often an adopter looks whether the owner is gone
+	adoptInterval = 200 * time.Millisecond // how often an adopter checks whether the owner has exited
 	progressEvery = 5 * time.Second        // between two log lines while waiting
 	maxBackoff    = 5 * time.Second        // between two restarts
 	steadyAfter   = 30 * time.Second       // a server that ran this long is restarted without a pause again
@@ -43,7 +43,7 @@ const (
 
 // Config says where the cluster lives and where PostgreSQL comes from. The zero value works.
 type Config struct {
-	// DataDir is the folder of this installation; empty means DefaultDataDir.
+	// DataDir is the folder of this installation; empty means defaultDataDir.
 	DataDir string
 	// Archive names a PostgreSQL to install when the machine has none: a local file or an https URL of a .tar.gz,
 	// .tar.xz or a jar of io.zonky.test.postgres. Empty means the environment's POSTHORN_POSTGRES_ARCHIVE.
@@ -60,10 +60,10 @@ type Config struct {
 	places *places
 }
 
-// DefaultDataDir is the folder that works without configuration: /var/lib/posthorn for root (the server's
+// defaultDataDir is the folder that works without configuration: /var/lib/posthorn for root (the server's
 // unprivileged account could not reach a folder below /root), else $XDG_DATA_HOME/posthorn or
 // ~/.local/share/posthorn. It is not created. The error says what to set when no home is known.
-func DefaultDataDir() (string, error) {
+func defaultDataDir() (string, error) {
 	if isRoot() {
 		return "/var/lib/posthorn", nil
 	}
@@ -100,7 +100,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		cfg.places = machinePlaces()
 	}
 	if cfg.DataDir == "" {
-		dir, err := DefaultDataDir()
+		dir, err := defaultDataDir()
 		if err != nil {
 			return cfg, err
 		}

@@ -1,9 +1,9 @@
 // Package embedded runs a private PostgreSQL for Posthorn, so that a fresh machine needs no database set up by hand.
 //
-// One process owns the server of a data directory: it holds an exclusive file lock for as long as it lives, starts the
-// postmaster as its child, restarts it when it dies, and stops it at the end. Every other process adopts: it uses the
-// running server over its socket, and (Start only) takes ownership over when the owner is gone. The kernel drops the
-// lock with its holder, so no crash leaves a state that a person has to mend.
+// One process owns the server of a data directory: it holds an exclusive file lock while it runs, starts the postmaster
+// as its child, restarts it when it dies, and stops it at the end. Every other process adopts: it uses the running
+// server over its socket, and (Start only) takes over when the owner exits. The kernel drops the lock with its holder,
+// so no crash leaves a state that a person has to repair.
 //
 // The folders, below the data directory:
 //

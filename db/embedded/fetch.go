@@ -157,7 +157,7 @@ func fetchInChild(scratch string) error {
 	return db.Stop()
 }
 
-// freePort asks the kernel for a port that nobody listens on.
+// freePort asks the kernel for an unused port.
 func freePort() (uint32, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -85,8 +85,8 @@ func openArchive(ctx context.Context, name, sum string) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// install copies an archive to a file of our own while it is hashed, compares, unpacks beside and renames: a crash
-// leaves nothing that looks complete. sum may be empty.
+// install copies an archive to a file of our own while hashing it, compares the sum, unpacks to a folder beside the
+// final one, and renames it. So a crash leaves nothing that looks complete. sum can be empty.
 func (l *layout) install(source io.Reader, sum string) (string, error) {
 	if err := makeDir(l.binaries, account{}); err != nil {
 		return "", err

@@ -18,8 +18,8 @@ import (
 // socketPort numbers the socket file; there is no TCP port behind it.
 const socketPort = "5432"
 
-// maxSocketDir is how long the socket's folder may be: macOS has 104 bytes for a socket's whole path with its final
-// NUL (Linux 108), and the file's name takes 14.
+// maxSocketDir is the longest path of the socket's folder: macOS has 104 bytes for a socket's whole path with its final
+// NUL (Linux 108), and the file's name needs 14.
 const maxSocketDir = 104 - 1 - len("/.s.PGSQL."+socketPort)
 
 // layout is the data directory on disk and the account that its server runs as.
@@ -126,7 +126,7 @@ func folderMode() fs.FileMode {
 	return 0o700
 }
 
-// letPass adds the right to pass through a folder of our own to those who may not yet.
+// letPass lets other accounts traverse a folder of our own.
 func letPass(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm()&0o011 == 0o011 {
@@ -165,7 +165,7 @@ func makeDir(dir string, owner account) error {
 	return nil
 }
 
-// initialised tells whether there is a cluster, and of which major version.
+// initialised returns whether there is a cluster, and its major version.
 func (l *layout) initialised() (major int, ok bool, err error) {
 	text, err := os.ReadFile(filepath.Join(l.data, "PG_VERSION"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -228,8 +228,8 @@ func (l *layout) said() string {
 	return strings.TrimSpace(string(text))
 }
 
-// Installed reports whether a data directory (empty: the default) holds a cluster, and which directory that is. It makes and
-// changes nothing.
+// Installed reports whether a data directory (empty: the default) holds a cluster, and which directory that is. It
+// makes and changes nothing.
 func Installed(dataDir string) (home string, installed bool, err error) {
 	cfg, err := Config{DataDir: dataDir}.withDefaults()
 	if err != nil {

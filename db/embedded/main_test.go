@@ -87,7 +87,7 @@ func play(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(scene{c.URL(), c.PID(), c.Owned(), c.DataDir()}); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(scene{c.URL(), c.PID(), c.owns(), c.DataDir()}); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {

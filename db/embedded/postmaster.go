@@ -19,7 +19,7 @@ import (
 // postmaster is the server process, a child of this one.
 type postmaster struct {
 	pid    int
-	exited chan struct{} // closed when it is gone and reaped
+	exited chan struct{} // closed when it has exited and was reaped
 	err    error         // how it ended; read it after exited is closed
 }
 
@@ -82,8 +82,8 @@ func (l *layout) run(ctx context.Context, log *slog.Logger, b binaries, args []s
 	}
 }
 
-// remnant tells whether the server refused to start because of a predecessor that was killed and is not quite gone,
-// in spite of clearWay.
+// remnant reports whether the server refused to start because a killed predecessor has not quite exited, in spite of
+// clearWay.
 func remnant(said string) bool {
 	return strings.Contains(said, "lock file") || strings.Contains(said, "pre-existing shared memory block")
 }
@@ -95,8 +95,8 @@ func (l *layout) startFault(cause error) error {
 	}
 }
 
-// awaitReady waits until this very process says that it is ready and answers. The file alone may be a dead
-// predecessor's, and so may the socket.
+// awaitReady waits until this very process says that it is ready and accepts connections. The file and the socket alone
+// prove nothing: a dead predecessor can have left them.
 func (l *layout) awaitReady(ctx context.Context, log *slog.Logger, p *postmaster) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -147,8 +147,8 @@ func (p *postmaster) stop(ctx context.Context, log *slog.Logger) error {
 // clearWay ends what is left of a server that has no owner any more, and removes lock files that would keep the next
 // one from starting. The caller holds the owner's lock.
 //
-// A server whose owner was killed is replaced, not adopted: its fast stop may be under way already, it lacks a parent
-// to die with, and it may run with settings of an older Posthorn.
+// A server whose owner was killed is replaced, not adopted: it can be stopping already, it has no parent to die with,
+// and it can run with the settings of an older Posthorn.
 func (l *layout) clearWay(ctx context.Context, log *slog.Logger) error {
 	left := l.readPIDFile()
 	if left.pid == 0 && !exists(l.socketLock()) {
@@ -217,9 +217,9 @@ func (l *layout) endSessions(ctx context.Context, log *slog.Logger) error {
 	return nil // the start will say what it misses
 }
 
-// clearLockFiles removes the lock files of a process that is something else by now, or dead and not reaped:
-// PostgreSQL asks only whether the number is in use and would refuse for as long as it is. No process of the cluster
-// lives at this point; nothing is removed if something answers all the same, from a container perhaps.
+// clearLockFiles removes the lock files of a process whose id now belongs to another program, or which is dead and not
+// reaped. PostgreSQL checks only whether the number is in use and would refuse as long as it is. No process of the
+// cluster runs at this point. Nothing is removed if a server responds all the same, for example from a container.
 func (l *layout) clearLockFiles(ctx context.Context, pid int) error {
 	if l.answers(ctx, AdminRole, "postgres") {
 		return dirFault(l.home, fmt.Sprintf("is in use by a PostgreSQL that this Posthorn can't see (process %d)", pid), nil)

@@ -27,8 +27,9 @@ func platformSettings() map[string]string {
 	return map[string]string{"client_connection_check_interval": "5s"}
 }
 
-// commandLines lists the running processes. The command line is read, not the working directory: root in a container
-// may lack CAP_SYS_PTRACE, without which another account's directory is unreadable. A zombie has no command line.
+// commandLines lists the running processes. It reads the command line and not the working directory: root in a
+// container can lack CAP_SYS_PTRACE, without which another account's directory is unreadable. A zombie has no command
+// line.
 func commandLines(context.Context) (map[int]string, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -42,7 +43,7 @@ func commandLines(context.Context) (map[int]string, error) {
 		}
 		line, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
 		if err != nil || len(line) == 0 {
-			continue // gone meanwhile, a kernel thread, or a zombie
+			continue // exited since, a kernel thread, or a zombie
 		}
 		all[pid] = string(bytes.ReplaceAll(bytes.TrimRight(line, "\x00"), []byte{0}, []byte{' '}))
 	}

@@ -129,7 +129,7 @@ func unpackEntry(root *os.Root, name string, h *tar.Header, content io.Reader) e
 			return err
 		}
 		_, err = io.Copy(f, content)
-		// The mode again, since the umask may have taken the server's account its rights.
+		// Set the mode again: the umask can have removed rights of the server's account.
 		return errors.Join(err, f.Chmod(mode), f.Close())
 	case tar.TypeSymlink:
 		target := path.Join(path.Dir(name), h.Linkname)

@@ -8,7 +8,6 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/queue"
-	"posthorn/db/sql"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
@@ -17,10 +16,14 @@ import (
 func (c *Committer) Run(ctx context.Context) error {
 	work := context.WithoutCancel(ctx)
 	go c.announce.run(ctx)
+	var p pace
 	for {
 		select {
 		case r := <-c.queue:
-			c.commit(work, c.gather(r))
+			p.wait(func() int { return len(c.queue) + 1 })
+			batch := c.gather(r)
+			p.begin(len(batch))
+			c.commit(work, batch)
 		case <-ctx.Done():
 			c.close()
 			for r := range c.queue {
@@ -81,18 +84,22 @@ func (c *Committer) commit(ctx context.Context, batch []*request) {
 	}
 }
 
-// store writes items in one transaction. Routes that changed meanwhile are followed; a database that went away is tried
-// again with the same ids until the deadline; what it refuses is halved until the bad item stands alone and fails alone.
-// again says that an earlier try may have been committed, or an earlier life of the caller.
+// store writes items in one transaction. If their routes changed, they are routed again. If the database is away, it is
+// tried again with the same ids until the deadline. If the database rejects the batch, the batch is halved until the
+// bad item fails alone. again says that an earlier try, or an earlier life of the caller, can have committed.
 func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time, again bool) {
 	for try := 0; len(items) > 0; try++ {
 		events, routes := prepare(items)
+		mark := int64(0)
+		if c.before != nil {
+			mark = c.before()
+		}
 		attempt, cancel := context.WithDeadline(ctx, deadline.Add(time.Second))
 		answers, err := queue.StoreEvents(attempt, c.db, events, routes, again)
 		cancel()
 		switch {
 		case err == nil:
-			c.finish(items, answers)
+			c.finish(items, answers, mark)
 			return
 		case errors.Is(err, db.ErrRoutesChanged):
 			if items = c.reroute(ctx, items); try > 100 {
@@ -124,7 +131,7 @@ func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
 	for i, it := range items {
 		it.RoutingVersion = it.version
 		events[i] = &it.NewEvent
-		// Two requests of a tenant may have seen different routes; the older makes the check fail for both.
+		// Two requests of a tenant can have used different routes; the older makes the check fail for both.
 		if v, seen := routes[it.TenantID]; !seen || it.version < v {
 			routes[it.TenantID] = it.version
 		}
@@ -132,7 +139,7 @@ func prepare(items []*item) ([]*queue.NewEvent, map[id.UUID]int64) {
 	return events, routes
 }
 
-// reroute fans items out again by the routes as they are now. Items that may no longer be emitted fail and drop out.
+// reroute routes items again by the present routes. Items that can no longer be emitted fail and drop out.
 func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
 	fresh := map[id.UUID]*tenantRoutes{}
 	kept := items[:0:0]
@@ -158,8 +165,8 @@ func (c *Committer) reroute(ctx context.Context, items []*item) []*item {
 }
 
 // finish writes results and makes the commit known.
-func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer) {
-	batch := Batch{Events: make([]*sql.Event, 0, len(items))}
+func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer, mark int64) {
+	batch := Batch{Events: make([]*queue.NewEvent, 0, len(items)), Mark: mark}
 	seen := make(map[id.UUID]struct{}, len(items))
 	for i, it := range items {
 		if first, lost := answers[i]; lost {
@@ -179,7 +186,7 @@ func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer) {
 		if it.DeliverAt != nil {
 			continue // promotion wakes the lanes when it is due
 		}
-		batch.Events = append(batch.Events, &it.Event)
+		batch.Events = append(batch.Events, &it.NewEvent)
 		for k := range it.Deliveries {
 			ep := it.Deliveries[k].EndpointID
 			if _, known := seen[ep]; !known {
@@ -197,7 +204,7 @@ func (c *Committer) finish(items []*item, answers map[int]queue.FirstAnswer) {
 
 var errIdempotencyConflict = &fault.Error{
 	Kind: fault.Conflict, Code: "idempotency_conflict",
-	Detail: "This Idempotency-Key was used within 24 hours with another body; bodies are compared byte for byte. Use a new key for a new event, or send the first body again.",
+	Detail: "This Idempotency-Key was already used with another body within 24 hours. Bodies are compared byte for byte, apart from the field idempotency_key. Use a new key for a new event, or send the original body again.",
 	Fields: []fault.Field{{Name: "idempotency_key", Code: "idempotency_conflict", Detail: "used with another body"}},
 }
 
@@ -205,7 +212,7 @@ func failItems(items []*item, err error) {
 	if fault.As(err) == nil {
 		err = &fault.Error{
 			Kind: fault.Unavailable, Code: "database_unavailable", RetryAfter: 2, Cause: err,
-			Detail: "The event could not be stored at the moment. Send the same request again.",
+			Detail: "The event can't be stored right now. Send the same request again.",
 		}
 	}
 	for _, it := range items {

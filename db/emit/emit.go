@@ -1,13 +1,14 @@
 // Package emit turns emissions into stored events: it routes each to the endpoints that subscribe, gathers what arrives
-// together into one transaction, and answers only after that transaction has committed (group commit).
+// together into one transaction, and returns only after that transaction has committed (group commit).
 //
 // Emit routes in the caller's goroutine, puts the batch on a bounded queue, and waits. One committer takes everything
-// that is queued, stores it, and takes what has gathered meanwhile: nothing waits on a timer, and batches grow by
+// that is queued, stores it, and takes what has gathered by then: a single request commits at once, and batches grow by
 // themselves under load. Bounds are on rows and bytes; past them Emit answers busy at once.
 package emit
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -22,41 +23,49 @@ import (
 	"posthorn/domain/schema"
 )
 
-// Bounds of one transaction and of what may wait for one.
+// Bounds of one transaction and of what can wait for one.
 const (
 	maxBatchEvents     = 1000
 	maxBatchDeliveries = 5000
 	maxBatchBytes      = 8 << 20
 	maxWaitingEvents   = 20000
 	maxWaitingBytes    = 64 << 20
-	// A database that went away is tried again for this long before the callers are told, within the 5 s that they may
-	// be kept waiting.
+	// A database that is away is tried again for this long before callers get an error, within the 5 s that they can be
+	// kept waiting.
 	patience = 3 * time.Second
 )
 
 // Item is one emission of a request.
 type Item struct {
 	Emission event.Emission
-	BodyHash [32]byte // SHA-256 of the request body, compared under an idempotency key
+	BodyHash [32]byte // SHA-256 of the request body without its idempotency key, compared under that key
+	Whole    [32]byte // SHA-256 of the whole body, which earlier versions stored
 	Only     *id.UUID // this endpoint alone, whatever it subscribes to: a test send
 	ID       id.UUID  // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
 }
 
-// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type, schema_mismatch,
-// payload_too_large, events_per_second_limit, events_per_month_limit, idempotency_conflict, not_found, busy and database_unavailable.
+// Keyed is an item whose repetitions are told by its idempotency key and its body.
+func Keyed(e event.Emission, body []byte) Item {
+	return Item{Emission: e, BodyHash: e.BodyHash(body), Whole: sha256.Sum256(body)}
+}
+
+// Result is what became of an item. Err is a *fault.Error; its codes are tenant_suspended, unknown_event_type,
+// schema_mismatch, payload_too_large, events_per_second_limit, events_per_month_limit, idempotency_conflict, not_found,
+// busy and database_unavailable.
 type Result struct {
 	ID         id.UUID
 	DeliveryID id.UUID // of a test send
 	Deliveries int
-	Duplicate  bool              // the first answer under the same idempotency key
+	Duplicate  bool              // the first response under the same idempotency key
 	Warnings   []schema.Mismatch // in what the data does not fit a schema that only warns
 	Err        error
 }
 
 // Batch is what a commit made known: for the worker in the same process.
 type Batch struct {
-	Events    []*sql.Event // payloads that the worker need not read again
-	Endpoints []id.UUID    // with new rows, each once
+	Events    []*queue.NewEvent // whose payloads and queue rows the worker need not read again
+	Endpoints []id.UUID         // with new rows, each once
+	Mark      int64             // what BeforeCommit returned before their transaction began
 }
 
 // Config is what a committer needs.
@@ -66,6 +75,8 @@ type Config struct {
 	// OnCommit tells the worker of this process what was stored and returns the endpoints that other processes should
 	// hear of. Nil: all of them.
 	OnCommit func(Batch) []id.UUID
+	// BeforeCommit is called before each transaction; OnCommit gets what it returns. Nil: 0.
+	BeforeCommit func() int64
 }
 
 // Committer stores events. Make one with New and let it Run; Emit is safe for concurrent use.
@@ -73,6 +84,7 @@ type Committer struct {
 	db       *db.DB
 	log      *slog.Logger
 	onCommit func(Batch) []id.UUID
+	before   func() int64
 	routes   *routes
 	quotas   *quotas
 	queue    chan *request
@@ -100,7 +112,7 @@ type item struct {
 	queue.NewEvent
 	only    *id.UUID
 	schema  *schema.Schema // that it was checked against
-	given   bool           // its id was given, and may be stored already
+	given   bool           // its id was given, and it can be stored already
 	version int64          // of the routes that fanned it out
 	result  *Result
 }
@@ -108,7 +120,7 @@ type item struct {
 // New makes a committer; it stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
-		db: c.DB, log: c.Log, onCommit: c.OnCommit, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
+		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
 		queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
 	}
 }
@@ -116,16 +128,16 @@ func New(c Config) *Committer {
 var (
 	errBusy = &fault.Error{
 		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
-		Detail: "More events are waiting to be stored than we keep in memory. Nothing of this request was stored; send it again in a second.",
+		Detail: "The server is overloaded: too many events are waiting to be stored. Nothing in this request was stored. Send it again in a second.",
 	}
 	errClosing = &fault.Error{
 		Kind: fault.Unavailable, Code: "busy", RetryAfter: 1,
-		Detail: "This server is shutting down. Nothing of this request was stored; send it again.",
+		Detail: "This server is shutting down. Nothing in this request was stored. Send it again.",
 	}
 )
 
-// Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Items fail one by
-// one. When the context ends first the items may still be stored: an idempotency key makes a repeat safe.
+// Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Items fail one
+// by one. If the context ends first, the items can still be stored: an idempotency key makes a repeat safe.
 func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
 	results := make([]Result, len(items))
 	r := &request{tenant: tenant, since: time.Now(), done: make(chan struct{})}
@@ -167,21 +179,24 @@ func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Re
 		// The committer still writes to results; the caller gets its own.
 		return fail(make([]Result, len(items)), &fault.Error{
 			Kind: fault.Unavailable, Code: "timeout", RetryAfter: 1, Cause: ctx.Err(),
-			Detail: "The request ended before its events were stored; they may be stored still. Send it again with the same Idempotency-Key.",
+			Detail: "The request ended before its events were stored. They could still be stored. Send it again with the same Idempotency-Key.",
 		})
 	}
 }
 
 func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	m := &from.Emission
-	u := from.ID
-	if u.IsZero() {
-		u = db.NewID()
+	eventID := from.ID
+	if eventID.IsZero() {
+		eventID = db.NewID()
 	}
 	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
-	it.Event = sql.Event{TenantID: tenant, CreatedAt: u.Time(), ID: u, Type: m.Type, Data: m.Data, Channels: m.Channels}
+	it.Event = sql.Event{TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data, Channels: m.Channels}
 	if m.Key != "" {
 		it.Key = &m.Key
+	}
+	if m.EventID != "" {
+		it.ExternalID = &m.EventID
 	}
 	if m.Version != "" {
 		it.Version = &m.Version
@@ -192,7 +207,7 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	if !m.DeliverAt.IsZero() {
 		it.DeliverAt = &m.DeliverAt
 	}
-	it.IdempotencyKey, it.BodyHash = m.IdempotencyKey, from.BodyHash
+	it.IdempotencyKey, it.BodyHash, it.WholeHash = m.IdempotencyKey, from.BodyHash, from.Whole
 	return it
 }
 

@@ -41,18 +41,18 @@ func (x *explained) change() {
 		return
 	}
 	at := x.random.IntN(len(x.endpoints))
-	u := x.endpoints[at]
+	endpointID := x.endpoints[at]
 	var err error
 	switch x.random.IntN(5) {
 	case 0:
 		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
-			_, err := endpoints.Remove(x.t.Context(), q, x.tenant, u)
+			_, err := endpoints.Remove(x.t.Context(), q, x.tenant, endpointID)
 			return err
 		})
 		x.endpoints = append(x.endpoints[:at], x.endpoints[at+1:]...)
 	case 1:
 		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
-			_, _, err := endpoints.Change(x.t.Context(), q, x.ring, x.tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+			_, _, err := endpoints.Change(x.t.Context(), q, x.ring, x.tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 				x.settings(&s)
 				return s, nil
 			})
@@ -60,13 +60,13 @@ func (x *explained) change() {
 		})
 	case 2:
 		x.exec(`INSERT INTO endpoint_health (endpoint_id, tenant_id, gone_at) VALUES ($1, $2, now())
-			ON CONFLICT (endpoint_id) DO UPDATE SET gone_at = now()`, u, x.tenant)
-		_, err = endpoints.Assess(x.t.Context(), x.db, x.tenant, u, time.Now())
+			ON CONFLICT (endpoint_id) DO UPDATE SET gone_at = now()`, endpointID, x.tenant)
+		_, err = endpoints.Assess(x.t.Context(), x.db, x.tenant, endpointID, time.Now())
 	case 3:
-		x.verify(u)
+		x.verify(endpointID)
 	case 4:
 		err = x.db.Tenant(x.t.Context(), x.tenant, func(q *sql.Queries) error {
-			_, _, err := endpoints.SetState(x.t.Context(), q, x.ring, x.tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+			_, _, err := endpoints.SetState(x.t.Context(), q, x.ring, x.tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
 				return endpoint.Change{To: map[endpoint.Status]endpoint.Status{endpoint.Active: endpoint.Paused, endpoint.Paused: endpoint.Active}[s]}, nil
 			})
 			return err
@@ -81,13 +81,13 @@ func (x *explained) change() {
 }
 
 // verify lets an endpoint prove itself, where it has been asked to.
-func (x *explained) verify(u id.UUID) {
+func (x *explained) verify(endpointID id.UUID) {
 	x.t.Helper()
 	var v [16]byte
-	if err := x.sql.QueryRow(x.t.Context(), `SELECT id FROM verifications WHERE endpoint_id = $1 AND state = 'pending'`, [16]byte(u)).Scan(&v); err != nil {
+	if err := x.sql.QueryRow(x.t.Context(), `SELECT id FROM verifications WHERE endpoint_id = $1 AND state = 'pending'`, [16]byte(endpointID)).Scan(&v); err != nil {
 		return
 	}
-	if _, err := endpoints.OpenVerified(x.t.Context(), x.db, x.tenant, u, id.UUID(v), 200); err != nil {
+	if _, err := endpoints.OpenVerified(x.t.Context(), x.db, x.tenant, endpointID, id.UUID(v), 200); err != nil {
 		x.t.Fatal(err)
 	}
 }
@@ -123,8 +123,9 @@ func (x *explained) explain(event id.UUID) (read endpoints.RoutedEvent, e routin
 	return read, read.Explain()
 }
 
-// Whatever the endpoints were when an event was emitted, and whatever became of them since: the explanation says "matched"
-// exactly where a delivery was made. An event for one endpoint alone that nobody would have taken is told as sent on request.
+// Whatever the endpoints were when an event was emitted, and whatever became of them since: the explanation says
+// "matched" exactly where a delivery was made. An event for one endpoint alone that nobody would have taken is told as
+// sent on request.
 func TestTheExplanationSaysMatchedExactlyWhereADeliveryWasMade(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()

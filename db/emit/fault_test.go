@@ -49,14 +49,14 @@ func newProxy(t testing.TB, database string) (p *proxy, through string) {
 			if err != nil {
 				return
 			}
-			go p.carry(c)
+			go p.forward(c)
 		}
 	}()
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/" + cfg.Database, RawQuery: "sslmode=disable"}
 	return p, u.String()
 }
 
-func (p *proxy) carry(client net.Conn) {
+func (p *proxy) forward(client net.Conn) {
 	server, err := net.Dial(p.network, p.target)
 	if err != nil {
 		_ = client.Close()
@@ -273,7 +273,8 @@ func TestACommitterThatIsFullSaysBusyAndKeepsWhatItTook(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan error, 1)
-	// What waits is older than its patience by now, or soon will be; it is stored all the same while the database answers.
+	// What waits is older than its patience by now, or soon will be; it is stored all the same while the database
+	// answers.
 	go func() { ran <- held.Run(ctx) }()
 	stored := 0
 	for range requests - 5 {

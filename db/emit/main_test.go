@@ -149,8 +149,8 @@ func (h *house) count(sql string, args ...any) (n int) {
 
 func plain(args []any) []any {
 	for i, a := range args {
-		if u, ok := a.(id.UUID); ok {
-			args[i] = [16]byte(u)
+		if uuid, ok := a.(id.UUID); ok {
+			args[i] = [16]byte(uuid)
 		}
 	}
 	return args

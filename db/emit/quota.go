@@ -11,15 +11,15 @@ import (
 	"posthorn/domain/quota"
 )
 
-// How exactly quotas hold across the processes that take requests. Events a second come from one bucket in the database, of which a
-// process draws a quarter of a second's worth at a time, and what it does not use within a second is void: in any time T no more
-// than burst + rate * T and a quarter of a second's worth for each process are accepted. Events of a month are counted in the
-// transaction that stores them; a process asks for the sum once a second and adds its own, so that over the limit go at most the
-// events that other processes accept within that second.
+// How exact quotas are across the processes that take requests. Events per second come from one bucket in the database.
+// A process draws a quarter of a second's worth at a time, and loses what it does not use within a second. So in any
+// time T at most burst + rate * T, and a quarter of a second's worth for each process, are accepted. Events per month
+// are counted in the transaction that stores them. A process reads the sum once a second and adds its own, so the limit
+// is exceeded by at most the events that other processes accept within that second.
 const (
-	drawShare = 4           // a draw is the rate divided by this
-	drawLife  = time.Second // of what was drawn and not used
-	sumEvery  = time.Second
+	drawFraction = 4           // a draw is the rate divided by this
+	drawLife     = time.Second // of what was drawn and not used
+	sumEvery     = time.Second
 )
 
 // quotas meters the tenants whose events are limited.
@@ -32,8 +32,8 @@ type quotas struct {
 	meters map[id.UUID]*meter
 }
 
-// meter is what one process knows of a tenant's use. Its mutex is held while the database is asked: requests of one tenant wait for
-// each other then, those of others don't.
+// meter is what one process knows of a tenant's use. Its mutex is held while the database is asked: requests of one
+// tenant wait for each other then, those of others don't.
 type meter struct {
 	mu      sync.Mutex
 	tokens  int // drawn and not used
@@ -80,8 +80,8 @@ func (q *quotas) of(tenant id.UUID) *meter {
 	return m
 }
 
-// take lets up to n events of a tenant through and says why not more. A database that does not answer limits nothing here: it will
-// not store anything either. What was let through must be given to settle.
+// take lets up to n events of a tenant through and says why not more. A database that does not respond limits nothing
+// here: it will not store anything either. What was let through must be given to settle.
 func (q *quotas) take(ctx context.Context, tenant id.UUID, l quota.Limits, n int) (granted int, refusal error) {
 	if l.EventsPerSecond == 0 && l.EventsPerMonth == 0 {
 		return n, nil
@@ -128,7 +128,7 @@ func (q *quotas) fill(ctx context.Context, m *meter, tenant id.UUID, l quota.Lim
 	if m.tokens >= n || now.Before(m.emptyTo) {
 		return
 	}
-	want := max(n-m.tokens, (l.EventsPerSecond+drawShare-1)/drawShare)
+	want := max(n-m.tokens, (l.EventsPerSecond+drawFraction-1)/drawFraction)
 	got, err := q.draw(ctx, tenant, l, want)
 	if err != nil {
 		got = want
@@ -164,15 +164,15 @@ func (q *quotas) settle(tenant id.UUID, granted, stored int) {
 	m.tokens += granted - stored
 }
 
-// admit lets the items of a request through as far as the tenant's quotas allow: those beyond fail alone, but for repeats of what was
-// accepted before, which get their first answer. What was emitted in SQL is stored already and only counts.
+// admit lets the items of a request through as far as the tenant's quotas allow. Those beyond fail alone, except for
+// repeats of accepted items, which get their first response. Events emitted in SQL are stored already and only count.
 func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 	if len(r.items) == 0 || r.items[0].given {
 		return
 	}
 	granted, refusal := c.quotas.take(ctx, r.tenant, l, len(r.items))
 	if refusal != nil && c.quotas.mayAsk(r.tenant) {
-		// The limits may have been changed: what is stored is checked against them, a refusal would not be.
+		// The limits can have changed: a stored event is checked against the present ones, a rejection would not be.
 		if route, err := c.routes.refresh(ctx, r.tenant); err == nil && route.limits != l {
 			c.quotas.settle(r.tenant, granted, 0)
 			l = route.limits
@@ -198,8 +198,8 @@ func (c *Committer) admit(ctx context.Context, l quota.Limits, r *request) {
 	r.items = kept
 }
 
-// repeats are the idempotency keys among the items' that have had an answer. Where that can't be read there are none: who repeats
-// later hears of it.
+// repeats are the items' idempotency keys that already have a response. If they can't be read there are none, and the
+// database tells the repeated item its first response later.
 func (c *Committer) repeats(ctx context.Context, tenant id.UUID, items []*item) map[string]bool {
 	var ask sql.IdempotencyAnswersParams
 	for _, it := range items {

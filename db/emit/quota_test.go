@@ -205,8 +205,8 @@ func TestEventsASecondHoldAcrossProcesses(t *testing.T) {
 	}
 	emitters.Wait()
 	took := time.Since(began)
-	most := int64(2*rate + rate*took.Seconds() + 2*rate/drawShare + 1)
-	least := int64(rate*took.Seconds()) - 2*rate/drawShare
+	most := int64(2*rate + rate*took.Seconds() + 2*rate/drawFraction + 1)
+	least := int64(rate*took.Seconds()) - 2*rate/drawFraction
 	if n := accepted.Load(); n > most || n < least {
 		t.Errorf("%d events were accepted in %v by two processes, want %d to %d", n, took, least, most)
 	}

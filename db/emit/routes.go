@@ -18,8 +18,8 @@ import (
 	"posthorn/domain/schema"
 )
 
-// routes is the in-memory routing table. An entry is true for its version only; StoreEvents checks that version inside
-// the transaction, so an entry may be as old as it likes.
+// routes is the in-memory routing table. An entry is true for its version only. StoreEvents checks the version inside
+// the transaction, so an entry can be arbitrarily old.
 type routes struct {
 	db    *db.DB
 	mu    sync.RWMutex
@@ -159,18 +159,19 @@ func (t *tenantRoutes) check(it *item) error {
 	return nil
 }
 
-// UnknownVersion is what a producer is told of a version that the type does not declare: as a warning, or as the refusal.
+// UnknownVersion is what a producer is told of a version that the type does not declare: as a warning, or as the
+// refusal.
 var UnknownVersion = schema.Mismatch{
 	Field:  "version",
-	Detail: "The event type declares versions, and this is none of them. Correct it, or add the version to the type.",
+	Detail: "The event type doesn't declare this version. Correct the version, or add it to the type.",
 }
 
 var (
 	errSuspended = fault.New(fault.Forbidden, "tenant_suspended",
-		"This tenant is suspended and may not emit events. Ask the operator of this platform to resume it.")
+		"This tenant is suspended and can't emit events. Ask the operator of this platform to resume it.")
 	errUnknownVersion = fault.InvalidField(UnknownVersion.Field, "unknown_version", UnknownVersion.Detail)
 	errUnknownType    = fault.InvalidField("type", "unknown_event_type",
-		"The tenant accepts only event types of its catalogue, and this is none of them. Add the type, or correct its name.")
+		"The tenant accepts only event types in its catalog, and this type isn't in it. Add the type, or correct its name.")
 )
 
 // fanOut decides which endpoints an item goes to, replacing what was decided before.

@@ -17,8 +17,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Endpoints are created while events are emitted, through two nodes that hear nothing of each other: whoever was told that
-// an endpoint exists finds its later events there, and whoever was told that it is gone finds none.
+// Endpoints are created while events are emitted, through two nodes that hear nothing of each other: whoever was told
+// that an endpoint exists finds its later events there, and whoever was told that it is gone finds none.
 func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	t.Parallel()
 	const endpointCount = 60
@@ -116,7 +116,7 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	missed, stray, between := 0, 0, 0
+	missed, orphaned, between := 0, 0, 0
 	for _, e := range events {
 		for _, ep := range known[:e.known] {
 			if !got[e.id][ep] && !slices.Contains(gone, ep) {
@@ -125,15 +125,15 @@ func TestAnEndpointThatWasAcknowledgedBeforeAnEventIsNeverMissed(t *testing.T) {
 		}
 		for _, ep := range gone[:e.gone] {
 			if got[e.id][ep] {
-				stray++
+				orphaned++
 			}
 		}
 		if e.known > 0 && e.known < endpointCount {
 			between++
 		}
 	}
-	if missed > 0 || stray > 0 {
-		t.Errorf("%d deliveries are missing and %d go to deleted endpoints, of %d events", missed, stray, len(events))
+	if missed > 0 || orphaned > 0 {
+		t.Errorf("%d deliveries are missing and %d go to deleted endpoints, of %d events", missed, orphaned, len(events))
 	}
 	if between < endpointCount {
 		t.Errorf("only %d events came between the changes: the test proves little", between)
@@ -300,7 +300,7 @@ func TestACommitSaysWhoHasNewRows(t *testing.T) {
 	h := newHouse(t)
 	tenant := h.tenant()
 	eps := []id.UUID{h.endpoint(tenant, nil), h.endpoint(tenant, nil)}
-	heard := make(chan []id.UUID, 100)
+	received := make(chan []id.UUID, 100)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ready := make(chan struct{})
@@ -310,7 +310,7 @@ func TestACommitSaysWhoHasNewRows(t *testing.T) {
 		if again {
 			t.Error("new rows are announced as old ones")
 		}
-		heard <- list
+		received <- list
 	})
 	<-ready
 	later := posted(9, "")
@@ -323,7 +323,7 @@ func TestACommitSaysWhoHasNewRows(t *testing.T) {
 	named := map[id.UUID]bool{}
 	for len(named) < 2 {
 		select {
-		case list := <-heard:
+		case list := <-received:
 			for _, ep := range list {
 				named[ep] = true
 			}

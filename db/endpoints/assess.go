@@ -29,10 +29,10 @@ type Assessment struct {
 // None reports whether nothing was decided.
 func (a Assessment) None() bool { return a.Disabled == "" && len(a.Warned) == 0 && !a.Recovered }
 
-// Assess decides by what is on record what becomes of an endpoint at now, and does all that follows in one transaction: it is
-// disabled, its lane held, the audit log written and the notice posted; or its owner is warned and that is remembered; or
-// is told that it is well again. Run twice it finds nothing left to do.
-func Assess(ctx context.Context, d *db.DB, tenant, u id.UUID, now time.Time) (done Assessment, err error) {
+// Assess decides by what is on record what becomes of an endpoint at now, and does all that follows in one transaction:
+// it is disabled, its lane held, the audit log written and the notice posted; or its owner is warned and that is
+// remembered; or is told that it is well again. Run twice it finds nothing left to do.
+func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.Time) (done Assessment, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		t, err := q.LockTenant(ctx, tenant) // as everybody who changes an endpoint's state
 		if err != nil {
@@ -42,15 +42,15 @@ func Assess(ctx context.Context, d *db.DB, tenant, u id.UUID, now time.Time) (do
 		if err != nil {
 			return err
 		}
-		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 		if err != nil {
 			return err
 		}
-		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: []id.UUID{u}})
+		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}})
 		if err != nil || len(rows) == 0 || e.Status != string(endpoint.Active) {
 			return err
 		}
-		sent, err := q.WarningsOf(ctx, sql.WarningsOfParams{TenantID: tenant, Endpoints: []id.UUID{u}})
+		sent, err := q.WarningsOf(ctx, sql.WarningsOfParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}})
 		if err != nil {
 			return err
 		}
@@ -85,15 +85,15 @@ func Verdict(h sql.EndpointHealth, p health.Policy, now time.Time) health.Verdic
 
 func verdict(h sql.EndpointHealth, p health.Policy, c delivery.Counters, now time.Time) health.Verdict {
 	if h.GoneAt != nil {
-		if v := p.JudgeAnswer(delivery.Decision{Disable: delivery.DisableGone}, now); v.Disable {
+		if v := p.EvaluateDecision(delivery.Decision{Disable: delivery.DisableGone}, now); v.Disable {
 			return v
 		}
 	}
-	return p.Judge(c, now)
+	return p.Evaluate(c, now)
 }
 
-// evaluate is what is to be done about an active endpoint, by what is on record and the warnings that were sent. stepped is when the
-// clock was last set to another time, before which no streak is taken to have begun.
+// evaluate decides what happens to an active endpoint, from its counters and the warnings that were sent. stepped is
+// when the clock was last set to another time. No streak starts before it.
 func evaluate(h sql.EndpointHealth, p health.Policy, sent []health.SentWarning, now, stepped time.Time) Assessment {
 	v := verdict(h, p, Counters(h).Since(stepped), now)
 	switch {
@@ -177,13 +177,13 @@ func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoi
 }
 
 // key makes a notice one: what is told of an endpoint since a moment.
-func key(u id.UUID, since time.Time) string {
-	return fmt.Sprintf("%s:%d", id.Endpoint.Format(u), since.UnixMicro())
+func key(endpointID id.UUID, since time.Time) string {
+	return fmt.Sprintf("%s:%d", id.Endpoint.Format(endpointID), since.UnixMicro())
 }
 
 func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind, key string, details notice.EndpointDetails) error {
-	u := e.ID
-	_, err := accounts.PostNotice(ctx, q, accounts.Notice{Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key, Endpoint: &u, Details: details})
+	endpointID := e.ID
+	_, err := accounts.PostNotice(ctx, q, accounts.Notice{Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key, Endpoint: &endpointID, Details: details})
 	return err
 }
 
@@ -197,8 +197,8 @@ func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetail
 	}
 }
 
-// describe is endpointDetails with what is counted: what its attempts of the last 24 hours ended with, and how many deliveries failed
-// permanently since the first failure.
+// describe is endpointDetails with what is counted: what its attempts of the last 24 hours ended with, and how many
+// deliveries failed permanently since the first failure.
 func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason, now time.Time) (notice.EndpointDetails, error) {
 	out := endpointDetails(e, h)
 	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
@@ -235,8 +235,8 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 const heldCounted = 10_000
 
 // held is how many deliveries wait for an endpoint, at most most; more says that there are more.
-func held(ctx context.Context, q *sql.Queries, tenant, u id.UUID, most int) (n int64, more bool, err error) {
-	rows, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: []id.UUID{u}, Most: int32(most) + 1})
+func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most int) (n int64, more bool, err error) {
+	rows, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}, Most: int32(most) + 1})
 	if err != nil || len(rows) == 0 {
 		return 0, false, err
 	}
@@ -244,16 +244,16 @@ func held(ctx context.Context, q *sql.Queries, tenant, u id.UUID, most int) (n i
 	return min(n, int64(most)), n > int64(most), nil
 }
 
-// clearHealth has an endpoint that is active again begin anew. After the lane's row was written, as the recorder does: the two
-// never wait for each other.
-func clearHealth(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
-	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: u}); err != nil {
+// clearHealth resets the counters of an endpoint that is active again. It comes after the write of the lane's row, in
+// the order of the recorder, so that the two never wait for each other.
+func clearHealth(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	if err := q.ClearHealth(ctx, sql.ClearHealthParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	if err := q.ReleaseProbes(ctx, []id.UUID{u}); err != nil {
+	if err := q.ReleaseProbes(ctx, []id.UUID{endpointID}); err != nil {
 		return err
 	}
-	return q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: u})
+	return q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID})
 }
 
 // AssessPage is a page of endpoints that something is to be decided about.
@@ -262,8 +262,8 @@ type AssessPage struct {
 	Next id.UUID // where the next page begins; zero: this was the last
 }
 
-// Assessable looks at active endpoints that fail, were warned of or recover, by id beyond after, and finds those that Assess
-// would decide something about at now. named are the only ones looked at; empty: all.
+// Assessable looks at active endpoints that fail, were warned of or recover, by id beyond after, and finds those that
+// Assess would decide something about at now. named are the only ones looked at; empty: all.
 func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int, now time.Time) (page AssessPage, err error) {
 	if named == nil {
 		named = []id.UUID{}

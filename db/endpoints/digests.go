@@ -10,10 +10,10 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/domain/settings"
-	"posthorn/domain/trouble"
 )
 
 // The sweeps over all tenants, by their chores' names.
@@ -22,8 +22,18 @@ const (
 	SweepOverdue = "overdue deliveries"
 )
 
-// PostDigest posts a tenant's digest of the UTC day of now, if it is to have one and has none of this day or a later one. The
-// day's row and the notice are one transaction: whoever dies when, and wherever the clock is put, no second one follows.
+// RequestSweeps makes the sweeps due now, whenever they ran last, and returns their names.
+func RequestSweeps(ctx context.Context, d *db.DB) ([]string, error) {
+	sweeps := []string{SweepDigests, SweepOverdue}
+	return sweeps, d.Console(ctx, func(q *sql.Queries) error {
+		_, err := q.MakePeriodicDue(ctx, sweeps)
+		return err
+	})
+}
+
+// PostDigest posts a tenant's digest of the UTC day of now, unless it has none or one of this day or a later one was
+// posted. The day's row and the notice are one transaction, so there is never a second one, whichever process dies and
+// however the clock is set.
 func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (posted bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		t, err := q.GetTenant(ctx, tenant)
@@ -58,8 +68,8 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 }
 
 func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (bool, error) {
-	u := db.NewID()
-	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{TenantID: tenant, Day: day, NoticeID: u, CreatedAt: u.Time()})
+	noticeID := db.NewID()
+	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{TenantID: tenant, Day: day, NoticeID: noticeID, CreatedAt: noticeID.Time()})
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -67,7 +77,7 @@ func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Ti
 	if err != nil {
 		return false, err
 	}
-	return accounts.PostNotice(ctx, q, accounts.Notice{ID: u, Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
+	return accounts.PostNotice(ctx, q, accounts.Notice{ID: noticeID, Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
 }
 
 func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (notice.DigestDetails, error) {
@@ -93,6 +103,10 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 	if err != nil {
 		return out, err
 	}
+	states, err := ConditionsCrossTenant(ctx, q, ids)
+	if err != nil {
+		return out, err
+	}
 	known := map[id.UUID]sql.DigestEndpointsRow{}
 	for _, r := range rows {
 		known[r.ID] = r
@@ -100,7 +114,7 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 	for _, r := range h.Top {
 		if e, ok := known[r.Endpoint]; ok && r.Failed() > 0 {
 			out.Endpoints = append(out.Endpoints, notice.DigestEndpoint{
-				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL), Status: e.Status, Failed: r.Failed(), Attempts: r.Total(),
+				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL), Status: string(states[e.ID].State), Failed: r.Failed(), Attempts: r.Total(),
 			})
 		}
 	}
@@ -110,15 +124,15 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 // AlertOverdue tells the operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, tenant id.UUID, name string, bound time.Duration, now time.Time) error {
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: trouble.Silent.Seconds()})
+		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
 		if err != nil || time.Duration(seconds*float64(time.Second)) <= bound {
 			return err
 		}
 		u := id.Tenant.Format(tenant)
 		return accounts.AlertOperators(ctx, q, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
 			What:  "Deliveries of " + name + " are overdue",
-			Facts: []mail.Fact{{Name: "Tenant", Value: name + " (" + u + ")"}, {Name: "Oldest due for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()}},
-			Link:  links.Console(tenant), LinkText: "Look at the tenant", At: now,
+			Facts: []mail.Fact{{Name: "Tenant", Value: name + " (" + u + ")"}, {Name: "Oldest overdue for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()}},
+			Link:  links.Console(tenant), LinkText: "View tenant", At: now,
 		})
 	})
 }

@@ -5,6 +5,8 @@ package endpoints
 import (
 	"context"
 	"encoding/json"
+	"reflect"
+	"slices"
 
 	"posthorn/db"
 	"posthorn/db/seal"
@@ -12,6 +14,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
+	"posthorn/domain/health"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
 )
@@ -22,11 +25,11 @@ type Full struct {
 	sql.Endpoint
 	Settings     endpoint.Settings
 	Verification *sql.Verification
-	Record       Record
+	Health       Health
 }
 
-// Defaults are the limits and defaults of a tenant's endpoints; most is how many it may have unless its settings or
-// the platform's say otherwise.
+// Defaults are the limits and defaults of a tenant's endpoints. most is how many it can have unless its settings or the
+// platform's override it.
 func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (endpoint.Defaults, error) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {
@@ -40,8 +43,8 @@ func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (en
 }
 
 // Create stores an endpoint whose settings have been checked, with its first secret, its lane and its first
-// verification. It is refused where the tenant has as many endpoints as it may. Creations of one tenant wait for each
-// other, so that the limit holds for those that come together.
+// verification. It fails if the tenant has its maximum of endpoints. Creations of one tenant wait for each other, so
+// that the limit holds for concurrent ones.
 func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
 	if s.Kind == endpoint.Inbox {
 		return Full{}, errInboxElsewhere
@@ -49,7 +52,7 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	return CreateAny(ctx, q, ring, tenant, most, s, secret)
 }
 
-// CreateUnverified is Create without a verification: the endpoint's deliveries are held until somebody asks for one.
+// CreateUnverified is Create without a verification: the endpoint's deliveries are held until one is requested.
 func CreateUnverified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
 	if s.Kind == endpoint.Inbox {
 		return Full{}, errInboxElsewhere
@@ -57,7 +60,22 @@ func CreateUnverified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tena
 	return addEndpoint(ctx, q, ring, tenant, most, s, secret)
 }
 
-var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "A test inbox is made by POST /inboxes, which gives it its URL.")
+// CreateVerified is Create for an endpoint that was in use elsewhere: it is active at once.
+func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
+	e, err := CreateUnverified(ctx, q, ring, tenant, most, s, secret)
+	if err != nil {
+		return e, err
+	}
+	if e.Endpoint, err = q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: e.ID}); err != nil {
+		return e, err
+	}
+	if err := Reroute(ctx, q, e.Endpoint, false); err != nil {
+		return e, err
+	}
+	return e, holdLane(ctx, q, e.Endpoint)
+}
+
+var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "Create a test inbox with POST /inboxes, which assigns its URL.")
 
 // CreateAny is Create for every kind, test inboxes among them.
 func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
@@ -72,6 +90,9 @@ func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.U
 
 // addEndpoint stores an endpoint, if the tenant has room for one more, and routes events to it.
 func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
+	if err := endpoint.CheckFormat(s.Wire(), secret); err != nil {
+		return Full{}, err
+	}
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return Full{}, err
 	}
@@ -80,32 +101,35 @@ func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id
 	} else if err := endpoint.CheckRoom(int(n), most); err != nil {
 		return Full{}, err
 	}
+	if err := checkPinned(ctx, q, tenant, s); err != nil {
+		return Full{}, err
+	}
 	e, err := Insert(ctx, q, ring, tenant, s, secret)
 	if err != nil {
 		return Full{}, err
 	}
-	return Full{Endpoint: e, Settings: s, Record: Record{HeldExact: true}}, Reroute(ctx, q, e, false)
+	return Full{Endpoint: e, Settings: s, Health: Health{HeldExact: true}}, Reroute(ctx, q, e, false)
 }
 
 // Insert stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.
 func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings, secret endpoint.Secret) (sql.Endpoint, error) {
-	u := db.NewID()
-	kept, err := addSecret(ctx, q, ring, tenant, u, secret)
+	endpointID := db.NewID()
+	kept, err := addSecret(ctx, q, ring, tenant, endpointID, secret)
 	if err != nil {
 		return sql.Endpoint{}, err
 	}
-	row := settingsRow(ring, tenant, u, s)
-	row.SlotSecretID, row.CreatedAt = &kept.ID, u.Time()
+	row := settingsRow(ring, tenant, endpointID, s)
+	row.SlotSecretID, row.CreatedAt = &kept.ID, endpointID.Time()
 	e, err := q.InsertEndpoint(ctx, row)
-	if err != nil {
+	if err = externalInUse(err); err != nil {
 		return sql.Endpoint{}, err
 	}
-	return e, q.InsertLane(ctx, sql.InsertLaneParams{EndpointID: u, TenantID: tenant, Held: true})
+	return e, q.InsertLane(ctx, sql.InsertLaneParams{EndpointID: endpointID, TenantID: tenant, Held: true})
 }
 
 // Read is one endpoint that is not deleted.
-func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID) (Full, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (Full, error) {
+	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return Full{}, err
 	}
@@ -138,7 +162,7 @@ func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UU
 	for i := range full {
 		full[i].Verification = newest[full[i].ID]
 	}
-	return full, addRecords(ctx, q, tenant, full)
+	return full, addHealth(ctx, q, tenant, full)
 }
 
 // ListOptions asks for a page of a tenant's endpoints by id, beyond the row After: the zero id at the list's beginning.
@@ -169,8 +193,8 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 }
 
 // Edit is Change with its line in the audit log, which says what changed; what changes nothing has none.
-func Edit(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, change func(endpoint.Settings) (endpoint.Settings, error), by db.Author) (Full, error) {
-	before, after, err := Change(ctx, q, ring, tenant, u, change)
+func Edit(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error), by db.Author) (Full, error) {
+	before, after, err := Change(ctx, q, ring, tenant, endpointID, change)
 	if err != nil {
 		return after, err
 	}
@@ -182,17 +206,17 @@ func Edit(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUI
 	if after.URL != before.URL {
 		details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
 	}
-	return after, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: details})
+	return after, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details})
 }
 
 // Change gives an endpoint the settings that change makes of its present ones; change also checks them. Another URL
-// makes the endpoint unverified and sends a verification; another format is refused where the live secrets can't sign in
-// it. before is the endpoint as it was.
-func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, change func(endpoint.Settings) (endpoint.Settings, error)) (before, after Full, err error) {
+// makes the endpoint unverified and sends a verification; another format is refused where the live secrets can't sign
+// in it. before is the endpoint as it was.
+func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error)) (before, after Full, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return before, after, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return before, after, err
 	}
@@ -214,8 +238,13 @@ func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.U
 	if len(to.Diff(before.Settings)) == 0 {
 		return before, before, nil
 	}
-	if to.Format != before.Settings.Format {
-		if err := checkSecrets(ctx, q, ring, tenant, u, to.Format); err != nil {
+	if to.PayloadVersion != before.Settings.PayloadVersion || !slices.Equal(to.EventTypes, before.Settings.EventTypes) {
+		if err := checkPinned(ctx, q, tenant, to); err != nil {
+			return before, after, err
+		}
+	}
+	if to.Format != before.Settings.Format || !reflect.DeepEqual(to.Shape, before.Settings.Shape) {
+		if err := checkSecrets(ctx, q, ring, tenant, endpointID, to.Wire()); err != nil {
 			return before, after, err
 		}
 	}
@@ -224,18 +253,18 @@ func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.U
 }
 
 func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Full, to endpoint.Settings) (Full, error) {
-	tenant, u := before.TenantID, before.ID
-	e, err := q.UpdateEndpoint(ctx, updateRow(settingsRow(ring, tenant, u, to)))
-	if err != nil {
+	tenant, endpointID := before.TenantID, before.ID
+	e, err := q.UpdateEndpoint(ctx, updateRow(settingsRow(ring, tenant, endpointID, to)))
+	if err = externalInUse(err); err != nil {
 		return Full{}, err
 	}
-	after := Full{Endpoint: e, Settings: to, Verification: before.Verification, Record: before.Record}
+	after := Full{Endpoint: e, Settings: to, Verification: before.Verification, Health: before.Health}
 	moved := to.Moved(before.Settings)
 	if moved {
-		if after.Endpoint, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{TenantID: tenant, ID: u}); err != nil {
+		if after.Endpoint, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
 			return Full{}, err
 		}
-		v, err := requestVerification(ctx, q, tenant, u)
+		v, err := requestVerification(ctx, q, tenant, endpointID)
 		if err != nil {
 			return Full{}, err
 		}
@@ -246,17 +275,33 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Fu
 			return Full{}, err
 		}
 	}
+	if before.Settings.CircuitBreaker && !to.CircuitBreaker {
+		if err := closeBreaker(ctx, q, &after); err != nil {
+			return Full{}, err
+		}
+	}
 	return after, holdLane(ctx, q, after.Endpoint)
 }
 
+// closeBreaker has an endpoint that is to have no breaker go on: what waited for a probe keeps to its own schedule.
+func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
+	n, err := q.CloseBreaker(ctx, sql.CloseBreakerParams{TenantID: e.TenantID, EndpointID: e.ID})
+	if err != nil || n == 0 {
+		return err
+	}
+	h := &e.Health.EndpointHealth
+	h.BreakerState, h.OpenedAt, h.NextProbeAt, h.Probes = health.Closed, nil, nil, 0
+	return q.ReleaseProbes(ctx, []id.UUID{e.ID})
+}
+
 // checkSecrets says whether all live secrets can sign in a format.
-func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, f signature.Format) error {
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: u})
+func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, w signature.Wire) error {
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return err
 	}
 	for _, one := range live {
-		text, err := ring.Open(one.Sealed, tenant, u)
+		text, err := ring.Open(one.Sealed, tenant, endpointID)
 		if err != nil {
 			return db.Unopened(err)
 		}
@@ -264,50 +309,50 @@ func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 		if one.PublicKey != nil {
 			secret.Public = *one.PublicKey
 		}
-		if err := endpoint.CheckFormat(f, secret); err != nil {
+		if err := endpoint.CheckFormat(w, secret); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Remove deletes an endpoint softly, with its secrets; its lane's owner ends what is queued. The answer is the
-// endpoint as it was.
-func Remove(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Endpoint, error) {
+// Remove deletes an endpoint softly, with its secrets. Its lane's owner ends what is queued. The result is the endpoint
+// as it was.
+func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Endpoint, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return sql.Endpoint{}, err
 	}
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return sql.Endpoint{}, err
 	}
 	if err := Reroute(ctx, q, e, true); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DeleteEndpoint(ctx, sql.DeleteEndpointParams{TenantID: tenant, ID: u}); err != nil {
+	if err := q.DeleteEndpoint(ctx, sql.DeleteEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DropSecrets(ctx, sql.DropSecretsParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.DropSecrets(ctx, sql.DropSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
 	if endpoint.Kind(e.Kind) == endpoint.Inbox {
-		if err := removeInbox(ctx, q, tenant, u); err != nil {
+		if err := removeInbox(ctx, q, tenant, endpointID); err != nil {
 			return sql.Endpoint{}, err
 		}
 	}
-	if err := q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.ForgetWarnings(ctx, sql.ForgetWarningsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.DeleteLane(ctx, sql.DeleteLaneParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.DeleteLane(ctx, sql.DeleteLaneParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.ForgetListener(ctx, sql.ForgetListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.ForgetListener(ctx, sql.ForgetListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	return e, q.NotifyWake(ctx, db.WakePayload([]id.UUID{u}, true))
+	return e, q.NotifyWake(ctx, db.WakePayload([]id.UUID{endpointID}, true))
 }
 
 func encodeMetadata(m map[string]string) json.RawMessage {
@@ -327,9 +372,17 @@ func encode(v any) []byte {
 }
 
 // removeInbox takes away what an inbox received, and its token.
-func removeInbox(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
-	if _, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: u}); err != nil {
+func removeInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	if _, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	return q.DropInbox(ctx, sql.DropInboxParams{TenantID: tenant, EndpointID: u})
+	return q.DropInbox(ctx, sql.DropInboxParams{TenantID: tenant, EndpointID: endpointID})
+}
+
+// externalInUse says of an endpoint's external id that another endpoint of the tenant has it.
+func externalInUse(err error) error {
+	if !fault.Is(db.Translate(err), "already_exists") {
+		return err
+	}
+	return fault.New(fault.Conflict, "external_id_in_use", "Another endpoint of this tenant has this external id. Choose another id, or change that endpoint's id first.")
 }

@@ -2,34 +2,219 @@ package endpoints
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	"posthorn/db"
 	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 )
 
-// AddEventType stores a new entry of a tenant's catalogue; made is false where the name is taken.
-func AddEventType(ctx context.Context, q *sql.Queries, tenant id.UUID, e catalogue.Entry) (made bool, err error) {
+// MaxEventTypes is how many entries a tenant's catalogue can have where nothing else is configured.
+const MaxEventTypes = 1000
+
+var errTypeExists = fault.New(fault.Conflict, "event_type_exists",
+	"An event type with this name already exists. Change it, or choose another name.")
+
+// Catalogue changes a tenant's event types within a transaction. Each change is audited.
+type Catalogue struct {
+	Tenant id.UUID
+	Most   int // entries
+	By     db.Author
+}
+
+// lock takes the lock on the version of the tenant's routes. A strict catalogue decides which events are accepted, so a
+// change of it is a new version of the routes. The lock also makes the count of entries exact.
+func (c Catalogue) lock(ctx context.Context, q *sql.Queries) error {
+	_, err := q.BumpRouting(ctx, c.Tenant)
+	return err
+}
+
+// Create stores a new entry, which the caller has validated.
+func (c Catalogue) Create(ctx context.Context, q *sql.Queries, e catalogue.Entry) (row sql.EventType, err error) {
+	if err := c.lock(ctx, q); err != nil {
+		return row, err
+	}
+	created, err := c.insert(ctx, q, e)
+	if err == nil && !created {
+		err = errTypeExists
+	}
+	if err != nil {
+		return row, err
+	}
+	if err := c.checkCount(ctx, q); err != nil {
+		return row, err
+	}
+	return q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
+}
+
+// Edit changes an entry and validates it. changed is false where the entry says the same as before; nothing is audited
+// then.
+func (c Catalogue) Edit(
+	ctx context.Context, q *sql.Queries, name string, edit func(*catalogue.Entry),
+) (row sql.EventType, changed bool, err error) {
+	if err := c.lock(ctx, q); err != nil {
+		return row, false, err
+	}
+	if row, err = q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: name}); err != nil {
+		return row, false, err
+	}
+	e, err := EventTypeEntry(row)
+	if err != nil {
+		return row, false, err
+	}
+	edit(&e)
+	if err := e.Validate(); err != nil {
+		return row, false, err
+	}
+	return c.update(ctx, q, row, e)
+}
+
+// Delete deletes an entry. One that does not exist is fault.ErrNotFound.
+func (c Catalogue) Delete(ctx context.Context, q *sql.Queries, name string) error {
+	if err := c.lock(ctx, q); err != nil {
+		return err
+	}
+	n, err := q.DeleteEventType(ctx, sql.DeleteEventTypeParams{TenantID: c.Tenant, Name: name})
+	if err == nil && n == 0 {
+		err = fault.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	return c.audit(ctx, q, "event_type.deleted", name)
+}
+
+// What Import did with an entry.
+const (
+	Created   = "created"
+	Updated   = "updated"
+	Unchanged = "unchanged"
+	Skipped   = "skipped"
+)
+
+// Import creates entries, which the caller has validated, and replaces those of the same name if replace is set. It
+// returns what it did with each.
+func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string, error) {
+	if err := c.lock(ctx, q); err != nil {
+		return nil, err
+	}
+	done := make([]string, len(entries))
+	for i, e := range entries {
+		created, err := c.insert(ctx, q, e)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case created:
+			done[i] = Created
+			continue
+		case !replace:
+			done[i] = Skipped
+			continue
+		}
+		row, err := q.GetEventType(ctx, sql.GetEventTypeParams{TenantID: c.Tenant, Name: e.Name})
+		if err != nil {
+			return nil, err
+		}
+		_, changed, err := c.update(ctx, q, row, e)
+		if err != nil {
+			return nil, err
+		}
+		if done[i] = Unchanged; changed {
+			done[i] = Updated
+		}
+	}
+	return done, c.checkCount(ctx, q)
+}
+
+// insert is false where an entry of this name exists.
+func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry) (bool, error) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
 		return false, err
 	}
 	n, err := q.InsertEventType(ctx, sql.InsertEventTypeParams{
-		TenantID: tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
+		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
 		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated, Versions: versions,
 	})
-	return n > 0, err
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, c.audit(ctx, q, "event_type.created", e.Name)
 }
 
-// ChangeEventType stores an entry of a tenant's catalogue as it is to be.
-func ChangeEventType(ctx context.Context, q *sql.Queries, tenant id.UUID, e catalogue.Entry) (sql.EventType, error) {
+func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry) (sql.EventType, bool, error) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
-		return sql.EventType{}, err
+		return before, false, err
 	}
-	return q.UpdateEventType(ctx, sql.UpdateEventTypeParams{
-		TenantID: tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
+	after, err := q.UpdateEventType(ctx, sql.UpdateEventTypeParams{
+		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
 		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated, Versions: versions,
 	})
+	if err != nil || !typesDiffer(before, after) {
+		return after, false, err
+	}
+	return after, true, c.audit(ctx, q, "event_type.updated", e.Name)
+}
+
+func (c Catalogue) checkCount(ctx context.Context, q *sql.Queries) error {
+	n, err := q.CountEventTypes(ctx, c.Tenant)
+	if err != nil || n <= int64(c.Most) {
+		return err
+	}
+	return fault.New(fault.Conflict, "event_types_limit", fmt.Sprintf(
+		"A tenant can have %d event types. Delete one that you don't need, or ask the operator of this server for more.", c.Most))
+}
+
+func (c Catalogue) audit(ctx context.Context, q *sql.Queries, action, name string) error {
+	return db.Audit(ctx, q, c.By, db.Audited{Tenant: &c.Tenant, Action: action, Kind: "event_type", Object: name})
+}
+
+// typesDiffer reports whether two rows of an event type say something different.
+func typesDiffer(a, b sql.EventType) bool {
+	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
+	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck || a.Deprecated != b.Deprecated ||
+		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
+}
+
+// EventTypeEntry is an event type's row as an entry of the catalogue.
+func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
+	e := catalogue.Entry{
+		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck), Deprecated: t.Deprecated,
+	}
+	if t.Schema != nil {
+		e.Schema = json.RawMessage(*t.Schema)
+	}
+	if t.Example != nil {
+		e.Example = json.RawMessage(*t.Example)
+	}
+	var err error
+	e.Versions, err = catalogue.DecodeVersions(t.Versions)
+	return e, err
+}
+
+// versionedTypes bounds how many event types with versions an endpoint's version is compared with.
+const versionedTypes = 1000
+
+// checkPinned refuses a payload version that none of the endpoint's event types declares.
+func checkPinned(ctx context.Context, q *sql.Queries, tenant id.UUID, s endpoint.Settings) error {
+	if s.PayloadVersion == "" {
+		return nil
+	}
+	rows, err := q.VersionedEventTypes(ctx, sql.VersionedEventTypesParams{TenantID: tenant, Most: versionedTypes})
+	if err != nil {
+		return err
+	}
+	declared := make(map[string]map[string]catalogue.Version, len(rows))
+	for _, r := range rows {
+		if declared[r.Name], err = catalogue.DecodeVersions(r.Versions); err != nil {
+			return err
+		}
+	}
+	return catalogue.CheckPinned(s.PayloadVersion, s.EventTypes, declared)
 }

@@ -14,8 +14,8 @@ import (
 	"posthorn/domain/pause"
 )
 
-// Record is how an endpoint fares.
-type Record struct {
+// Health is an endpoint's health.
+type Health struct {
 	sql.EndpointHealth
 	Policy    health.Policy
 	Paused    *Paused // the widest pause of an operator that concerns the endpoint
@@ -28,10 +28,10 @@ type Record struct {
 
 // Condition is how the endpoint is at a moment.
 func (e Full) Condition(now time.Time) condition.Condition {
-	return e.Record.condition(e.Endpoint, now)
+	return e.Health.condition(e.Endpoint, now)
 }
 
-func (r Record) condition(e sql.Endpoint, now time.Time) condition.Condition {
+func (r Health) condition(e sql.Endpoint, now time.Time) condition.Condition {
 	f := condition.Facts{
 		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt, Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
 		Held: r.Held, HeldAtLeast: !r.HeldExact,
@@ -48,8 +48,8 @@ func (r Record) condition(e sql.Endpoint, now time.Time) condition.Condition {
 // heldShown is how far held deliveries are counted for each endpoint of a list, and heldCounted for one alone.
 const heldShown = 1000
 
-// addRecords adds to endpoints of one tenant how they fare.
-func addRecords(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full) error {
+// addHealth adds their health to endpoints of one tenant.
+func addHealth(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full) error {
 	if len(full) == 0 {
 		return nil
 	}
@@ -61,12 +61,12 @@ func addRecords(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full
 	if err != nil {
 		return err
 	}
-	policy, place := health.ReadPolicy(platform, t.Settings), make(map[id.UUID]*Record, len(full))
+	policy, place := health.ReadPolicy(platform, t.Settings), make(map[id.UUID]*Health, len(full))
 	ids := make([]id.UUID, len(full))
 	for i := range full {
 		e := &full[i]
-		ids[i], place[e.ID] = e.ID, &e.Record
-		e.Record = Record{Policy: policy, HeldExact: true}
+		ids[i], place[e.ID] = e.ID, &e.Health
+		e.Health = Health{Policy: policy, HeldExact: true}
 	}
 	rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: ids})
 	if err != nil {
@@ -98,7 +98,7 @@ func pausedOf(scope string, since time.Time) *Paused {
 }
 
 // addHeld counts what waits: for one endpoint in any case, for many only where their deliveries are not sent now.
-func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, place map[id.UUID]*Record) error {
+func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, place map[id.UUID]*Health) error {
 	var waiting []id.UUID
 	for _, e := range full {
 		if len(full) == 1 || !e.Condition(time.Time{}).Sends() {
@@ -134,10 +134,10 @@ func Counters(h sql.EndpointHealth) delivery.Counters {
 	}
 }
 
-// Breaker is the endpoint's breaker as it was recorded; where none was, the counters say how it is.
+// Breaker is the endpoint's breaker as it was recorded.
 func Breaker(h sql.EndpointHealth) health.Breaker {
 	if h.BreakerState == health.Closed || h.OpenedAt == nil || h.NextProbeAt == nil {
-		return health.FromCounters(Counters(h))
+		return health.Breaker{}
 	}
 	return health.Breaker{State: health.Open, OpenedAt: *h.OpenedAt, NextProbeAt: *h.NextProbeAt, Probes: int(h.Probes)}
 }

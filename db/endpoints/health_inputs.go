@@ -17,9 +17,9 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 	"posthorn/domain/settings"
-	"posthorn/domain/trouble"
 )
 
 // TenantHealth is what a tenant's health summary is made of, and who fails most.
@@ -69,18 +69,25 @@ func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 
 // healthNow reads what is counted at the moment and not in roll-ups.
 func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth) error {
-	unheld, err := q.CountUnheld(ctx, tenant)
+	counts, err := q.CountConditions(ctx, sql.CountConditionsParams{TenantID: &tenant, SilentSeconds: incidents.Silent.Seconds()})
 	if err != nil {
 		return err
 	}
-	h.ActiveEndpoints = int(unheld) // less those that fail: see breakersAndWarnings
+	for _, c := range counts {
+		switch condition.State(c.Condition) {
+		case condition.Active:
+			h.ActiveEndpoints = int(c.N)
+		case condition.Failing:
+			h.BreakersOpen = int(c.N)
+		}
+	}
 	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)}); err != nil {
 		return err
 	}
 	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{TenantID: tenant, Most: deadLettersCounted}); err != nil {
 		return err
 	}
-	due, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: trouble.Silent.Seconds()})
+	due, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
 	if err != nil {
 		return err
 	}
@@ -101,11 +108,11 @@ func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Tim
 // healthOfEndpoints reads how each endpoint is that failed, was disabled, or has a breaker or a warning.
 func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, rows []analytics.Row, h *TenantHealth) error {
 	since, found := now.Add(-24*time.Hour), map[id.UUID]*health.EndpointInput{}
-	of := func(u id.UUID) *health.EndpointInput {
-		if found[u] == nil {
-			found[u] = &health.EndpointInput{ID: id.Endpoint.Format(u)}
+	of := func(endpointID id.UUID) *health.EndpointInput {
+		if found[endpointID] == nil {
+			found[endpointID] = &health.EndpointInput{ID: id.Endpoint.Format(endpointID)}
 		}
-		return found[u]
+		return found[endpointID]
 	}
 	for _, r := range rows {
 		if r.Failed() > 0 {
@@ -156,11 +163,9 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 			facts.Scope = pause.Endpoint // which pause it is makes no difference here
 		}
 		if condition.Of(facts, now).State == condition.Failing {
-			h.BreakersOpen++
-			h.ActiveEndpoints--
 			of(r.ID).Breaker = true
 		}
-		if v := policy.Judge(Counters(r.EndpointHealth), now); len(v.Warn) > 0 {
+		if v := policy.Evaluate(Counters(r.EndpointHealth), now); len(v.Warn) > 0 {
 			h.Warnings++
 			of(r.ID).Warned, of(r.ID).DisableAt = true, v.Warn[0].DisableAt
 		}

@@ -25,8 +25,8 @@ func Holding(ctx context.Context, d *db.DB, after id.UUID, most int) (rows []sql
 	return rows, err
 }
 
-// ExpireHeld ends up to most deliveries that an endpoint has held for as long as it may at now, and tells its owner once, before the
-// first of them, that they are going to. more says that there may be further ones.
+// ExpireHeld ends up to most deliveries that an endpoint has held for the longest time allowed at now. It tells the
+// endpoint's owner once, before the first of them ends. more says that there can be further ones.
 func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now time.Time, most int) (more bool, err error) {
 	hold := health.HoldFor(endpoint.Status(h.Status), int(h.RetentionDays))
 	err = d.Worker(ctx, func(q *sql.Queries) error {
@@ -37,7 +37,7 @@ func ExpireHeld(ctx context.Context, d *db.DB, h sql.HoldingEndpointsRow, now ti
 		if err != nil || len(oldest) == 0 {
 			return err
 		}
-		// Whoever resumes it meanwhile waits for this, or this finds it active.
+		// A concurrent resume waits for this transaction, or this one finds the endpoint active.
 		e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: h.TenantID, ID: h.ID})
 		if err != nil || e.Status != h.Status {
 			return err
@@ -71,9 +71,9 @@ func tellHeld(ctx context.Context, q *sql.Queries, e sql.Endpoint, expires time.
 	if err != nil {
 		return err
 	}
-	u := e.ID
+	endpointID := e.ID
 	_, err = accounts.PostNotice(ctx, q, accounts.Notice{
-		Tenant: e.TenantID, Kind: notice.HeldExpiring, Key: string(notice.HeldExpiring) + ":" + key(e.ID, e.StatusAt), Endpoint: &u,
+		Tenant: e.TenantID, Kind: notice.HeldExpiring, Key: string(notice.HeldExpiring) + ":" + key(e.ID, e.StatusAt), Endpoint: &endpointID,
 		Details: notice.HeldDetails{
 			Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Status: e.Status,
 			Held: held, HeldMore: more, ExpiresAt: expires.UTC(),

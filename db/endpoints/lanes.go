@@ -10,8 +10,8 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/trouble"
 )
 
 // WaitingLane is a lane as of a moment.
@@ -22,16 +22,16 @@ type WaitingLane struct {
 
 // WaitingLanes returns the lanes of endpoints as they are now. The console passes no tenant and sees all.
 func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
-	found, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: trouble.Silent.Seconds(), Ids: endpoints, TenantID: tenant})
+	found, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints, TenantID: tenant})
 	if err != nil {
 		return nil, err
 	}
-	records, err := q.HealthOfEndpoints(ctx, sql.HealthOfEndpointsParams{Ids: endpoints, TenantID: tenant})
+	onRecord, err := q.HealthOfEndpoints(ctx, sql.HealthOfEndpointsParams{Ids: endpoints, TenantID: tenant})
 	if err != nil {
 		return nil, err
 	}
-	health := make(map[id.UUID]sql.EndpointHealth, len(records))
-	for _, h := range records {
+	health := make(map[id.UUID]sql.EndpointHealth, len(onRecord))
+	for _, h := range onRecord {
 		health[h.EndpointID] = h
 	}
 	lanes := make(map[id.UUID]WaitingLane, len(found))
@@ -61,7 +61,7 @@ func notEpoch(t time.Time) time.Time {
 	return t
 }
 
-// last is the result of the last failed attempt; zero where there is none.
+// last is the result of the last failed attempt; zero if there is none.
 func last(h sql.EndpointHealth) delivery.Result {
 	return delivery.Result{Failure: h.LastFailure, Status: int(h.LastStatus)}
 }

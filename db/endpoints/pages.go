@@ -17,15 +17,15 @@ func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) ([]sq
 // LaneState is how the endpoint of a lane is.
 type LaneState struct {
 	condition.Condition
-	Listens bool // a developer's program collects its deliveries
+	Ready bool // its ready deliveries are sent as fast as its limits and the workers allow
 }
 
-// ConditionsEverywhere is how some endpoints of any tenants are, for the console: without what waits for them.
-func ConditionsEverywhere(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
+// ConditionsCrossTenant is how some endpoints of any tenants are, for the console: without what waits for them.
+func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (map[id.UUID]LaneState, error) {
 	lanes, err := WaitingLanes(ctx, q, nil, ids)
 	found := make(map[id.UUID]LaneState, len(lanes))
-	for u, l := range lanes {
-		found[u] = LaneState{l.Condition, l.Listens}
+	for endpointID, l := range lanes {
+		found[endpointID] = LaneState{l.Condition, l.Ready(l.At)}
 	}
 	return found, err
 }
@@ -36,7 +36,7 @@ func Conditions(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.
 	for i, e := range rows {
 		full[i].Endpoint = e
 	}
-	err := addRecords(ctx, q, tenant, full)
+	err := addHealth(ctx, q, tenant, full)
 	found := make(map[id.UUID]condition.Condition, len(rows))
 	for _, e := range full {
 		found[e.ID] = e.Condition(now)

@@ -27,7 +27,8 @@ type RoutedEndpoint struct {
 	Delivery *id.UUID // the first of the event to it; nil: none
 }
 
-// ReadRouting reads what an explanation needs. ErrNotFound where the event is unknown or older than the tenant may see.
+// ReadRouting reads what an explanation needs. It returns ErrNotFound if the event is unknown or older than the tenant
+// can see.
 func ReadRouting(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (r RoutedEvent, err error) {
 	if r.Event, err = ReadEvent(ctx, q, tenant, event); err != nil {
 		return r, err

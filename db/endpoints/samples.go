@@ -15,8 +15,8 @@ const (
 	sampleBytes = 16 << 20
 )
 
-// SampleEvents reads a tenant's newest events of the types that some patterns take, at most so many, newest first. whole is
-// false where the sample ended earlier for the sake of its size.
+// SampleEvents reads a tenant's newest events of the types that some patterns take, at most so many, newest first.
+// whole is false where the sample ended earlier for the sake of its size.
 func SampleEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, patterns []string, most int, now time.Time) (rows []sql.SampledEventsRow, whole bool, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, false, err

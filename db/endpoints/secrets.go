@@ -14,24 +14,24 @@ import (
 	"posthorn/domain/notice"
 )
 
-// SecretState is what may be shown of a live secret.
+// SecretState is what can be shown of a live secret.
 type SecretState struct {
 	sql.EndpointSecret
 	Signing bool // deliveries are signed with it now
 }
 
 // addSecret seals and stores a secret of an endpoint.
-func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, secret endpoint.Secret) (sql.EndpointSecret, error) {
+func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, secret endpoint.Secret) (sql.EndpointSecret, error) {
 	secretID := db.NewID()
 	return q.InsertSecret(ctx, sql.InsertSecretParams{
-		TenantID: tenant, ID: secretID, EndpointID: u, Sealed: ring.Seal([]byte(secret.Text), tenant, u),
+		TenantID: tenant, ID: secretID, EndpointID: endpointID, Sealed: ring.Seal([]byte(secret.Text), tenant, endpointID),
 		PublicKey: db.TextOrNull(secret.Public), Hint: secret.Hint, CreatedAt: secretID.Time(),
 	})
 }
 
 // ListSecrets is an endpoint's live secrets, newest first.
-func ListSecrets(ctx context.Context, q *sql.Queries, tenant, u id.UUID) ([]SecretState, error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+func ListSecrets(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) ([]SecretState, error) {
+	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +60,14 @@ func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 	return endpoint.Slot(ids, chosen)
 }
 
-// RotateSecret adds the secret that choose makes for the endpoint, given the newest of the live ones. What signed until now
-// goes on for the overlap, in seconds; an overlap of 0 ends all older secrets at once.
-func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, overlap int, choose func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)) (SecretState, error) {
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+// RotateSecret adds the secret that choose makes for the endpoint, given the newest of the live ones. What signed until
+// now goes on for the overlap, in seconds; an overlap of 0 ends all older secrets at once.
+func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, overlap int, choose func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)) (SecretState, error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return SecretState{}, err
 	}
-	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: u})
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return SecretState{}, err
 	}
@@ -84,33 +84,33 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	if err != nil {
 		return SecretState{}, err
 	}
-	added, err := addSecret(ctx, q, ring, tenant, u, secret)
+	added, err := addSecret(ctx, q, ring, tenant, endpointID, secret)
 	if err != nil {
 		return SecretState{}, err
 	}
-	if err := q.RetireSecrets(ctx, sql.RetireSecretsParams{OverlapSeconds: int32(overlap), TenantID: tenant, EndpointID: u, Kept: added.ID}); err != nil {
+	if err := q.ExpireSecrets(ctx, sql.ExpireSecretsParams{OverlapSeconds: int32(overlap), TenantID: tenant, EndpointID: endpointID, Kept: added.ID}); err != nil {
 		return SecretState{}, err
 	}
-	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: u}); err != nil {
+	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return SecretState{}, err
 	}
-	// Where one secret signs alone it goes on doing so for the overlap: what signs now is named, so that the new one does not
-	// take over by being the newest.
+	// Where one secret signs alone it goes on doing so for the overlap: what signs now is named, so that the new one
+	// does not take over by being the newest.
 	slot := added.ID
 	if overlap > 0 && len(live) > 0 {
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
 	}
-	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &slot, TenantID: tenant, ID: u}); err != nil {
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &slot, TenantID: tenant, ID: endpointID}); err != nil {
 		return SecretState{}, err
 	}
 	if err := tellRotated(ctx, q, e, added, overlap); err != nil {
 		return SecretState{}, err
 	}
 	signing := slot == added.ID || !SignsOne(e)
-	return SecretState{EndpointSecret: added, Signing: signing}, WakeLane(ctx, q, tenant, u)
+	return SecretState{EndpointSecret: added, Signing: signing}, WakeLane(ctx, q, tenant, endpointID)
 }
 
-// tellRotated posts the notice of a rotation: whoever verifies signatures must hear of the new secret.
+// tellRotated posts the notice of a rotation: the receiver's developers need the new secret.
 func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.EndpointSecret, overlap int) error {
 	details := notice.SecretDetails{
 		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Secret: id.Secret.Format(added.ID), Hint: added.Hint,
@@ -127,8 +127,8 @@ func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.
 
 // SwitchSecret makes an endpoint sign with its newest secret where one secret signs at a time. changed is false
 // where it does so already.
-func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (newest SecretState, changed bool, err error) {
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool, err error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return newest, false, err
 	}
@@ -143,9 +143,9 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (newes
 	if newest.Signing {
 		return newest, false, nil
 	}
-	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &newest.ID, TenantID: tenant, ID: u}); err != nil {
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &newest.ID, TenantID: tenant, ID: endpointID}); err != nil {
 		return newest, false, err
 	}
 	newest.Signing = true
-	return newest, true, WakeLane(ctx, q, tenant, u)
+	return newest, true, WakeLane(ctx, q, tenant, endpointID)
 }

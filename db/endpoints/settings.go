@@ -19,8 +19,15 @@ func readSettings(e sql.Endpoint, ring *seal.Ring) (endpoint.Settings, error) {
 	}
 	s := BareSettings(e)
 	s.Headers = headers
-	s.Connection, err = openConnection(e, ring)
-	return s, err
+	if s.Connection, err = openConnection(e, ring); err != nil || len(e.AlsoSecret) == 0 {
+		return s, err
+	}
+	also, err := ring.Open(e.AlsoSecret, e.TenantID, e.ID)
+	if err != nil {
+		return s, db.Unopened(err)
+	}
+	s.AlsoSecret = string(also)
+	return s, nil
 }
 
 func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error) {
@@ -40,7 +47,17 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 
 // Wire is how the endpoint's requests are rendered now.
 func Wire(e sql.Endpoint) signature.Wire {
-	return signature.Wire{Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField)}
+	return signature.Wire{Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField), Shape: shapeOf(e)}
+}
+
+// shapeOf is what the endpoint changes about its format; nil is nothing.
+func shapeOf(e sql.Endpoint) *signature.Shape {
+	if len(e.Wire) == 0 {
+		return nil
+	}
+	shape := &signature.Shape{}
+	_ = json.Unmarshal(e.Wire, shape) // written by settingsRow alone
+	return shape
 }
 
 // SignsOne reports whether one secret at a time signs while secrets are rotated.
@@ -71,14 +88,17 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 		Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
 		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
-		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, Verification: e.Verification, WhenHeld: e.WhenHeld,
-		Headers: endpoint.Headers{}, Metadata: map[string]string{},
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker, Verification: e.Verification, WhenHeld: e.WhenHeld,
+		Headers: endpoint.Headers{}, Metadata: map[string]string{}, Shape: shapeOf(e),
 	}
 	for _, seconds := range e.RetryDelays {
 		s.RetryDelays = append(s.RetryDelays, int(seconds))
 	}
 	if e.Filter != nil {
 		s.Filter = *e.Filter
+	}
+	if e.ExternalID != nil {
+		s.ExternalID = *e.ExternalID
 	}
 	if e.PayloadVersion != nil {
 		s.PayloadVersion = *e.PayloadVersion
@@ -88,15 +108,15 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 }
 
 // settingsRow is settings as columns. They have been checked: numbers fit.
-func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
+func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
 	p := sql.InsertEndpointParams{
-		TenantID: tenant, ID: u, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
+		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
 		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
 		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
 		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: db.TextOrNull(s.PayloadVersion),
-		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
-		SensitiveHeaders: s.Headers.Marked(),
+		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
+		SensitiveHeaders: s.Headers.Marked(), ExternalID: db.TextOrNull(s.ExternalID),
 	}
 	if p.Channels == nil {
 		p.Channels = []string{}
@@ -105,10 +125,16 @@ func settingsRow(ring *seal.Ring, tenant, u id.UUID, s endpoint.Settings) sql.In
 		p.RetryDelays = append(p.RetryDelays, int32(seconds))
 	}
 	if text := s.Headers.Encode(); text != nil {
-		p.CustomHeaders = ring.Seal(text, tenant, u)
+		p.CustomHeaders = ring.Seal(text, tenant, endpointID)
+	}
+	if !s.Shape.IsZero() {
+		p.Wire = encode(s.Shape)
+	}
+	if s.AlsoSecret != "" {
+		p.AlsoSecret = ring.Seal([]byte(s.AlsoSecret), tenant, endpointID)
 	}
 	if s.Connection != nil {
-		p.Connection = ring.Seal(encode(s.Connection), tenant, u)
+		p.Connection = ring.Seal(encode(s.Connection), tenant, endpointID)
 	}
 	return p
 }
@@ -118,8 +144,8 @@ func updateRow(p sql.InsertEndpointParams) sql.UpdateEndpointParams {
 		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
 		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy, RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
 		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
-		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
-		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, TenantID: p.TenantID, ID: p.ID,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
+		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, ExternalID: p.ExternalID, Wire: p.Wire, AlsoSecret: p.AlsoSecret, TenantID: p.TenantID, ID: p.ID,
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 // SetState pauses or resumes an endpoint as the rule says; changed is false where it was so already, or is on its way.
-func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) (e Full, changed bool, err error) {
+func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) (e Full, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return e, false, err
 	}
-	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+	row, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return e, false, err
 	}
@@ -26,7 +26,7 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id
 	}
 	changed = string(change.To) != row.Status
 	if changed {
-		set := sql.SetEndpointStatusParams{Status: string(change.To), TenantID: tenant, ID: u}
+		set := sql.SetEndpointStatusParams{Status: string(change.To), TenantID: tenant, ID: endpointID}
 		if row, err = q.SetEndpointStatus(ctx, set); err != nil {
 			return e, false, err
 		}
@@ -37,7 +37,7 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id
 			return e, false, err
 		}
 		if change.To == endpoint.Active {
-			if err := clearHealth(ctx, q, tenant, u); err != nil {
+			if err := clearHealth(ctx, q, tenant, endpointID); err != nil {
 				return e, false, err
 			}
 		}
@@ -56,19 +56,19 @@ func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id
 }
 
 // Verify asks for a verification of an endpoint in any state; it changes no state by itself.
-func Verify(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Verification, error) {
-	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
+	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return sql.Verification{}, err
 	}
 	if e.Kind == string(endpoint.Listen) {
 		return sql.Verification{}, endpoint.ErrListener
 	}
-	return requestVerification(ctx, q, tenant, u)
+	return requestVerification(ctx, q, tenant, endpointID)
 }
 
-// askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes once. The tenant
-// is locked.
+// askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes
+// once. The tenant is locked.
 func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
 	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt})
 	if err != nil {
@@ -82,12 +82,12 @@ func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) 
 }
 
 // requestVerification asks the jobs to verify an endpoint; a request that is still pending is superseded.
-func requestVerification(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Verification, error) {
-	err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: u})
+func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Verification, error) {
+	err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return sql.Verification{}, err
 	}
-	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{TenantID: tenant, ID: db.NewID(), EndpointID: u, Challenge: rand.Text()})
+	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{TenantID: tenant, ID: db.NewID(), EndpointID: endpointID, Challenge: rand.Text()})
 	if err != nil {
 		return sql.Verification{}, err
 	}
@@ -110,8 +110,8 @@ func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version i
 	})
 }
 
-// holdLane tells an endpoint's lane that the endpoint changed, and whether workers may send from it now: from a listener's
-// they never may.
+// holdLane tells an endpoint's lane that the endpoint changed, and whether workers can send from it now. Workers never
+// send from a listener's lane.
 func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 	hold := sql.HoldLaneParams{Held: e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen), TenantID: e.TenantID, EndpointID: e.ID}
 	if err := q.HoldLane(ctx, hold); err != nil {
@@ -121,9 +121,9 @@ func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
 }
 
 // WakeLane tells a lane's owner that its rows changed.
-func WakeLane(ctx context.Context, q *sql.Queries, tenant, u id.UUID) error {
-	if err := q.BumpLane(ctx, sql.BumpLaneParams{TenantID: tenant, EndpointID: u}); err != nil {
+func WakeLane(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) error {
+	if err := q.BumpLane(ctx, sql.BumpLaneParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{u}, true))
+	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{endpointID}, true))
 }

@@ -11,15 +11,15 @@ import (
 	"posthorn/domain/notice"
 )
 
-// OpenVerified makes an endpoint active that has proven itself, opens its lane, and lets what was counted against it go. False
-// when the verification was superseded meanwhile.
-func OpenVerified(ctx context.Context, d *db.DB, tenant, u, verification id.UUID, status int32) (bool, error) {
+// OpenVerified makes a verified endpoint active, opens its lane, and resets its health counters. It returns false if
+// another verification has replaced this one.
+func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verification id.UUID, status int32) (bool, error) {
 	err := d.Worker(ctx, func(q *sql.Queries) error {
 		// The tenant first: it serialises changes of its endpoints' states.
 		if _, err := q.LockTenant(ctx, tenant); err != nil {
 			return err
 		}
-		// A verification that somebody superseded proves an endpoint that is no more.
+		// A replaced verification proves nothing about the endpoint's present settings.
 		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{TenantID: tenant, ID: verification, State: "succeeded", LastStatus: &status})
 		if err == nil && n == 0 {
 			err = errNotPending
@@ -27,11 +27,11 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, u, verification id.UUID
 		if err != nil {
 			return err
 		}
-		was, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: u})
+		was, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 		if err != nil {
 			return err
 		}
-		e, err := q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: u})
+		e, err := q.ActivateEndpoint(ctx, sql.ActivateEndpointParams{TenantID: tenant, ID: endpointID})
 		if db.IsNoRows(err) {
 			return nil // active already, or paused: it has proven itself once more, and that is all
 		}

@@ -25,7 +25,7 @@ type StatsAsked struct {
 }
 
 var errTooManyStats = fault.InvalidField("since", "analytics_too_large",
-	"These are more numbers than are answered at once. Ask for a shorter time, wider buckets, one endpoint or one type.")
+	"The result is too large. Ask for a shorter time range, wider buckets, one endpoint, or one event type.")
 
 // AttemptSeries reads numbers of a tenant's attempts. Works for the tenant and for the worker role.
 func AttemptSeries(ctx context.Context, q *sql.Queries, tenant id.UUID, a StatsAsked) (analytics.Series, error) {

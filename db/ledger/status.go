@@ -20,7 +20,8 @@ type StatusHour struct {
 	OK       int64         // and succeeded
 }
 
-// Status is how the platform did in the hours since a moment, the oldest first, from a sample. Hours without attempts are left out.
+// Status is how the platform did in the hours since a moment, the oldest first, from a sample. Hours without attempts
+// are left out.
 func Status(ctx context.Context, d *db.DB, since time.Time) (hours []StatusHour, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		pages, err := q.AttemptPages(ctx, since.UTC().Truncate(24*time.Hour))

@@ -13,11 +13,10 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/inbox"
-	"posthorn/domain/signature"
 )
 
-// CreateInbox makes a test inbox in the transaction at hand: an endpoint whose URL is a path of this server with a token that
-// nobody guesses. settings have been checked but for the URL; base is the server's public URL.
+// CreateInbox creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. settings
+// have been checked except for the URL; base is the server's public URL.
 func CreateInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret, base string, by db.Author) (endpoints.Full, error) {
 	token, hash := accounts.NewToken()
 	s.Kind, s.URL = endpoint.Inbox, base+inbox.Path+token
@@ -59,14 +58,14 @@ type InboxRequest struct {
 	At        time.Time
 }
 
-// ReceiveInInbox keeps a request with the verdict on its signature, and says what to answer: the challenge, or the status
-// that somebody has chosen.
-func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, u id.UUID, r InboxRequest) (answer inbox.Answer, challenge string, err error) {
-	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: u})
+// ReceiveInInbox stores a request with the verdict on its signature, and returns the response: the challenge, or the
+// status that the tenant selected.
+func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, r InboxRequest) (answer inbox.Answer, challenge string, err error) {
+	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return "", "", err
 	}
-	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u})
+	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return "", "", err
 	}
@@ -86,14 +85,14 @@ func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 		hidden[http.CanonicalHeaderKey(name)] = headers.Hidden(name)
 	}
 	err = q.InsertInboxRequest(ctx, sql.InsertInboxRequestParams{
-		TenantID: tenant, EndpointID: u, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header, func(name string) bool { return hidden[name] }),
+		TenantID: tenant, EndpointID: endpointID, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header, func(name string) bool { return hidden[name] }),
 		Body: append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...), BodyBytes: int32(len(r.Body)), Challenge: challenge != "", Answer: box.Answer,
 		Good: verdict.Good, Code: verdict.Code, Detail: verdict.Detail, SecretHint: hint,
 	})
 	if err != nil {
 		return "", "", err
 	}
-	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{TenantID: tenant, EndpointID: u, Others: inbox.Kept - 1})
+	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{TenantID: tenant, EndpointID: endpointID, Others: inbox.Kept - 1})
 }
 
 // verify checks a request's signature with the endpoint's live secrets; hint tells which of them it is good for.
@@ -110,52 +109,52 @@ func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint
 		}
 		secrets[i] = string(text)
 	}
-	v = inbox.Judge(signature.Format(e.Format), e.Prefix, r.Header, r.Body, secrets, r.At)
+	v = inbox.CheckSignature(endpoints.Wire(e), r.Header, r.Body, secrets, r.At)
 	if v.Good {
 		hint = live[v.Secret].Hint
 	}
 	return v, hint, nil
 }
 
-// AnswerInbox chooses what an inbox answers; it is audited where it changes.
-func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, u id.UUID, answer inbox.Answer, by db.Author) error {
-	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u}); err != nil {
+// AnswerInbox selects an inbox's response. A change is audited.
+func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer, by db.Author) error {
+	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{TenantID: tenant, EndpointID: u, Answer: string(answer)})
+	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{TenantID: tenant, EndpointID: endpointID, Answer: string(answer)})
 	if err != nil || n == 0 {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: map[string]string{"answer": string(answer)},
+		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: map[string]string{"answer": string(answer)},
 	})
 }
 
 // EmptyInbox forgets what an inbox has received.
-func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, u id.UUID, by db.Author) error {
-	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u}); err != nil {
+func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, by db.Author) error {
+	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	n, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: u})
+	n, err := q.ClearInbox(ctx, sql.ClearInboxParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil || n == 0 {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.inbox_empty", Kind: "endpoint", Object: id.Endpoint.Format(u), Details: map[string]int64{"requests": n},
+		Tenant: &tenant, Action: "endpoint.inbox_empty", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: map[string]int64{"requests": n},
 	})
 }
 
 // InboxRequests are what an inbox has received lately, newest first, without the bodies.
-func InboxRequests(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.Inbox, []sql.ListInboxRequestsRow, error) {
-	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: u})
+func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Inbox, []sql.ListInboxRequestsRow, error) {
+	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return box, nil, err
 	}
-	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{TenantID: tenant, EndpointID: u, KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept})
+	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{TenantID: tenant, EndpointID: endpointID, KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept})
 	return box, rows, err
 }
 
 // ReadInboxRequest is one of a tenant's, whole.
-func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, u id.UUID) (sql.InboxRequestRow, error) {
-	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{TenantID: tenant, ID: u, KeptSeconds: inbox.KeptFor.Seconds()})
+func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (sql.InboxRequestRow, error) {
+	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{TenantID: tenant, ID: requestID, KeptSeconds: inbox.KeptFor.Seconds()})
 }

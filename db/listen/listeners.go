@@ -39,22 +39,22 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: e.ID}); err != nil {
 		return endpoints.Full{}, err
 	}
-	return endpoints.Full{Endpoint: e, Settings: s, Record: endpoints.Record{HeldExact: true}}, endpoints.Reroute(ctx, q, e, false)
+	return endpoints.Full{Endpoint: e, Settings: s, Health: endpoints.Health{HeldExact: true}}, endpoints.Reroute(ctx, q, e, false)
 }
 
-// BeginListening begins a listener's stream, which takes the place of one that may still be open. seen is the number of the last
-// delivery that the client has; what it was given after that is given again. 0 is a client that has nothing.
-func BeginListening(ctx context.Context, d *db.DB, tenant, u id.UUID, seen int64) (stream int64, err error) {
+// BeginListening starts a listener's stream, which replaces one that is still open. seen is the number of the last
+// delivery that the client has. Later ones are sent again. 0 is a client that has nothing.
+func BeginListening(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, seen int64) (stream int64, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{TenantID: tenant, EndpointID: u}); err != nil {
+		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 			return err
 		}
-		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: u, Seen: seen})
+		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: endpointID, Seen: seen})
 	})
 	return stream, err
 }
 
-// Answer is what a listener's program made of a delivery.
+// Answer is the result that a listener's program reports for a delivery.
 type Answer struct {
 	Delivery, Attempt id.UUID
 	Result            delivery.Result
@@ -64,14 +64,14 @@ type Answer struct {
 	Error             string
 }
 
-var errNotHandedOut = fault.New(fault.Conflict, "answer_unexpected",
-	"This delivery was not given out under this attempt_id, or was given out again since. Answer the one that the stream brought last.")
+var errNotLeased = fault.New(fault.Conflict, "answer_unexpected",
+	"This delivery wasn't sent with this attempt_id, or was sent again since. Use the attempt_id that the stream sent last.")
 
-// TakeAnswer records what became of a delivery that a stream handed out, as a worker records its attempts: with the queue row
-// as it was when it was handed out. Who answers twice answers once. A delivery is tried once: who listens decides what is
-// sent again.
-func TakeAnswer(ctx context.Context, d *db.DB, tenant, u id.UUID, a Answer) (deliveries.State, error) {
-	var given sql.HandedOut
+// TakeAnswer records the result of a leased delivery, as a worker records its attempts: with the queue row as it was
+// when it was leased. A repeated report changes nothing. A delivery is tried once: the developer who listens decides
+// what is sent again.
+func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Answer) (deliveries.State, error) {
+	var given sql.LeaseRow
 	var state deliveries.State
 	answered := false
 	read := func(q *sql.Queries) (err error) {
@@ -79,22 +79,22 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, u id.UUID, a Answer) (del
 		return err
 	}
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) (err error) {
-		if _, err := q.LookAtListener(ctx, sql.LookAtListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+		if _, err := q.PeekListener(ctx, sql.PeekListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 			return err
 		}
-		if err := q.HearListener(ctx, sql.HearListenerParams{TenantID: tenant, EndpointID: u}); err != nil {
+		if err := q.TouchListener(ctx, sql.TouchListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 			return err
 		}
 		if err := read(q); err != nil {
 			return err
 		}
-		given, err = q.GetHandedOut(ctx, sql.GetHandedOutParams{TenantID: tenant, EndpointID: u, DeliveryID: a.Delivery, AttemptID: a.Attempt})
+		given, err = q.GetLease(ctx, sql.GetLeaseParams{TenantID: tenant, EndpointID: endpointID, DeliveryID: a.Delivery, AttemptID: a.Attempt})
 		if !db.IsNoRows(err) {
 			return err
 		}
 		answered, err = q.AttemptExists(ctx, sql.AttemptExistsParams{TenantID: tenant, DeliveryID: a.Delivery, CreatedAt: a.Attempt.Time(), ID: a.Attempt})
 		if err == nil && !answered {
-			err = errNotHandedOut
+			err = errNotLeased
 		}
 		return err
 	})
@@ -107,7 +107,7 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, u id.UUID, a Answer) (del
 	return state, d.Tenant(ctx, tenant, read)
 }
 
-func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.HandedOut, a Answer) error {
+func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.LeaseRow, a Answer) error {
 	e, err := anyEndpoint(ctx, d, of.TenantID, of.EndpointID)
 	if err != nil {
 		return err
@@ -115,25 +115,25 @@ func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.Hand
 	o := &queue.Outcome{
 		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.EndpointID, EventType: of.EventType,
 		Gen: given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{}, int(given.Attempts), a.Result, 0),
-		Attempt: &queue.AttemptRecord{
+		Attempt: &queue.Attempt{
 			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()), Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
 			URL: e.URL, Format: endpoints.Wire(e).String(), Signature: given.Signature, ResponseHeaders: a.Headers, ResponseExcerpt: a.Excerpt, Error: a.Error,
 		},
 	}
-	_, err = queue.RecordOutcomes(ctx, d, queue.Record{Listened: true, Outcomes: []*queue.Outcome{o}, Again: true})
+	_, err = queue.RecordOutcomes(ctx, d, queue.OutcomeBatch{Listened: true, Outcomes: []*queue.Outcome{o}, Again: true})
 	return err
 }
 
-func anyEndpoint(ctx context.Context, d *db.DB, tenant, u id.UUID) (e sql.Endpoint, err error) {
+func anyEndpoint(ctx context.Context, d *db.DB, tenant, endpointID id.UUID) (e sql.Endpoint, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		e, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: u})
+		e, err = q.AnyEndpoint(ctx, sql.AnyEndpointParams{TenantID: tenant, ID: endpointID})
 		return err
 	})
 	return e, err
 }
 
-// EndAbandoned deletes a listener of which nothing was heard for so long; its lane's rows are canceled by the sweep of deleted
-// endpoints. It returns how many there were, at most most.
+// EndAbandoned deletes listeners without contact for so long, at most most of them, and returns how many. The sweep of
+// deleted endpoints cancels the rows in their lanes.
 func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int32) (n int, err error) {
 	var gone []sql.AbandonedListenersRow
 	if err := d.Worker(ctx, func(q *sql.Queries) (err error) {

@@ -13,20 +13,19 @@ import (
 	"posthorn/domain/id"
 )
 
-// TenantDeleted is the state of a tenant that is as unknown as any that never was. Who joined in the moment of its end is no member of it.
-const TenantDeleted = "deleted"
+var errPlatformTenant = fault.New(fault.Conflict, "tenant_of_platform", "This is the platform's own tenant, which holds operational webhooks. It can't be deleted.")
 
-var errPlatformTenant = fault.New(fault.Conflict, "tenant_of_platform", "This is the platform's own tenant, where operational webhooks are. It can't be deleted.")
-
-// DeleteTenant ends a tenant for good. Within a second its keys open nothing; its members, links, invitations and jobs are gone at
-// once, and no mail about it is sent any more. Its endpoints, listeners and inboxes among them, are deleted as any: what waits for
-// them ends as failed (endpoint_deleted) or canceled. The rest is shown to nobody, and erased a little later (EraseTenant). The audit
-// log and the books stay. A tenant that is unknown or deleted already is fault.ErrNotFound.
+// DeleteTenant deletes a tenant permanently. Within a second its keys open nothing. Its members, links, invitations and
+// jobs are deleted at once, and no mail about it is sent any more. Its endpoints, with listeners and inboxes, are
+// deleted like any other: what waits for them ends as failed (endpoint_deleted) or canceled. The rest is no longer
+// shown, and erased a little later (EraseTenant). The audit log and the ledger's totals stay. An unknown or already
+// deleted tenant is fault.ErrNotFound.
 func DeleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) error {
 	return deleteTenant(ctx, d, tenant, reason, by, func(*sql.Queries) error { return nil })
 }
 
-// DeleteExported is DeleteTenant for who must have taken the tenant's data along: export.ErrNone where no export of it stands.
+// DeleteExported is DeleteTenant for a caller who must have exported the tenant's data: export.ErrNone if no current
+// export exists.
 func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author) error {
 	return deleteTenant(ctx, d, tenant, reason, by, func(q *sql.Queries) error {
 		sent, err := deliveries.StandingExport(ctx, q, tenant)
@@ -37,7 +36,7 @@ func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string
 	})
 }
 
-// deleteTenant asks, once the tenant is locked, whether it may.
+// deleteTenant calls the check once the tenant is locked.
 func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author, may func(*sql.Queries) error) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		// Before the tenant's lock: a chunk of a job that is under way takes its locks in this order too.
@@ -76,8 +75,8 @@ func endTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
 	if err != nil {
 		return err
 	}
-	for _, u := range endpointIDs {
-		if _, err := endpoints.Remove(ctx, q, tenant, u); err != nil {
+	for _, endpointID := range endpointIDs {
+		if _, err := endpoints.Remove(ctx, q, tenant, endpointID); err != nil {
 			return err
 		}
 	}

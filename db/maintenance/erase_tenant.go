@@ -10,7 +10,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Erased is how much of a deleted tenant was erased. Done says that nothing is left of it but its row, its audit log and its books.
+// Erased is how much of a deleted tenant was erased. Done says that nothing is left of it but its row, its audit log
+// and its books.
 type Erased struct {
 	Events, Deliveries, Attempts, Rows int64 // Rows are those of all other tables
 	Done                               bool
@@ -25,10 +26,10 @@ func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []i
 	return ids, err
 }
 
-// EraseTenant erases a tenant that was deleted, in transactions of at most so many rows a table, one day of the bulk tables after the
-// other: partitions are shared with other tenants, and none is dropped or locked for it. After each batch it calls rest with how
-// long that took. It stops where another worker is at the same tenant, where something still waits to be ended, or where rest
-// fails; the next call goes on from there.
+// EraseTenant erases a deleted tenant, in transactions of a bounded number of rows for each table, one day of the bulk
+// tables after the other. Partitions are shared with other tenants, and none is dropped or locked for it. After each
+// batch it calls rest with how long the batch took. It stops if another worker works on the same tenant, if something
+// still has to end, or if rest fails. The next call continues from there.
 func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest func(took time.Duration) error) (out Erased, err error) {
 	if err := endQueued(ctx, d, tenant, most); err != nil {
 		return out, err
@@ -38,7 +39,7 @@ func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest
 		return out, err
 	}
 	e := erasure{db: d, tenant: tenant, most: most, rest: rest, sum: &out}
-	waits, strays, err := e.left(ctx, days)
+	waits, leftovers, err := e.left(ctx, days)
 	if err != nil {
 		return out, err
 	}
@@ -48,8 +49,8 @@ func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest
 				return out, err
 			}
 		}
-		if strays {
-			if err := e.strays(ctx, day); err != nil || e.busy {
+		if leftovers {
+			if err := e.leftovers(ctx, day); err != nil || e.busy {
 				return out, err
 			}
 		}
@@ -84,15 +85,15 @@ func endQueued(ctx context.Context, d *db.DB, tenant id.UUID, most int32) error 
 			return err
 		}
 		ended := 0
-		for _, u := range endpoints {
-			n, err := queue.FailDeletedEndpoint(ctx, d, u, most)
+		for _, endpointID := range endpoints {
+			n, err := queue.FailDeletedEndpoint(ctx, d, endpointID, most)
 			if err != nil {
 				return err
 			}
 			ended += n
 		}
 		if ended == 0 {
-			return nil // nothing waits, or somebody else has it in hand
+			return nil // nothing waits, or another worker handles it
 		}
 	}
 }
@@ -149,27 +150,27 @@ func (e *erasure) day(ctx context.Context, day time.Time, step eraseStep) error 
 	}
 }
 
-// strayPages is how much of a day's attempts is looked at in one transaction: 32 MiB.
-const strayPages = 4096
+// leftoverPages is how much of a day's attempts is looked at in one transaction: 32 MiB.
+const leftoverPages = 4096
 
-// left says whether something waits still, which this call can't end then, and whether there may be attempts that no delivery leads to:
-// they are looked for once.
-func (e *erasure) left(ctx context.Context, days []time.Time) (waits, strays bool, err error) {
+// left reports whether something still waits, which this call can't end, and whether there can be attempts without a
+// delivery. Those are searched for once.
+func (e *erasure) left(ctx context.Context, days []time.Time) (waits, leftovers bool, err error) {
 	err = e.db.Console(ctx, func(q *sql.Queries) error {
 		if waits, err = q.HasLanes(ctx, e.tenant); err != nil || waits || len(days) == 0 {
 			return err
 		}
-		strays, err = q.MayHaveStrays(ctx, sql.MayHaveStraysParams{TenantID: e.tenant, Oldest: days[0]})
+		leftovers, err = q.MayHaveLeftovers(ctx, sql.MayHaveLeftoversParams{TenantID: e.tenant, Oldest: days[0]})
 		return err
 	})
-	return waits, strays, err
+	return waits, leftovers, err
 }
 
-// strays erases the attempts of a day that no delivery leads to any more.
-func (e *erasure) strays(ctx context.Context, day time.Time) error {
+// leftovers erases the attempts of a day that no delivery leads to any more.
+func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 	for page := int64(0); page >= 0; {
 		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
-			row, err := q.EraseStrays(ctx, sql.EraseStraysParams{TenantID: e.tenant, Day: day, FromPage: page, Pages: strayPages})
+			row, err := q.EraseLeftovers(ctx, sql.EraseLeftoversParams{TenantID: e.tenant, Day: day, FromPage: page, Pages: leftoverPages})
 			e.sum.Attempts += row.N
 			page = row.NextPage
 			return page, err
@@ -182,7 +183,7 @@ func (e *erasure) strays(ctx context.Context, day time.Time) error {
 }
 
 func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
-	// An attempt's time is that of the machine that made it: a day is more than any clock may be wrong by.
+	// An attempt's time comes from the machine that made it: no clock is wrong by more than a day.
 	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.AddDate(0, 0, -1)})
 	e.sum.Deliveries += row.Deliveries
 	e.sum.Attempts += row.Attempts

@@ -11,7 +11,7 @@ import (
 	"posthorn/db"
 )
 
-// MakePartitions makes sure that the days from first to last have their partitions. The owner does it: no role may.
+// MakePartitions creates the partitions of the days from first to last. The owner does it, since no role has the right.
 func MakePartitions(ctx context.Context, d *db.DB, first, last time.Time) (made int, err error) {
 	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
 		// Several workers make the same day's at the same moment: one after the other.
@@ -23,7 +23,7 @@ func MakePartitions(ctx context.Context, d *db.DB, first, last time.Time) (made 
 	return made, db.Translate(err)
 }
 
-// partitionsLock is the key of the lock under which partitions are made; any number that nobody else takes.
+// partitionsLock is the key of the lock under which partitions are created; any number that no other lock uses.
 const partitionsLock = 0x706f7374_70617274
 
 // PartitionDays lists the days that have partitions, oldest first.
@@ -43,7 +43,8 @@ func PartitionDays(ctx context.Context, d *db.DB) (days []time.Time, err error) 
 	return days, db.Translate(rows.Err())
 }
 
-// DropDay drops one day of the bulk tables. It waits for locks a short while only: everything else would queue behind it.
+// DropDay drops one day of the bulk tables. It waits for locks a short while only: everything else would queue behind
+// it.
 func DropDay(ctx context.Context, d *db.DB, day time.Time) error {
 	for _, parent := range []string{"attempts", "deliveries", "events"} {
 		conn, err := d.Pool().Acquire(ctx)

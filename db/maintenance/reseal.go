@@ -10,7 +10,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// resealMost is how many values one transaction seals anew.
+// resealMost is how many values one transaction reseals.
 const resealMost = 200
 
 // sealedValue is one sealed value and what it is bound to.
@@ -51,6 +51,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealConnection(ctx, sql.ResealConnectionParams{Connection: v.sealed, TenantID: v.tenant, ID: v.row})
 	}},
+	{"endpoints.also_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleAlsoSecrets(ctx, sql.StaleAlsoSecretsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleAlsoSecretsRow) sealedValue {
+			return sealedValue{r.ID, r.TenantID, r.ID, r.AlsoSecret}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealAlsoSecret(ctx, sql.ResealAlsoSecretParams{AlsoSecret: v.sealed, TenantID: v.tenant, ID: v.row})
+	}},
 	{"mails.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMails(ctx, sql.StaleMailsParams{Head: head, Most: most})
 		return sealedValues(rows, err, func(r sql.StaleMailsRow) sealedValue {
@@ -87,9 +95,9 @@ func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]seal
 	return all, err
 }
 
-// Reseal seals everything anew that the ring's newest key did not seal, some rows a transaction, and returns how many
-// values that were. It may run while Posthorn does, be broken off and be run again: each value is readable at every
-// moment under the keys of the ring. A value that no key of the ring opens ends it with an error that wraps
+// Reseal seals every value again that the ring's newest key did not seal, some rows in each transaction, and returns
+// how many values that were. It can run while Posthorn does, be interrupted and be run again: each value is readable at
+// every moment under the keys of the ring. A value that no key of the ring opens ends it with an error that wraps
 // seal.ErrUnopened and names the row.
 func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
 	for _, column := range sealedColumns {
@@ -120,7 +128,7 @@ func Reseal(ctx context.Context, d *db.DB, ring *seal.Ring) (n int, err error) {
 	return n, nil
 }
 
-// SealedColumns names the columns that a rotation seals anew, as table.column.
+// SealedColumns names the columns that a rotation reseals, as table.column.
 func SealedColumns() []string {
 	all := make([]string, len(sealedColumns))
 	for i, c := range sealedColumns {

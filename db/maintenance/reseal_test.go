@@ -30,7 +30,8 @@ func newRing(t *testing.T, keys ...string) *seal.Ring {
 // Columns of bytes that hold no sealed value. What is in neither list fails the test below: say which it is.
 var plainBytes = []string{"attempts.response_excerpt", "events.data", "outbox.data", "outbox_rejected.data", "idempotency_keys.body_hash", "account_limits.key", "mail_limits.key", "inbox_requests.body"}
 
-// Columns of sealed values that no rotation needs to know. What a session shows once is read within ten minutes of its being sealed.
+// Columns of sealed values that no rotation needs to know. What a session shows once is read within ten minutes of its
+// being sealed.
 var shortLived = []string{"sessions.once"}
 
 func TestEverySealedColumnIsRotated(t *testing.T) {
@@ -69,10 +70,10 @@ func TestARotationSealsEverythingAnewAndMayBeBrokenOff(t *testing.T) {
 	}
 	const endpoints = 450 // more than two transactions' worth
 	for i := range endpoints {
-		u, whose := db.NewID(), []id.UUID{tenant, other}[i%2]
-		objects = append(objects, u)
+		uuid, whose := db.NewID(), []id.UUID{tenant, other}[i%2]
+		objects = append(objects, uuid)
 		exec(`INSERT INTO posthorn.endpoint_secrets (tenant_id, id, endpoint_id, sealed, hint, created_at) VALUES ($1, $2, $3, $4, 'h', now())`,
-			whose, db.NewID(), u, was.Seal([]byte("secret of "+u.String()), whose, u))
+			whose, db.NewID(), uuid, was.Seal([]byte("secret of "+uuid.String()), whose, uuid))
 	}
 	person := db.NewID()
 	exec(`INSERT INTO posthorn.people (id, email, name, password, totp, created_at) VALUES ($1, 'a@example.com', 'A', '', $2, now())`,
@@ -103,14 +104,14 @@ func TestARotationSealsEverythingAnewAndMayBeBrokenOff(t *testing.T) {
 	defer rows.Close()
 	opened := 0
 	for rows.Next() {
-		var whose, u id.UUID
+		var whose, uuid id.UUID
 		var sealed []byte
-		if err := rows.Scan(&whose, &u, &sealed); err != nil {
+		if err := rows.Scan(&whose, &uuid, &sealed); err != nil {
 			t.Fatal(err)
 		}
-		plain, err := alone.Open(sealed, whose, u)
-		if err != nil || string(plain) != "secret of "+u.String() || !slices.Contains(objects, u) {
-			t.Fatalf("endpoint %s: %q, %v", u, plain, err)
+		plain, err := alone.Open(sealed, whose, uuid)
+		if err != nil || string(plain) != "secret of "+uuid.String() || !slices.Contains(objects, uuid) {
+			t.Fatalf("endpoint %s: %q, %v", uuid, plain, err)
 		}
 		opened++
 	}

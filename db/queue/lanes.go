@@ -61,7 +61,7 @@ func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err 
 		b.Queue(sql.QueueTop).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Top) })
 		b.Queue(sql.OwnXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Xid) })
 		b.Queue(sql.OldestRunningXid).QueryRow(func(row pgx.Row) error { return row.Scan(&got.Oldest) })
-		b.Queue(sql.ReadLanes, r.Endpoints, r.Floors, r.Limits, r.Known).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sql.ReadLanes, db.Args(sql.ReadLanesParams(r))...).Query(func(rows pgx.Rows) (err error) {
 			got.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadLanesRow])
 			return err
 		})
@@ -72,7 +72,8 @@ func ReadLanes(ctx context.Context, d *db.DB, r LaneRead) (got LaneReading, err 
 // EventRef names an event.
 type EventRef struct{ TenantID, ID id.UUID }
 
-// FoundEvent is an event that was read; Cut says that its data was left out for want of room and must be asked for again.
+// FoundEvent is an event that was read; Cut says that its data was left out for want of room and must be asked for
+// again.
 type FoundEvent struct {
 	*sql.Event
 	Cut bool
@@ -93,7 +94,7 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 			for _, r := range list {
 				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
 					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key, Channels: r.Channels,
-					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, RoutingVersion: r.RoutingVersion,
+					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID,
 				}}
 			}
 			return err
@@ -118,7 +119,7 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	var about laneDetails
 	err := hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue(sql.AssertAlive, worker)
-		b.Queue(sql.LeaseLanes, worker, endpoints).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sql.LeaseLanes, db.Args(sql.LeaseLanesParams{Worker: worker, Endpoints: endpoints})...).Query(func(rows pgx.Rows) (err error) {
 			lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LeaseLanesRow])
 			return err
 		})
@@ -161,17 +162,19 @@ type laneDetails struct {
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
-	b.Queue(sql.LaneEndpoints, endpoints).Query(func(rows pgx.Rows) error {
-		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.Endpoint])
-		for _, e := range list {
-			a.endpoints[e.ID] = e
-		}
-		return err
-	})
+	// Secrets first: where an endpoint is deleted in between, its row says so. Otherwise one without a secret would
+	// look broken.
 	b.Queue(sql.LaneSecrets, endpoints).Query(func(rows pgx.Rows) error {
 		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LaneSecretsRow])
 		for _, s := range list {
 			a.secrets[s.EndpointID] = append(a.secrets[s.EndpointID], s)
+		}
+		return err
+	})
+	b.Queue(sql.LaneEndpoints, endpoints).Query(func(rows pgx.Rows) error {
+		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.Endpoint])
+		for _, e := range list {
+			a.endpoints[e.ID] = e
 		}
 		return err
 	})
@@ -198,8 +201,8 @@ func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
 	})
 }
 
-// DeclareDead marks a worker that has not beaten since beat as dead and frees its lanes, in one transaction. ok is false
-// when it has beaten meanwhile, or another was faster.
+// DeclareDead marks a worker that has not beaten since beat as dead and frees its lanes, in one transaction. ok is
+// false when it has sent a beat since then, or another was faster.
 func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (freed []id.UUID, ok bool, err error) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if _, err := q.LockSilentWorker(ctx, sql.LockSilentWorkerParams{ID: worker, Beat: beat}); err != nil {
@@ -217,9 +220,10 @@ func DeclareDead(ctx context.Context, d *db.DB, worker id.UUID, beat int64) (fre
 	return freed, err == nil, err
 }
 
-// vacuum clears the dead rows of the queue and the ledger. They die young: left to the server's own schedule their index
-// entries make every read dearer, and on a server whose settings are not ours nobody else does it in time. One process does it, as the
-// server's own does: helpers for the indexes would take every core at once from what is being delivered.
+// vacuum clears the dead rows of the queue and the ledger. They die young: left to the server's own schedule their
+// index entries make every read dearer, and on a server whose settings are not ours nobody else does it in time. One
+// process does it, as the server's own does: helpers for the indexes would take every core at once from what is being
+// delivered.
 func vacuum(ctx context.Context, d *db.DB, table string) error {
 	_, err := d.Pool().Exec(ctx, "VACUUM (SKIP_LOCKED, INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0) "+db.Identifier(db.Schema, table))
 	return db.Translate(err)
@@ -227,9 +231,9 @@ func vacuum(ctx context.Context, d *db.DB, table string) error {
 
 // Due is what one look at the retries that wait brought.
 type Due struct {
-	Rows []sql.PromoteDueRow // that are ready now
-	Next *float64            // seconds until the next; nil: none is known
-	Now  time.Time           // the database's clock
+	Rows []sql.MakeDueReadyRow // that are ready now
+	Next *float64              // seconds until the next; nil: none is known
+	Now  time.Time             // the database's clock
 	// Shifted is by how many seconds that clock was seen to step in all, as far as it is taken account of.
 	Shifted float64
 }
@@ -240,13 +244,15 @@ type ClockBounds struct {
 	Earliest, Latest time.Time
 }
 
-// PromoteDue makes rows ready whose time has come, at most most of them, with due times after since: none where the clock is out of
-// its bounds.
-func PromoteDue(ctx context.Context, d *db.DB, since time.Time, most int32, bounds ClockBounds) (due Due, err error) {
+// MakeDueReady makes rows ready whose time has come, at most most of them, with due times after since: none where the
+// clock is out of its bounds.
+func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bounds ClockBounds) (due Due, err error) {
 	err = hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue("SELECT now(), shifted FROM clock").QueryRow(func(row pgx.Row) error { return row.Scan(&due.Now, &due.Shifted) })
-		b.Queue(sql.PromoteDue, since, bounds.Shifted, bounds.Earliest, bounds.Latest, most).Query(func(r pgx.Rows) (err error) {
-			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.PromoteDueRow])
+		b.Queue(sql.MakeDueReady, db.Args(sql.MakeDueReadyParams{
+			Since: since, Shifted: bounds.Shifted, Earliest: bounds.Earliest, Latest: bounds.Latest, Most: most,
+		})...).Query(func(r pgx.Rows) (err error) {
+			due.Rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.MakeDueReadyRow])
 			return err
 		})
 		b.Queue(sql.NextDue, since).QueryRow(func(row pgx.Row) error {
@@ -259,11 +265,11 @@ func PromoteDue(ctx context.Context, d *db.DB, since time.Time, most int32, boun
 	return due, err
 }
 
-// RingWalk steps through the lanes that have rows of a state, after an endpoint, at most steps of them.
-func RingWalk(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.RingWalkRow, err error) {
+// ScanLanes steps through the lanes that have rows of a state, after an endpoint, at most steps of them.
+func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.ScanLanesRow, err error) {
 	err = hot(ctx, d, func(b *pgx.Batch) {
-		b.Queue(sql.RingWalk, state, after, steps).Query(func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.RingWalkRow])
+		b.Queue(sql.ScanLanes, db.Args(sql.ScanLanesParams{State: state, After: after, Steps: steps})...).Query(func(r pgx.Rows) (err error) {
+			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.ScanLanesRow])
 			return err
 		})
 	})
@@ -292,15 +298,20 @@ func VacuumWhereDead(ctx context.Context, d *db.DB, dead int64, tables ...string
 // analyzeLock is the key of the lock under which partitions are analyzed; any number that nobody else takes.
 const analyzeLock = 0x706f7374_616e6c79
 
-// youngPartitions are the days whose statistics are missing or were made when the day had less than half its rows. A day begins
-// empty, and autovacuum looks at it when it has a hundred thousand rows: until then the planner would guess.
+// youngTarget is how fine the statistics of a young day are. A row count and the commonest values are all that its
+// plans need, and the server's own default reads ten times as many rows: a day that has just started doubles every few
+// seconds.
+const youngTarget = "10"
+
+// youngPartitions are the days whose statistics are missing or were made when the day had less than half its rows. A
+// day begins empty, and autovacuum looks at it when it has a hundred thousand rows: until then the planner would guess.
 const youngPartitions = `SELECT s.relname
 	FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid JOIN pg_inherits i ON i.inhrelid = s.relid
 	WHERE s.schemaname = $1 AND i.inhparent IN ('posthorn.events'::regclass, 'posthorn.deliveries'::regclass, 'posthorn.attempts'::regclass)
 		AND s.n_mod_since_analyze > greatest($2, c.reltuples)`
 
-// AnalyzeYoungPartitions analyzes the days that have grown to twice their rows since that was last done, by more than least rows.
-// One process does it at a time, and none waits for a lock. It returns the names of the tables.
+// AnalyzeYoungPartitions analyzes the days that have grown to twice their rows since that was last done, by more than
+// least rows. One process does it at a time, and none waits for a lock. It returns the names of the tables.
 func AnalyzeYoungPartitions(ctx context.Context, d *db.DB, least int64) (names []string, err error) {
 	err = pgx.BeginFunc(ctx, d.Pool(), func(tx pgx.Tx) error {
 		var mine bool
@@ -314,7 +325,7 @@ func AnalyzeYoungPartitions(ctx context.Context, d *db.DB, least int64) (names [
 		if names, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil || len(names) == 0 {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; SET LOCAL default_statistics_target = "+youngTarget); err != nil {
 			return err
 		}
 		for _, name := range names {

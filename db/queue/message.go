@@ -9,12 +9,15 @@ import (
 	"posthorn/domain/signature"
 )
 
-// Message is the event as the wire formats show it on its way to one endpoint, for the sender and for the page that shows
-// what was sent. The ids are in their outer form.
+// Message is the event as the wire formats show it on its way to one endpoint, for the sender and for the page that
+// shows what was sent. The ids are in their outer form.
 func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	m := signature.Message{
 		EventID: event, DeliveryID: delivery, EndpointID: endpoint,
 		Type: e.Type, CreatedAt: e.CreatedAt, OccurredAt: e.CreatedAt, Data: e.Data,
+	}
+	if e.ExternalID != nil {
+		m.EventID = *e.ExternalID // the producer's own, by which its receivers deduplicate already
 	}
 	if e.OccurredAt != nil {
 		m.OccurredAt = *e.OccurredAt
@@ -25,8 +28,8 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	return m
 }
 
-// First is the first delivery of d's event to d's endpoint: d itself where it is no replay. Replays of older versions name only
-// the delivery that they repeat.
+// First is the first delivery of d's event to d's endpoint: d itself if it is no replay. Replays of older versions name
+// only the delivery that they repeat.
 func First(d sql.Delivery) id.UUID {
 	switch {
 	case d.FirstID != nil:
@@ -43,15 +46,15 @@ func sentAgain(d sql.Delivery) bool { return d.FirstID != nil || d.ReplayOf != n
 // SentMessage is the event as the requests of a delivery show it.
 func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Message {
 	m := Message(e, id.Event.Format(d.EventID), id.Delivery.Format(d.ID), id.Endpoint.Format(d.EndpointID))
-	m.TypeField = w.TypeField
+	m.TypeField, m.Bare = w.TypeField, w.Bare()
 	if d.FirstID != nil {
 		m.FirstID = id.Delivery.Format(*d.FirstID)
 	}
 	return m
 }
 
-// SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their secrets
-// masked, and the format's as they were sent.
+// SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their
+// secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery, t sql.Attempt) []signature.Header {
 	h := signature.FixedHeaders()
 	if s.Kind == endpoint.Kafka {

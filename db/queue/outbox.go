@@ -12,16 +12,16 @@ import (
 // ChannelOutbox is notified by posthorn.emit.
 const ChannelOutbox = "posthorn_outbox"
 
-// maxRelayTries is after how many tries a row that fails again and again, while others do not, is given up: a quarter of an
-// hour's worth.
+// maxRelayTries is after how many tries a row that fails again and again, while others do not, is given up: a quarter
+// of an hour's worth.
 const maxRelayTries = 20
 
-// RelayOutbox takes rows of the outbox, gives them to store, and takes away those that it stored or refused for good; the
-// latter are kept as rejected. store's errors follow the rows: nil where the row's event is stored. One relay works at a time
-// in all processes, so that a tenant's events keep their order. It returns how many rows it looked at.
+// RelayOutbox takes rows of the outbox, gives them to store, and deletes those that it stored or rejected permanently.
+// The latter are kept as rejected. store returns an error for each row: nil if the row's event is stored. One relay
+// works at a time in all processes, so that a tenant's events keep their order. It returns how many rows it read.
 //
-// store commits by itself. When this transaction fails afterwards the rows are given to store again: it must know an id that
-// it has stored.
+// store commits by itself. When this transaction fails afterwards the rows are given to store again: it must know an id
+// that it has stored.
 func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbox) []error) (n int, err error) {
 	var waits bool
 	if err := d.Worker(ctx, func(q *sql.Queries) error {
@@ -30,7 +30,7 @@ func RelayOutbox(ctx context.Context, d *db.DB, most int, store func([]sql.Outbo
 	}); err != nil || !waits {
 		return 0, err
 	}
-	_, err = d.Chore(ctx, "outbox", 0, func(q *sql.Queries) error {
+	_, err = d.Periodic(ctx, "outbox", 0, func(q *sql.Queries) error {
 		rows, err := q.TakeOutbox(ctx, int32(most))
 		if err != nil || len(rows) == 0 {
 			return err

@@ -45,16 +45,16 @@ func TestIdsAreTheSameInSQL(t *testing.T) {
 		if err := owner.QueryRow(t.Context(), "SELECT n, posthorn.outer_id('evt', n) FROM posthorn.new_id() n").Scan(&made, &outer); err != nil {
 			t.Fatal(err)
 		}
-		u := id.UUID(made)
-		if got := id.Event.Format(u); got != outer {
-			t.Fatalf("%s is %s in SQL and %s in Go", u, outer, got)
+		eventID := id.UUID(made)
+		if got := id.Event.Format(eventID); got != outer {
+			t.Fatalf("%s is %s in SQL and %s in Go", eventID, outer, got)
 		}
-		if u[6]>>4 != 7 || u[8]>>6 != 2 || time.Since(u.Time()).Abs() > time.Minute || u.String() <= last.String() {
-			t.Fatalf("%s after %s is no UUIDv7 in order", u, last)
+		if eventID[6]>>4 != 7 || eventID[8]>>6 != 2 || time.Since(eventID.Time()).Abs() > time.Minute || eventID.String() <= last.String() {
+			t.Fatalf("%s after %s is no UUIDv7 in order", eventID, last)
 		}
-		last = u
+		last = eventID
 		var back [16]byte
-		if err := owner.QueryRow(t.Context(), "SELECT posthorn.inner_id('evt', $1)", outer).Scan(&back); err != nil || id.UUID(back) != u {
+		if err := owner.QueryRow(t.Context(), "SELECT posthorn.inner_id('evt', $1)", outer).Scan(&back); err != nil || id.UUID(back) != eventID {
 			t.Fatalf("%s comes back as %x, %v", outer, back, err)
 		}
 	}

@@ -30,11 +30,11 @@ type Outcome struct {
 	Probes     int16 // those of them that the schedule does not count
 	Decision   delivery.Decision
 	Result     delivery.Result
-	Attempt    *AttemptRecord // nil: the delivery ended without a request
+	Attempt    *Attempt // nil: the delivery ended without a request
 }
 
-// AttemptRecord is what is kept of one request and its answer. Durations are microseconds.
-type AttemptRecord struct {
+// Attempt is what is kept of one request and its answer. Durations are microseconds.
+type Attempt struct {
 	ID                            id.UUID
 	StartedAt                     time.Time // the id's
 	DNS, Connect, TLS, Wait, Read int32
@@ -53,8 +53,8 @@ type LaneDelay struct {
 	Wait       time.Duration
 }
 
-// Record is one transaction of the recorder.
-type Record struct {
+// OutcomeBatch is one transaction of the recorder.
+type OutcomeBatch struct {
 	Worker   id.UUID
 	Listened bool // outcomes of listeners: no worker has to be alive for them, and they are nobody's health
 	Outcomes []*Outcome
@@ -63,14 +63,14 @@ type Record struct {
 	Again    bool // an earlier try of the same outcomes ended without a known outcome
 }
 
-// Recorded says, by delivery id, which outcomes changed their delivery. The others came late: they were logged as
+// Applied says, by delivery id, which outcomes changed their delivery. The others came late: they were logged as
 // attempts and overwrote nothing.
-type Recorded map[id.UUID]bool
+type Applied map[id.UUID]bool
 
 // RecordOutcomes writes outcomes in one transaction: queue rows go or wait, attempts are inserted, deliveries updated,
-// dead letters listed, the books and roll-ups entered. ErrWorkerDead when another worker has taken over; LogLate is then
-// all that may be done.
-func RecordOutcomes(ctx context.Context, d *db.DB, r Record) (Recorded, error) {
+// dead letters listed, the books and roll-ups entered. ErrWorkerDead when another worker has taken over; LogLate is
+// then all that may be done.
+func RecordOutcomes(ctx context.Context, d *db.DB, r OutcomeBatch) (Applied, error) {
 	conn, err := d.Pool().Acquire(ctx)
 	if err != nil {
 		return nil, db.Translate(err)
@@ -83,8 +83,8 @@ func RecordOutcomes(ctx context.Context, d *db.DB, r Record) (Recorded, error) {
 	return matched, db.Translate(err)
 }
 
-func (r *Record) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (Recorded, error) {
-	matched, known := Recorded{}, map[id.UUID]bool{}
+func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (Applied, error) {
+	matched, known := Applied{}, map[id.UUID]bool{}
 	first, err := d.Begin(ctx, conn, setHotRole, db.RoleWorker)
 	if err != nil {
 		return nil, err
@@ -104,22 +104,22 @@ func (r *Record) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (Recorded,
 		// Their first try did commit; all of it stands.
 		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return o.Attempt != nil && known[o.Attempt.ID] })
 	}
-	books := ledger.Books{}
-	late, stray, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
-	if len(late)+len(stray) > 0 {
+	totals := ledger.Totals{}
+	late, lateOutcomes, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
+	if len(late)+len(lateOutcomes) > 0 {
 		b := &pgx.Batch{}
-		queueLateSuccesses(b, late, books)
-		queueExpunged(b, stray, expunged)
+		queueLateSuccesses(b, late, totals)
+		queueExpunged(b, lateOutcomes, expunged)
 		if err := conn.SendBatch(ctx, b).Close(); err != nil {
 			return nil, err
 		}
-		forgetAnswers(stray, expunged)
+		forgetAnswers(lateOutcomes, expunged)
 	}
 	second := &pgx.Batch{}
 	queueAttempts(second, outcomes, matched)
 	queueDeliveries(second, outcomes, matched)
 	queueDeadLetters(second, outcomes, matched)
-	r.queueLedger(second, outcomes, matched, books)
+	r.queueLedger(second, outcomes, matched, totals)
 	r.queueLanes(second)
 	r.queueAnswered(second)
 	second.Queue("commit")
@@ -135,7 +135,7 @@ func (r *Record) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (Recorded,
 }
 
 // queueMatches takes away or reschedules the queue rows that still are as they were read.
-func (r *Record) queueMatches(b *pgx.Batch, matched Recorded) {
+func (r *OutcomeBatch) queueMatches(b *pgx.Batch, matched Applied) {
 	var settle sql.SettleQueueParams
 	var later sql.RescheduleQueueParams
 	for _, o := range r.Outcomes {
@@ -183,7 +183,7 @@ func queueKnown(b *pgx.Batch, outcomes []*Outcome, known map[id.UUID]bool) {
 	}
 }
 
-func lateSuccesses(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+func lateSuccesses(outcomes []*Outcome, matched Applied) (late []*Outcome) {
 	for _, o := range outcomes {
 		if !matched[o.DeliveryID] && o.Decision.Status == delivery.Delivered {
 			late = append(late, o)
@@ -192,7 +192,7 @@ func lateSuccesses(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
 	return late
 }
 
-func queueLateSuccesses(b *pgx.Batch, late []*Outcome, books ledger.Books) {
+func queueLateSuccesses(b *pgx.Batch, late []*Outcome, totals ledger.Totals) {
 	for _, group := range byDay(late) {
 		var p sql.RecordLateSuccessParams
 		for _, o := range group {
@@ -204,7 +204,7 @@ func queueLateSuccesses(b *pgx.Batch, late []*Outcome, books ledger.Books) {
 		b.Queue(sql.RecordLateSuccess, db.Args(p)...).Query(func(rows pgx.Rows) error {
 			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.RecordLateSuccessRow])
 			for _, won := range list {
-				e := books.At(won.TenantID, won.CreatedAt)
+				e := totals.At(won.TenantID, won.CreatedAt)
 				e.Canceled--
 				e.Delivered++
 			}
@@ -223,7 +223,7 @@ func byDay(outcomes []*Outcome) map[int64][]*Outcome {
 	return days
 }
 
-func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.InsertAttemptsParams{
 		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Deliveries: make([]id.UUID, 0, n),
@@ -254,7 +254,7 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
 	b.Queue(sql.InsertAttempts, db.Args(p)...)
 }
 
-func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.RecordDeliveriesParams{
 		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Events: make([]id.UUID, 0, n),
@@ -302,7 +302,7 @@ func queueUnsent(b *pgx.Batch, group []*Outcome) {
 	}
 }
 
-func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
+func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	var p sql.InsertDeadLettersParams
 	for _, o := range outcomes {
 		if matched[o.DeliveryID] && o.Decision.Status == delivery.Failed {
@@ -317,18 +317,20 @@ func queueDeadLetters(b *pgx.Batch, outcomes []*Outcome, matched Recorded) {
 }
 
 // queueAnswered takes what was answered out of the hands of listeners' programs.
-func (r *Record) queueAnswered(b *pgx.Batch) {
+func (r *OutcomeBatch) queueAnswered(b *pgx.Batch) {
 	if !r.Listened {
 		return
 	}
 	for _, o := range r.Outcomes {
 		if o.Attempt != nil {
-			b.Queue(sql.TakeAnswered, o.TenantID, o.DeliveryID, o.Attempt.ID)
+			b.Queue(sql.TakeAnswered, db.Args(sql.TakeAnsweredParams{
+				TenantID: o.TenantID, DeliveryID: o.DeliveryID, AttemptID: o.Attempt.ID,
+			})...)
 		}
 	}
 }
 
-func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded, books ledger.Books) {
+func (r *OutcomeBatch) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Applied, totals ledger.Totals) {
 	stats, failures := attemptStats{}, failureCounts{}
 	for _, o := range outcomes {
 		if o.Attempt != nil && !r.Listened {
@@ -340,20 +342,16 @@ func (r *Record) queueLedger(b *pgx.Batch, outcomes []*Outcome, matched Recorded
 		}
 		switch o.Decision.Status {
 		case delivery.Delivered:
-			books.At(o.TenantID, o.DeliveryID.Time()).Delivered++
+			totals.At(o.TenantID, o.DeliveryID.Time()).Delivered++
 		case delivery.Failed:
-			books.At(o.TenantID, o.DeliveryID.Time()).Failed++
+			totals.At(o.TenantID, o.DeliveryID.Time()).Failed++
 		}
 	}
-	stats.queue(b)
+	stats.queue(b, totals)
 	failures.queue(b)
-	if len(books) > 0 {
-		tenants, days, counts := books.Columns()
-		b.Queue(sql.EnterSettled, tenants, days, counts[0], counts[1], counts[2], counts[3], counts[4])
-	}
 }
 
-func (r *Record) queueLanes(b *pgx.Batch) {
+func (r *OutcomeBatch) queueLanes(b *pgx.Batch) {
 	if len(r.Delays) > 0 {
 		var p sql.DelayLanesParams
 		for _, l := range r.Delays {
@@ -364,13 +362,12 @@ func (r *Record) queueLanes(b *pgx.Batch) {
 	r.queueHealth(b)
 }
 
-func (r *Record) queueHealth(b *pgx.Batch) {
+func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 	if len(r.Health) == 0 {
 		return
 	}
-	var p sql.SaveHealthParams
+	var p healthColumns
 	var closed []id.UUID
-	var unhealthy, tls, firsts, lasts, successes, opened, probes, gone, outages []*time.Time
 	for _, h := range r.Health {
 		c := h.Counters
 		if h.Closed {
@@ -379,49 +376,47 @@ func (r *Record) queueHealth(b *pgx.Batch) {
 		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID), append(p.Epochs, h.Epoch)
 		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
 		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
-		unhealthy, tls = append(unhealthy, db.OrNull(c.UnhealthySince)), append(tls, db.OrNull(c.TLSOnlySince))
-		firsts, lasts = append(firsts, db.OrNull(c.FirstFailureAt)), append(lasts, db.OrNull(c.LastFailureAt))
-		successes = append(successes, db.OrNull(c.LastSuccessAt))
+		p.Unhealthy, p.TLS = append(p.Unhealthy, db.OrNull(c.UnhealthySince)), append(p.TLS, db.OrNull(c.TLSOnlySince))
+		p.Firsts, p.Lasts = append(p.Firsts, db.OrNull(c.FirstFailureAt)), append(p.Lasts, db.OrNull(c.LastFailureAt))
+		p.Successes = append(p.Successes, db.OrNull(c.LastSuccessAt))
 		// A probe that is under way is lost with its worker: the next owner may make another.
 		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))), append(p.Probes, int32(h.Breaker.Probes))
-		opened, probes = append(opened, db.OrNull(h.Breaker.OpenedAt)), append(probes, db.OrNull(h.Breaker.NextProbeAt))
-		gone, outages = append(gone, db.OrNull(h.GoneAt)), append(outages, db.OrNull(h.OutageFrom))
+		p.Opened = append(p.Opened, db.OrNull(h.Breaker.OpenedAt))
+		p.NextProbes = append(p.NextProbes, db.OrNull(h.Breaker.NextProbeAt))
+		p.Gone, p.Outages = append(p.Gone, db.OrNull(h.GoneAt)), append(p.Outages, db.OrNull(h.OutageFrom))
 		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)), append(p.LastFailures, int16(h.LastError.Failure))
 		p.Errors, p.Excerpts = append(p.Errors, h.LastError.Text), append(p.Excerpts, h.LastError.Excerpt)
 	}
-	b.Queue(sql.SaveHealth, p.Endpoints, p.Tenants, p.Epochs, p.Failures, p.Auths, p.Exhausted, unhealthy, tls, firsts, lasts, successes,
-		p.Breakers, opened, probes, p.Probes, gone, outages, p.Statuses, p.LastFailures, p.Errors, p.Excerpts)
+	b.Queue(sql.SaveHealth, db.Args(p)...)
 	if len(closed) > 0 {
 		b.Queue(sql.ReleaseProbes, closed)
 	}
 }
 
-// OrNull is a time as a column that is NULL for the zero time.
-
-// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes. Of tenants that
-// were deleted meanwhile nothing is kept: they may have been erased already.
+// LogLate writes the attempts of a worker that was declared dead: every send is on record, and nothing else changes. Of
+// tenants that were deleted since then nothing is kept: they may have been erased already.
 func LogLate(ctx context.Context, d *db.DB, outcomes []*Outcome) error {
-	stray, expunged, deleted := lateAnswers(outcomes, Recorded{}), map[id.UUID]bool{}, map[id.UUID]bool{}
+	lateOutcomes, expunged, deleted := lateAnswers(outcomes, Applied{}), map[id.UUID]bool{}, map[id.UUID]bool{}
 	if err := hot(ctx, d, func(b *pgx.Batch) {
 		tenants := make([]id.UUID, len(outcomes))
 		for i, o := range outcomes {
 			tenants[i] = o.TenantID
 		}
 		b.Queue(sql.DeletedTenants, tenants).Query(collectIDs(deleted))
-		queueExpunged(b, stray, expunged)
+		queueExpunged(b, lateOutcomes, expunged)
 	}); err != nil {
 		return err
 	}
-	forgetAnswers(stray, expunged)
+	forgetAnswers(lateOutcomes, expunged)
 	outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return deleted[o.TenantID] })
 	return hot(ctx, d, func(b *pgx.Batch) {
-		queueAttempts(b, outcomes, Recorded{})
+		queueAttempts(b, outcomes, Applied{})
 	})
 }
 
-// lateAnswers are the outcomes that came late with something that was answered: their event may have been expunged while the
-// request was under way.
-func lateAnswers(outcomes []*Outcome, matched Recorded) (late []*Outcome) {
+// lateAnswers are the outcomes that came late with something that was answered: their event may have been expunged
+// while the request was under way.
+func lateAnswers(outcomes []*Outcome, matched Applied) (late []*Outcome) {
 	for _, o := range outcomes {
 		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil || o.Attempt.ResponseHeaders != "") {
 			late = append(late, o)

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"posthorn/db"
+	"posthorn/db/ledger"
 	"posthorn/db/sql"
 	"posthorn/domain/analytics"
 	"posthorn/domain/delivery"
@@ -13,10 +15,12 @@ import (
 	"posthorn/domain/id"
 )
 
-// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot holds what is longer.
+// LatencyBounds are the upper bounds of the roll-ups' histogram, in microseconds; a sixteenth slot holds what is
+// longer.
 var LatencyBounds = [15]int32{1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 3e7}
 
-// attemptStats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are one entry.
+// attemptStats gathers the roll-ups of one transaction: attempts that share endpoint, type, minute, class and slot are
+// one entry.
 type attemptStats map[statKey]*statCount
 
 type statKey struct {
@@ -102,12 +106,23 @@ func (f failureCounts) queue(b *pgx.Batch) {
 // maxStats keeps a ledger row within a page, so that it is not moved out of line.
 const maxStats = 100
 
-func (s attemptStats) queue(b *pgx.Batch) {
-	var p sql.EnterStatsParams
+// queue enters the roll-ups, and the totals in the same row where both are few.
+func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
+	p := newOutcomeEntries(len(s))
+	switch {
+	case len(totals) == 0:
+	case len(s)+len(totals) > maxStats:
+		tenants, days, counts := totals.Columns()
+		b.Queue(sql.EnterSettled, tenants, days, counts[0], counts[1], counts[2], counts[3], counts[4])
+	default:
+		var counts [6][]int32
+		p.Tenants, p.Days, counts = totals.Columns()
+		p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Expunged = counts[0], counts[1], counts[2], counts[3], counts[4]
+	}
 	flush := func() {
-		if len(p.Endpoints) > 0 {
-			b.Queue(sql.EnterStats, db.Args(p)...)
-			p = sql.EnterStatsParams{}
+		if len(p.Endpoints)+len(p.Tenants) > 0 {
+			b.Queue(sql.EnterOutcomes, db.Args(p)...)
+			p = newOutcomeEntries(0)
 		}
 	}
 	for k, c := range s {
@@ -118,4 +133,14 @@ func (s attemptStats) queue(b *pgx.Batch) {
 		}
 	}
 	flush()
+}
+
+// newOutcomeEntries has no nil slice: that would be a NULL.
+func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
+	n := min(stats, maxStats)
+	return sql.EnterOutcomesParams{
+		Tenants: []id.UUID{}, Days: []time.Time{}, Accepted: []int32{}, Delivered: []int32{}, Failed: []int32{}, Canceled: []int32{}, Expunged: []int32{},
+		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n), Kinds: make([]int16, 0, n),
+		Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
-	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 )
 
@@ -23,7 +22,7 @@ func TestTheRollUpsAndTheSummaryShareTheirBounds(t *testing.T) {
 	}
 }
 
-func TestABreakerThatIsNotOnRecordFollowsFromTheCounters(t *testing.T) {
+func TestABreakerIsAsItIsOnRecordWhateverTheCountersSay(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	next := at.Add(8 * time.Minute)
@@ -33,8 +32,7 @@ func TestABreakerThatIsNotOnRecordFollowsFromTheCounters(t *testing.T) {
 		want health.Breaker
 	}{
 		{"nothing", sql.EndpointHealth{}, health.Breaker{}},
-		{"nine failures", sql.EndpointHealth{ConsecutiveFailures: 9, LastFailureAt: &at}, health.Breaker{}},
-		{"ten failures", sql.EndpointHealth{ConsecutiveFailures: 10, LastFailureAt: &at}, health.FromCounters(delivery.Counters{ConsecutiveFailures: 10, LastFailureAt: at})},
+		{"an endpoint without a breaker", sql.EndpointHealth{ConsecutiveFailures: 10, LastFailureAt: &at}, health.Breaker{}},
 		{
 			"open",
 			sql.EndpointHealth{ConsecutiveFailures: 14, LastFailureAt: &at, BreakerState: health.Open, OpenedAt: &at, NextProbeAt: &next, Probes: 3},

@@ -31,6 +31,7 @@ type NewEvent struct {
 	Deliveries     []NewDelivery
 	IdempotencyKey string // empty: none
 	BodyHash       [32]byte
+	WholeHash      [32]byte // what earlier versions stored for the same body
 }
 
 // NewDelivery is one endpoint that an event goes to.
@@ -38,6 +39,9 @@ type NewDelivery struct {
 	ID         id.UUID
 	EndpointID id.UUID
 	OrderKey   string // empty: unordered
+	// Seq is the number of its queue row once it is stored and ready. 0: not known, or the row waits for its time or
+	// its key.
+	Seq int64
 }
 
 // FirstAnswer is what the first request under an idempotency key came to.
@@ -47,11 +51,13 @@ type FirstAnswer struct {
 	SameBody   bool
 }
 
-// StoreEvents writes events, their idempotency keys, deliveries, queue rows and entries in the books in one transaction,
-// and returns after its commit. routes are the routing versions that the fan-out used: ErrRoutesChanged when the
-// database has newer ones. Events whose key was taken are not stored; the answer by index says what the first one was.
+// StoreEvents writes events, their idempotency keys, deliveries, queue rows and entries in the books in one
+// transaction, and returns after its commit. routes are the routing versions that the fan-out used: ErrRoutesChanged
+// when the database has newer ones. Events whose key was taken are not stored; the answer by index says what the first
+// one was.
 //
-// again says that an earlier call with the same events ended without a known outcome: whatever it stored stays as it is.
+// again says that an earlier call with the same events ended without a known outcome: whatever it stored stays as it
+// is.
 func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
 	conn, err := d.Pool().Acquire(ctx)
 	if err != nil {
@@ -66,6 +72,9 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 		}))
 	}
 	answers, err := storeCarefully(ctx, d, conn.Conn(), events, routes, again)
+	if again {
+		forgetNumbers(events)
+	}
 	if err != nil && !conn.Conn().IsClosed() {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
 	}
@@ -119,8 +128,8 @@ func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*New
 	return answers, conn.SendBatch(ctx, second).Close()
 }
 
-// leaveATrace writes a word into the log. What an earlier try committed may wait for its synchronous replica still, and a
-// server that was killed shows it all the same: a transaction that finds all of it and writes nothing would not wait.
+// leaveATrace writes a word into the log. What an earlier try committed may wait for its synchronous replica still, and
+// a server that was killed shows it all the same: a transaction that finds all of it and writes nothing would not wait.
 // (One that finds an idempotency key taken locks its row, which is a change.)
 const leaveATrace = "SELECT pg_logical_emit_message(true, 'posthorn', '')"
 
@@ -177,42 +186,44 @@ func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won m
 		if !ok || won[e.ID] || r.EventID == e.ID {
 			continue
 		}
-		answers[i] = FirstAnswer{EventID: r.EventID, Deliveries: int(r.Deliveries), SameBody: string(r.BodyHash) == string(e.BodyHash[:])}
+		answers[i] = FirstAnswer{EventID: r.EventID, Deliveries: int(r.Deliveries), SameBody: e.hashedAs(r.BodyHash)}
 	}
 	return answers, nil
+}
+
+// hashedAs reports whether a stored hash is that of the event's body.
+func (e *NewEvent) hashedAs(stored []byte) bool {
+	return string(stored) == string(e.BodyHash[:]) || string(stored) == string(e.WholeHash[:])
 }
 
 func collectIDs(into map[id.UUID]bool) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
-			var u id.UUID
-			if err := rows.Scan(&u); err != nil {
+			var uuid id.UUID
+			if err := rows.Scan(&uuid); err != nil {
 				return err
 			}
-			into[u] = true
+			into[uuid] = true
 		}
 		return rows.Err()
 	}
 }
 
 func queueAssertRoutes(b *pgx.Batch, routes map[id.UUID]int64) {
-	tenants := make([]id.UUID, 0, len(routes))
-	versions := make([]int64, 0, len(routes))
+	p := sql.AssertRoutesParams{Tenants: make([]id.UUID, 0, len(routes)), Versions: make([]int64, 0, len(routes))}
 	for t, v := range routes {
-		tenants = append(tenants, t)
-		versions = append(versions, v)
+		p.Tenants, p.Versions = append(p.Tenants, t), append(p.Versions, v)
 	}
-	b.Queue(sql.AssertRoutes, tenants, versions)
+	b.Queue(sql.AssertRoutes, db.Args(p)...)
 }
 
 func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.QueuedQuery {
 	n := len(events)
-	p := sql.InsertEventsParams{
+	p := eventColumns{
 		Tenants: make([]id.UUID, n), Created: make([]time.Time, n), Ids: make([]id.UUID, n), Types: make([]string, n),
 		Datas: make([][]byte, n), Keys: make([]string, n), Channels: make([]string, n), Versions: make([]string, n),
-		RoutingVersions: make([]int64, n),
+		Occurred: make([]*time.Time, n), Deliver: make([]*time.Time, n), RoutingVersions: make([]int64, n), ExternalIds: make([]string, n),
 	}
-	occurred, deliver := make([]*time.Time, n), make([]*time.Time, n)
 	for i, e := range events {
 		p.Tenants[i], p.Created[i], p.Ids[i], p.Types[i], p.Datas[i] = e.TenantID, e.CreatedAt, e.ID, e.Type, e.Data
 		p.RoutingVersions[i] = e.RoutingVersion
@@ -223,9 +234,12 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 		if e.Version != nil {
 			p.Versions[i] = *e.Version
 		}
-		occurred[i], deliver[i] = e.OccurredAt, e.DeliverAt
+		if e.ExternalID != nil {
+			p.ExternalIds[i] = *e.ExternalID
+		}
+		p.Occurred[i], p.Deliver[i] = e.OccurredAt, e.DeliverAt
 	}
-	return b.Queue(statement, p.Tenants, p.Created, p.Ids, p.Types, p.Datas, p.Keys, p.Channels, p.Versions, occurred, deliver, p.RoutingVersions)
+	return b.Queue(statement, db.Args(p)...)
 }
 
 func queueFanOut(b *pgx.Batch, events []*NewEvent) {
@@ -233,11 +247,11 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 	for _, e := range events {
 		n += len(e.Deliveries)
 	}
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	for _, e := range events {
-		books.At(e.TenantID, e.CreatedAt).Events++
+		totals.At(e.TenantID, e.CreatedAt).Events++
 	}
-	defer books.Queue(b)
+	defer totals.Queue(b)
 	if n == 0 {
 		return
 	}
@@ -245,7 +259,7 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
 		Events: make([]id.UUID, 0, n), Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n),
 	}
-	states, keys, due := make([]int16, 0, n), make([]string, 0, n), make([]*time.Time, 0, n)
+	p := queueColumns{States: make([]int16, 0, n), OrderKeys: make([]string, 0, n), Due: make([]*time.Time, 0, n)}
 	for _, e := range events {
 		for i := range e.Deliveries {
 			v := &e.Deliveries[i]
@@ -256,14 +270,47 @@ func queueFanOut(b *pgx.Batch, events []*NewEvent) {
 			d.Events = append(d.Events, e.ID)
 			d.Endpoints = append(d.Endpoints, v.EndpointID)
 			d.Types = append(d.Types, e.Type)
-			states = append(states, firstState(e, v))
-			keys = append(keys, v.OrderKey)
-			due = append(due, e.DeliverAt)
-			books.At(e.TenantID, created).Accepted++
+			p.States = append(p.States, firstState(e, v))
+			p.OrderKeys = append(p.OrderKeys, v.OrderKey)
+			p.Due = append(p.Due, e.DeliverAt)
+			totals.At(e.TenantID, created).Accepted++
 		}
 	}
 	b.Queue(sql.InsertDeliveries, db.Args(d)...)
-	b.Queue(sql.InsertQueue, d.Tenants, d.Ids, d.Events, d.Endpoints, states, keys, due)
+	p.Tenants, p.Deliveries, p.Events, p.Endpoints = d.Tenants, d.Ids, d.Events, d.Endpoints
+	b.Queue(sql.InsertQueue, db.Args(p)...).Query(func(rows pgx.Rows) error { return noteNumbers(events, rows) })
+}
+
+// noteNumbers keeps the numbers of ready queue rows with their deliveries. Rows come in the order in which they were
+// inserted; should that change, the numbers are left out, and the rows are read.
+func noteNumbers(events []*NewEvent, rows pgx.Rows) error {
+	for _, e := range events {
+		for i := range e.Deliveries {
+			d := &e.Deliveries[i]
+			if !rows.Next() {
+				return rows.Err()
+			}
+			var seq int64
+			var delivery id.UUID
+			if err := rows.Scan(&seq, &delivery); err != nil {
+				return err
+			}
+			if delivery == d.ID && firstState(e, d) == Ready {
+				d.Seq = seq
+			}
+		}
+	}
+	return rows.Err()
+}
+
+// forgetNumbers leaves it to a read to find the rows of events that an earlier try may have stored: it may have been
+// read and sent already.
+func forgetNumbers(events []*NewEvent) {
+	for _, e := range events {
+		for i := range e.Deliveries {
+			e.Deliveries[i].Seq = 0
+		}
+	}
 }
 
 func firstState(e *NewEvent, d *NewDelivery) int16 {

@@ -61,7 +61,7 @@ func FailBefore(ctx context.Context, d *db.DB, before time.Time, most int32) (n 
 // FailTaken fails the deliveries of rows that were just taken from the queue, lists them as dead letters and enters the
 // books.
 func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason delivery.Reason) error {
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	days := map[int64]*sql.FailDeliveriesParams{}
 	for _, r := range rows {
 		created := r.DeliveryID.Time()
@@ -72,7 +72,7 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 		}
 		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
-		books.At(r.TenantID, created).Failed++
+		totals.At(r.TenantID, created).Failed++
 	}
 	for _, p := range days {
 		ended, err := q.FailDeliveries(ctx, *p)
@@ -91,12 +91,12 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 			}
 		}
 	}
-	return ledger.EnterSettled(ctx, q, books)
+	return ledger.EnterSettled(ctx, q, totals)
 }
 
-// cancelTaken cancels the deliveries of rows that were just taken from the queue of a listener that is no more.
+// cancelTaken cancels the deliveries of rows that were just taken from the queue of a deleted listener.
 func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
-	books := ledger.Books{}
+	totals := ledger.Totals{}
 	days := map[int64]*sql.EndListenedParams{}
 	for _, r := range rows {
 		created := r.DeliveryID.Time()
@@ -107,12 +107,12 @@ func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
 		}
 		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
-		books.At(r.TenantID, created).Canceled++
+		totals.At(r.TenantID, created).Canceled++
 	}
 	for _, p := range days {
 		if _, err := q.EndListened(ctx, *p); err != nil {
 			return err
 		}
 	}
-	return ledger.EnterSettled(ctx, q, books)
+	return ledger.EnterSettled(ctx, q, totals)
 }

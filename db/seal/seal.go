@@ -1,6 +1,6 @@
-// Package seal encrypts the few secrets that Posthorn must be able to read again: signing secrets and custom headers.
-// What is stored says which key sealed it, and opens for one tenant and one object alone, so that a ciphertext moved to
-// another row fails instead of signing somebody else's requests.
+// Package seal encrypts the few secrets that Posthorn must be able to read again: signing secrets and custom headers. A
+// stored value says which key sealed it, and opens only for one tenant and one object, so that a ciphertext moved to
+// another row fails instead of signing another tenant's requests.
 package seal
 
 import (
@@ -104,11 +104,12 @@ func newKey(raw []byte) (key, error) {
 // Generate is the text of a new key.
 func Generate(random [32]byte) string { return base64.StdEncoding.EncodeToString(random[:]) }
 
-// KeyID is the first 8 hexadecimal digits of the SHA-256 of the key that seals: what operators compare between machines.
+// KeyID is the first 8 hexadecimal digits of the SHA-256 of the key that seals: what operators compare between
+// machines.
 func (r *Ring) KeyID() string { return hex.EncodeToString(r.keys[0].id[:]) }
 
-// Seal encrypts under the newest key, for one tenant and one object. The result is a version byte, the key's id, the nonce
-// and the ciphertext with its tag.
+// Seal encrypts under the newest key, for one tenant and one object. The result is a version byte, the key's id, the
+// nonce and the ciphertext with its tag.
 func (r *Ring) Seal(plaintext []byte, tenant, object id.UUID) []byte {
 	k := r.keys[0]
 	out := make([]byte, 0, headSize+nonceSize+len(plaintext)+tagSize)
@@ -129,7 +130,7 @@ func (r *Ring) Open(sealed []byte, tenant, object id.UUID) ([]byte, error) {
 	return plain, nil
 }
 
-// Stale reports whether a value was sealed under another key than the newest, so that a rotation must seal it anew.
+// Stale reports whether a value was sealed under another key than the newest, so that a rotation must reseal it.
 func (r *Ring) Stale(sealed []byte) bool {
 	return len(sealed) < headSize || sealed[0] != version || !bytes.Equal(sealed[1:headSize], r.keys[0].id[:])
 }

@@ -10,8 +10,8 @@ import (
 // tagBytes is how much of the HMAC-SHA256 a token carries: 128 bits.
 const tagBytes = 16
 
-// Token signs a text that may be read, and not changed, by whoever holds it: for links without a sign-in. The same text makes
-// the same token, as long as the newest key stays. purpose keeps a token of one sort from passing for another.
+// Token signs a text that its holder can read but not change: for links without a sign-in. The same text makes the same
+// token, as long as the newest key stays. purpose keeps a token of one kind from passing for another.
 func (r *Ring) Token(purpose string, payload []byte) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode(payload) + "." + encode(r.keys[0].tag(purpose, payload))

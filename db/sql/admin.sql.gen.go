@@ -38,7 +38,7 @@ WHERE t.state = 'active' AND NOT EXISTS (SELECT FROM memberships m WHERE m.tenan
 ORDER BY t.id LIMIT 100
 `
 
-// Tenants that commands have made and nobody has joined, oldest first.
+// Tenants that commands have made and that have no members, oldest first.
 func (q *Queries) ListTenantsWithoutMembers(ctx context.Context) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, ListTenantsWithoutMembers)
 	if err != nil {
@@ -74,8 +74,8 @@ type SealedSamplesRow struct {
 }
 
 // What operators and the command line ask, across tenants. Runs as the console role.
-// One secret for every master key in use (a sealed value begins with its version and its key's id), to see at start that
-// the configured keys open them all.
+// One secret for every master key in use (a sealed value begins with its version and its key's id), to see at start
+// that the configured keys open them all.
 func (q *Queries) SealedSamples(ctx context.Context) ([]SealedSamplesRow, error) {
 	rows, err := q.db.Query(ctx, SealedSamples)
 	if err != nil {

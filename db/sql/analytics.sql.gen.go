@@ -38,7 +38,7 @@ FROM (
 	FROM posthorn.unfolded_stats($4) u
 	WHERE u.minute >= $7 AND u.minute < $10 AND ($11::uuid IS NULL OR u.endpoint_id = $11)
 ) x
-WHERE $12::text = '' OR x.event_type = $12
+WHERE $12::text = '' OR x.event_type = $12 OR right($12, 2) = '.*' AND starts_with(x.event_type, left($12, -1))
 GROUP BY 1, 2, 3, 4
 LIMIT $13
 `
@@ -68,11 +68,11 @@ type AttemptStatsRow struct {
 	Us         int64
 }
 
-// Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet. The bulk
-// tables are never counted.
-// Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups by hour
-// lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The index begins with
-// tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
+// Numbers of a tenant's attempts, from the roll-ups and from what the ledger holds that is not folded into them yet.
+// The bulk tables are never counted.
+// Attempts between two moments by bucket (0 seconds: one for all), endpoint and type as asked, and kind. The roll-ups
+// by hour lag by up to two hours, and their edges by minutes: so the window comes in parts (domain/analytics). The
+// index begins with tenant and endpoint: each endpoint's rows are looked up, not the tenant's filtered.
 func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]AttemptStatsRow, error) {
 	rows, err := q.db.Query(ctx, AttemptStats,
 		arg.BucketSeconds,
@@ -114,6 +114,45 @@ func (q *Queries) AttemptStats(ctx context.Context, arg AttemptStatsParams) ([]A
 	return items, nil
 }
 
+const CountConditions = `-- name: CountConditions :many
+SELECT s.condition::text AS condition, count(*) AS n
+FROM posthorn.lane_states($1, $2)
+	AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+WHERE NOT s.listens AND ($1::uuid IS NULL OR s.tenant_id = $1)
+GROUP BY 1
+`
+
+type CountConditionsParams struct {
+	TenantID      *id.UUID
+	SilentSeconds float64
+}
+
+type CountConditionsRow struct {
+	Condition string
+	N         int64
+}
+
+// How many endpoints of a tenant, or of all tenants, are in each condition (domain/condition). Listeners are no endpoints.
+func (q *Queries) CountConditions(ctx context.Context, arg CountConditionsParams) ([]CountConditionsRow, error) {
+	rows, err := q.db.Query(ctx, CountConditions, arg.TenantID, arg.SilentSeconds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CountConditionsRow{}
+	for rows.Next() {
+		var i CountConditionsRow
+		if err := rows.Scan(&i.Condition, &i.N); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CountRecentFailures = `-- name: CountRecentFailures :one
 SELECT count(*) FROM (
 	SELECT 1 FROM dead_letters l WHERE l.tenant_id = $1 AND l.failed_at >= $2::timestamptz
@@ -126,23 +165,10 @@ type CountRecentFailuresParams struct {
 	Since    time.Time
 }
 
-// Deliveries that failed for good since a moment, counted up to a bound. What a developer's own program refused is not among them.
+// Deliveries that failed permanently since a moment, counted up to a bound. Those that a developer's own program
+// rejected are left out.
 func (q *Queries) CountRecentFailures(ctx context.Context, arg CountRecentFailuresParams) (int64, error) {
 	row := q.db.QueryRow(ctx, CountRecentFailures, arg.TenantID, arg.Since)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
-const CountUnheld = `-- name: CountUnheld :one
-SELECT count(*) FROM endpoints
-WHERE tenant_id = $1 AND deleted_at IS NULL AND kind <> 'listen' AND status = 'active'
-	AND id NOT IN (SELECT posthorn.paused_endpoints($1))
-`
-
-// Endpoints that neither their tenant nor an operator keeps from being sent to. Those that fail are among them.
-func (q *Queries) CountUnheld(ctx context.Context, tenantID id.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, CountUnheld, tenantID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -210,7 +236,8 @@ type EndpointsHealthRow struct {
 	EndpointHealth EndpointHealth
 }
 
-// The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps them.
+// The state and counters of a tenant's endpoints, and whether a pause of an operator or the tenant's suspension keeps
+// them.
 func (q *Queries) EndpointsHealth(ctx context.Context, tenantID id.UUID) ([]EndpointsHealthRow, error) {
 	rows, err := q.db.Query(ctx, EndpointsHealth, tenantID)
 	if err != nil {
@@ -289,8 +316,9 @@ type FailureCodesRow struct {
 	N          int64
 }
 
-// What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure (domain/delivery). The
-// ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which begins with tenant and endpoint.
+// What failed attempts ended with between two moments, by endpoint: the HTTP status, or below zero the failure
+// (domain/delivery). The ledger's unfolded entries are included. An endpoint's rows are looked up by the index, which
+// begins with tenant and endpoint.
 func (q *Queries) FailureCodes(ctx context.Context, arg FailureCodesParams) ([]FailureCodesRow, error) {
 	rows, err := q.db.Query(ctx, FailureCodes,
 		arg.TenantID,
@@ -317,17 +345,15 @@ func (q *Queries) FailureCodes(ctx context.Context, arg FailureCodesParams) ([]F
 }
 
 const OldestDue = `-- name: OldestDue :one
-SELECT coalesce(max(extract(epoch FROM now() - coalesce(h.due_at, posthorn.created_at(h.delivery_id)))), 0)::double precision AS seconds
-FROM lanes l
+SELECT coalesce(max(extract(epoch FROM now() - greatest(coalesce(h.due_at, posthorn.created_at(h.delivery_id)), l.since))), 0)::double precision AS seconds
+FROM posthorn.lane_states($1, $2)
+	AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 CROSS JOIN LATERAL (
 	SELECT q.due_at, q.delivery_id FROM queue q
 	WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = l.endpoint_id
 	ORDER BY q.seq LIMIT 1
 ) h
-WHERE l.tenant_id = $1 AND NOT l.held AND NOT l.deleted AND coalesce(l.not_before, '-infinity') <= now()
-	AND NOT EXISTS (SELECT 1 FROM endpoint_health b WHERE b.tenant_id = $1 AND b.endpoint_id = l.endpoint_id AND b.breaker_state <> 0)
-	AND (l.owner IS NULL OR l.limited_by = 0 OR NOT posthorn.lane_served(l.owner, $2))
-	AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints($1))
+WHERE l.tenant_id = $1 AND l.due
 `
 
 type OldestDueParams struct {
@@ -335,8 +361,8 @@ type OldestDueParams struct {
 	SilentSeconds float64
 }
 
-// How long, in seconds, the head of a lane has been due that nothing holds, neither a person nor an operator's pause nor its
-// breaker nor, as long as its worker lives, the endpoint's own limits: the longest of them. A lane costs one index step.
+// How long, in seconds, the head of a lane has been due that nothing but the platform keeps: the longest of them. A lane costs one index
+// step.
 func (q *Queries) OldestDue(ctx context.Context, arg OldestDueParams) (float64, error) {
 	row := q.db.QueryRow(ctx, OldestDue, arg.TenantID, arg.SilentSeconds)
 	var seconds float64

@@ -28,7 +28,7 @@ type CreatedEndpointParams struct {
 	Object    string
 }
 
-// Whether somebody created this endpoint. The entry is written in the transaction that creates it.
+// Whether a person or key created this endpoint. The entry is written in the transaction that creates it.
 func (q *Queries) CreatedEndpoint(ctx context.Context, arg CreatedEndpointParams) (int64, error) {
 	row := q.db.QueryRow(ctx, CreatedEndpoint,
 		arg.TenantID,
@@ -61,7 +61,7 @@ type ExpungeSaidRow struct {
 	Reason    string
 }
 
-// Why the data of one event is gone.
+// Why the data of one event was expunged.
 func (q *Queries) ExpungeSaid(ctx context.Context, arg ExpungeSaidParams) (ExpungeSaidRow, error) {
 	row := q.db.QueryRow(ctx, ExpungeSaid, arg.TenantID, arg.Object)
 	var i ExpungeSaidRow
@@ -94,7 +94,7 @@ type InsertAuditParams struct {
 	ActorName  string
 }
 
-// The audit log: appended to in the transaction of what it tells, changed by nobody.
+// The audit log. Entries are inserted in the transaction of the change that they describe, and are never changed.
 func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) error {
 	_, err := q.db.Exec(ctx, InsertAudit,
 		arg.ID,

@@ -409,7 +409,7 @@ type DueBulkJobsRow struct {
 	ID       id.UUID
 }
 
-// What any worker may take a chunk of, whoever's it is: asked under the worker role. Each chunk puts its job at the end of
+// Jobs of all tenants that a worker can take a chunk of, under the worker role. Each chunk puts its job at the end of
 // this list.
 func (q *Queries) DueBulkJobs(ctx context.Context, most int32) ([]DueBulkJobsRow, error) {
 	rows, err := q.db.Query(ctx, DueBulkJobs, most)
@@ -492,7 +492,7 @@ type EventExpungedParams struct {
 	ID        id.UUID
 }
 
-// False for an event that is gone.
+// False for an event that was dropped.
 func (q *Queries) EventExpunged(ctx context.Context, arg EventExpungedParams) (bool, error) {
 	row := q.db.QueryRow(ctx, EventExpunged, arg.TenantID, arg.CreatedAt, arg.ID)
 	var exists bool
@@ -530,8 +530,8 @@ type EventsDataRow struct {
 	Data     []byte
 }
 
-// The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked as
-// cut; the first never is.
+// The data of events of one day, in the order of the array. Past a budget of bytes rows come without their data, marked
+// as cut; the first never is.
 func (q *Queries) EventsData(ctx context.Context, arg EventsDataParams) ([]EventsDataRow, error) {
 	rows, err := q.db.Query(ctx, EventsData,
 		arg.Budget,
@@ -577,7 +577,7 @@ type ExpungeAttemptsParams struct {
 	Since      time.Time
 }
 
-// What receivers answered may repeat what they were sent.
+// Responses of receivers can repeat what they were sent.
 func (q *Queries) ExpungeAttempts(ctx context.Context, arg ExpungeAttemptsParams) (int64, error) {
 	result, err := q.db.Exec(ctx, ExpungeAttempts, arg.TenantID, arg.Deliveries, arg.Since)
 	if err != nil {
@@ -620,7 +620,7 @@ type ForgetLastAnswersParams struct {
 	Endpoints []id.UUID
 }
 
-// What is shown of endpoints' last failures may be an answer to what was expunged.
+// The last failure that is shown for an endpoint can quote a response to an expunged event.
 func (q *Queries) ForgetLastAnswers(ctx context.Context, arg ForgetLastAnswersParams) error {
 	_, err := q.db.Exec(ctx, ForgetLastAnswers, arg.TenantID, arg.Endpoints)
 	return err
@@ -699,9 +699,9 @@ type InsertBulkJobParams struct {
 	CreatedAt time.Time
 }
 
-// Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role of
-// its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then prune.
-// A transaction plans for its parameters and by index (PlanByIndex).
+// Bulk jobs: their rows, and what a chunk of one does to many deliveries or events in one transaction, under the role
+// of its tenant. Statements over deliveries and events concern one day each, and say so by its ends: partitions then
+// prune. A transaction plans for its parameters and by index (PlanByIndex).
 func (q *Queries) InsertBulkJob(ctx context.Context, arg InsertBulkJobParams) (BulkJob, error) {
 	row := q.db.QueryRow(ctx, InsertBulkJob,
 		arg.TenantID,
@@ -1015,7 +1015,7 @@ type LockFreeQueuedParams struct {
 	Ids      []id.UUID
 }
 
-// The queue rows of these deliveries that nobody else holds at the moment.
+// The queue rows of these deliveries that no other transaction holds.
 func (q *Queries) LockFreeQueued(ctx context.Context, arg LockFreeQueuedParams) ([]Queue, error) {
 	rows, err := q.db.Query(ctx, LockFreeQueued, arg.TenantID, arg.Ids)
 	if err != nil {
@@ -1144,8 +1144,8 @@ type MarkDroppedParams struct {
 	EndpointID id.UUID
 }
 
-// What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its lane's
-// owner sends nothing of it from here on.
+// What is queued for an endpoint up to the newest number that anybody drew, committed or not, is to be dropped; its
+// lane's owner sends nothing of it from here on.
 func (q *Queries) MarkDropped(ctx context.Context, arg MarkDroppedParams) (int64, error) {
 	row := q.db.QueryRow(ctx, MarkDropped, arg.TenantID, arg.EndpointID)
 	var drop_below int64
@@ -1241,7 +1241,7 @@ type ReplayableEventsRow struct {
 	HasData bool
 }
 
-// What replays send again, of one day. An event that is not in the answer is gone.
+// What replays send again, of one day. Events that were dropped are left out.
 func (q *Queries) ReplayableEvents(ctx context.Context, arg ReplayableEventsParams) ([]ReplayableEventsRow, error) {
 	rows, err := q.db.Query(ctx, ReplayableEvents,
 		arg.Ids,
@@ -1359,31 +1359,31 @@ func (q *Queries) SaveBulkJob(ctx context.Context, arg SaveBulkJobParams) (BulkJ
 	return i, err
 }
 
-const ShareEndpoints = `-- name: ShareEndpoints :many
+const ShareLockEndpoints = `-- name: ShareLockEndpoints :many
 SELECT id, ordering FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[]) AND deleted_at IS NULL
 ORDER BY id FOR SHARE
 `
 
-type ShareEndpointsParams struct {
+type ShareLockEndpointsParams struct {
 	TenantID id.UUID
 	Ids      []id.UUID
 }
 
-type ShareEndpointsRow struct {
+type ShareLockEndpointsRow struct {
 	ID       id.UUID
 	Ordering string
 }
 
 // For who adds to their queues: they are neither deleted nor ordered otherwise until the transaction ends.
-func (q *Queries) ShareEndpoints(ctx context.Context, arg ShareEndpointsParams) ([]ShareEndpointsRow, error) {
-	rows, err := q.db.Query(ctx, ShareEndpoints, arg.TenantID, arg.Ids)
+func (q *Queries) ShareLockEndpoints(ctx context.Context, arg ShareLockEndpointsParams) ([]ShareLockEndpointsRow, error) {
+	rows, err := q.db.Query(ctx, ShareLockEndpoints, arg.TenantID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ShareEndpointsRow{}
+	items := []ShareLockEndpointsRow{}
 	for rows.Next() {
-		var i ShareEndpointsRow
+		var i ShareLockEndpointsRow
 		if err := rows.Scan(&i.ID, &i.Ordering); err != nil {
 			return nil, err
 		}

@@ -27,9 +27,10 @@ const LockClock = `-- name: LockClock :one
 SELECT shifted FROM clock FOR UPDATE
 `
 
-// The database's clock decides what is due. Where it is set by hand or by NTP, what waits keeps its distance: a retry in an hour is
-// a retry in an hour, whatever the clock says meanwhile. One row says by how much the clock was seen to step in all.
-// By how many seconds the clock has been seen to step so far. Whoever holds the row is the one that moves what waits.
+// The database's clock decides what is due. If it is set by hand or by NTP, due times keep their distance: a retry in
+// an hour is a retry in an hour, whatever the clock says. One row holds the sum of all steps of the clock.
+// By how many seconds the clock has been seen to step so far. The transaction that holds the row is the one that moves
+// due times.
 func (q *Queries) LockClock(ctx context.Context) (float64, error) {
 	row := q.db.QueryRow(ctx, LockClock)
 	var shifted float64
@@ -47,7 +48,9 @@ func (q *Queries) ShiftClock(ctx context.Context, seconds float64) error {
 }
 
 const ShiftLaneWaits = `-- name: ShiftLaneWaits :exec
-UPDATE lanes SET not_before = not_before + make_interval(secs => $1::double precision) WHERE not_before IS NOT NULL
+UPDATE lanes SET not_before = not_before + make_interval(secs => $1::double precision),
+	limited_until = limited_until + make_interval(secs => $1::double precision)
+WHERE not_before IS NOT NULL OR limited_until IS NOT NULL
 `
 
 func (q *Queries) ShiftLaneWaits(ctx context.Context, seconds float64) error {

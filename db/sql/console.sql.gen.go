@@ -92,17 +92,22 @@ SELECT t.id, t.name, b.n AS waiting, b.ready, sum(b.ready) OVER ()::bigint AS al
 FROM (
 	SELECT q.tenant_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS ready
 	FROM (
-		SELECT w.tenant_id, w.state = 0 AND l.sendable AS sendable
-		FROM queue w JOIN (
-			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
-				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
-			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
-		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
+		SELECT w.tenant_id, w.state = 0 AND coalesce(l.ready, false) AS sendable
+		FROM queue w LEFT JOIN (
+			SELECT s.endpoint_id, s.ready FROM posthorn.lane_states(NULL, $1)
+				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
+		) l ON l.endpoint_id = w.endpoint_id
+		LIMIT 200000
 	) q GROUP BY q.tenant_id
 ) b JOIN tenants t ON t.id = b.tenant_id
 ORDER BY b.ready DESC, b.n DESC
-LIMIT $1
+LIMIT $2
 `
+
+type ConsoleBacklogsParams struct {
+	SilentSeconds float64
+	Most          int32
+}
 
 type ConsoleBacklogsRow struct {
 	ID       id.UUID
@@ -112,10 +117,10 @@ type ConsoleBacklogsRow struct {
 	AllReady int64
 }
 
-// Whose the first 200,000 waiting deliveries are, and how many of them could be sent now: neither held nor paused, nor behind an open
-// breaker. Who has most of those comes first.
-func (q *Queries) ConsoleBacklogs(ctx context.Context, most int32) ([]ConsoleBacklogsRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleBacklogs, most)
+// Whose the first 200,000 waiting deliveries are, and how many of them are ready: sent as fast as the endpoints' limits and the workers
+// allow. Who has most of those comes first.
+func (q *Queries) ConsoleBacklogs(ctx context.Context, arg ConsoleBacklogsParams) ([]ConsoleBacklogsRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleBacklogs, arg.SilentSeconds, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -140,125 +145,10 @@ func (q *Queries) ConsoleBacklogs(ctx context.Context, most int32) ([]ConsoleBac
 	return items, nil
 }
 
-const ConsoleBooks = `-- name: ConsoleBooks :many
-WITH entries AS (
-	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
-	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
-	UNION ALL
-	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
-	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
-		unnest(l.failed), unnest(l.canceled), unnest(l.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
-	WHERE u.day >= $2::date AND ($3::uuid IS NULL OR u.tenant_id = $3)
-), sums AS (
-	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
-		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
-	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
-), waits AS (
-	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
-		count(*) FILTER (WHERE l.held) AS held
-	FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
-	WHERE q.delivery_id >= posthorn.first_id(($2::date)::timestamp AT TIME ZONE 'UTC')
-		AND ($3::uuid IS NULL OR q.tenant_id = $3)
-	GROUP BY 1, 2
-)
-SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
-	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
-	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
-FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
-ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
-LIMIT $1
-`
-
-type ConsoleBooksParams struct {
-	Most     int32
-	Since    time.Time
-	TenantID *id.UUID
-}
-
-type ConsoleBooksRow struct {
-	TenantID   id.UUID
-	TenantName string
-	Day        time.Time
-	Accepted   int64
-	Delivered  int64
-	Failed     int64
-	Canceled   int64
-	Expunged   int64
-	Waiting    int64
-	Held       int64
-	Difference int64
-}
-
-// The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits in the queue, all as of one
-// moment: what was accepted and has not ended must wait.
-func (q *Queries) ConsoleBooks(ctx context.Context, arg ConsoleBooksParams) ([]ConsoleBooksRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleBooks, arg.Most, arg.Since, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ConsoleBooksRow{}
-	for rows.Next() {
-		var i ConsoleBooksRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.TenantName,
-			&i.Day,
-			&i.Accepted,
-			&i.Delivered,
-			&i.Failed,
-			&i.Canceled,
-			&i.Expunged,
-			&i.Waiting,
-			&i.Held,
-			&i.Difference,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const ConsoleChores = `-- name: ConsoleChores :many
-SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infinity' ORDER BY name
-`
-
-type ConsoleChoresRow struct {
-	Name   string
-	DoneAt time.Time
-}
-
-// When each periodic job was last done, by whichever worker.
-func (q *Queries) ConsoleChores(ctx context.Context) ([]ConsoleChoresRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleChores)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []ConsoleChoresRow{}
-	for rows.Next() {
-		var i ConsoleChoresRow
-		if err := rows.Scan(&i.Name, &i.DoneAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const ConsoleEndpoints = `-- name: ConsoleEndpoints :many
-SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url, e.status, e.status_reason,
-	coalesce(CASE WHEN e.status <> 'active' THEN e.status_at WHEN coalesce(h.breaker_state, 0) <> 0 THEN h.opened_at
-		WHEN coalesce(h.consecutive_failures, 0) > 0 THEN h.first_failure_at END, e.status_at)::timestamptz AS since, coalesce(h.breaker_state, 0)::smallint AS breaker_state,
-	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status, coalesce(h.last_failure, 0)::smallint AS last_failure,
-	h.last_failure_at, h.next_probe_at, coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+SELECT e.tenant_id, t.name AS tenant_name, e.id, e.url,
+	coalesce(h.consecutive_failures, 0)::int AS failures, coalesce(h.last_status, 0)::smallint AS last_status,
+	coalesce(h.last_failure, 0)::smallint AS last_failure, h.last_failure_at
 FROM endpoints e JOIN tenants t ON t.id = e.tenant_id LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 WHERE e.deleted_at IS NULL AND ($1::uuid IS NULL OR e.tenant_id = $1) AND CASE
 	WHEN $1::uuid IS NOT NULL THEN true
@@ -279,16 +169,10 @@ type ConsoleEndpointsRow struct {
 	TenantName    string
 	ID            id.UUID
 	URL           string
-	Status        string
-	StatusReason  string
-	Since         time.Time
-	BreakerState  int16
 	Failures      int32
 	LastStatus    int16
 	LastFailure   int16
 	LastFailureAt *time.Time
-	NextProbeAt   *time.Time
-	PausedBy      string
 }
 
 // Endpoints of all tenants that fail or are switched off, or all of one tenant or at one host, the worst first.
@@ -306,16 +190,10 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 			&i.TenantName,
 			&i.ID,
 			&i.URL,
-			&i.Status,
-			&i.StatusReason,
-			&i.Since,
-			&i.BreakerState,
 			&i.Failures,
 			&i.LastStatus,
 			&i.LastFailure,
 			&i.LastFailureAt,
-			&i.NextProbeAt,
-			&i.PausedBy,
 		); err != nil {
 			return nil, err
 		}
@@ -329,27 +207,30 @@ func (q *Queries) ConsoleEndpoints(ctx context.Context, arg ConsoleEndpointsPara
 
 const ConsoleHosts = `-- name: ConsoleHosts :many
 SELECT x.host::text AS host, count(*) AS endpoints, count(DISTINCT x.tenant_id) AS tenants,
-	count(*) FILTER (WHERE x.status = 'active') AS active, count(*) FILTER (WHERE x.status = 'disabled') AS disabled,
-	count(*) FILTER (WHERE x.breaker_state <> 0 AND x.status = 'active') AS breakers_open,
-	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.status = 'active') AS failing,
+	count(*) FILTER (WHERE x.condition IN ('active', 'failing')) AS active, count(*) FILTER (WHERE x.condition = 'disabled') AS disabled,
+	count(*) FILTER (WHERE x.condition = 'failing') AS breakers_open, count(*) FILTER (WHERE x.condition = 'paused_by_operator') AS paused,
+	count(*) FILTER (WHERE x.consecutive_failures > 0 AND x.condition IN ('active', 'failing')) AS failing,
 	coalesce(max(x.last_failure_at), 'epoch')::timestamptz AS last_failure_at
 FROM (
-	SELECT e.tenant_id, e.status, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
-		coalesce(h.breaker_state, 0) AS breaker_state, coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
-	FROM endpoints e LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
-	WHERE e.deleted_at IS NULL
+	SELECT e.tenant_id, s.condition, coalesce(substring(lower(e.url) FROM '^[a-z]+://([^/?#]+)'), '') AS host,
+		coalesce(h.consecutive_failures, 0) AS consecutive_failures, h.last_failure_at
+	FROM posthorn.lane_states(NULL, $1)
+		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	JOIN endpoints e ON e.tenant_id = s.tenant_id AND e.id = s.endpoint_id
+	LEFT JOIN endpoint_health h ON h.endpoint_id = e.id
 ) x
-WHERE $1::text = '' OR position(lower($1::text) IN x.host) > 0
+WHERE $2::text = '' OR position(lower($2::text) IN x.host) > 0
 GROUP BY x.host
-HAVING NOT $2::boolean OR count(*) FILTER (WHERE x.breaker_state <> 0 OR x.consecutive_failures > 0) > 0
+HAVING NOT $3::boolean OR count(*) FILTER (WHERE x.condition = 'failing' OR x.consecutive_failures > 0) > 0
 ORDER BY breakers_open DESC, failing DESC, disabled DESC, endpoints DESC
-LIMIT $3
+LIMIT $4
 `
 
 type ConsoleHostsParams struct {
-	Part    string
-	Failing bool
-	Most    int32
+	SilentSeconds float64
+	Part          string
+	Failing       bool
+	Most          int32
 }
 
 type ConsoleHostsRow struct {
@@ -359,14 +240,20 @@ type ConsoleHostsRow struct {
 	Active        int64
 	Disabled      int64
 	BreakersOpen  int64
+	Paused        int64
 	Failing       int64
 	LastFailureAt time.Time
 }
 
 // Endpoints by the host that they point to: a host that is down shows as one line, whoever its tenants are. @failing leaves out those
-// of which none fails.
+// of which none fails. active counts endpoints that nobody keeps from being sent to, those with an open breaker among them.
 func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]ConsoleHostsRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleHosts, arg.Part, arg.Failing, arg.Most)
+	rows, err := q.db.Query(ctx, ConsoleHosts,
+		arg.SilentSeconds,
+		arg.Part,
+		arg.Failing,
+		arg.Most,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -381,6 +268,7 @@ func (q *Queries) ConsoleHosts(ctx context.Context, arg ConsoleHostsParams) ([]C
 			&i.Active,
 			&i.Disabled,
 			&i.BreakersOpen,
+			&i.Paused,
 			&i.Failing,
 			&i.LastFailureAt,
 		); err != nil {
@@ -482,9 +370,8 @@ func (q *Queries) ConsoleJobs(ctx context.Context, arg ConsoleJobsParams) ([]Con
 }
 
 const ConsoleLanes = `-- name: ConsoleLanes :many
-SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, e.status, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
-	l.held, coalesce(h.breaker_state, 0)::smallint AS breaker_state, coalesce(h.consecutive_failures, 0)::int AS consecutive_failures, coalesce(w.name, '') AS owner, l.leased_at,
-	coalesce(posthorn.paused_by(e.tenant_id, e.id, e.url), '')::text AS paused_by
+SELECT e.tenant_id, t.name AS tenant_name, e.id AS endpoint_id, e.url, b.n AS waiting, b.ready, b.oldest::timestamptz AS oldest,
+	coalesce(w.name, '') AS owner, l.leased_at
 FROM (
 	SELECT q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.state = 0) AS ready, posthorn.created_at(min(q.delivery_id::text)::uuid) AS oldest
 	FROM (SELECT endpoint_id, state, delivery_id FROM queue LIMIT 200000) q
@@ -493,26 +380,20 @@ FROM (
 JOIN lanes l ON l.endpoint_id = b.endpoint_id
 JOIN endpoints e ON e.id = b.endpoint_id
 JOIN tenants t ON t.id = e.tenant_id
-LEFT JOIN endpoint_health h ON h.endpoint_id = b.endpoint_id
 LEFT JOIN workers w ON w.id = l.owner
 ORDER BY b.n DESC
 `
 
 type ConsoleLanesRow struct {
-	TenantID            id.UUID
-	TenantName          string
-	EndpointID          id.UUID
-	URL                 string
-	Status              string
-	Waiting             int64
-	Ready               int64
-	Oldest              time.Time
-	Held                bool
-	BreakerState        int16
-	ConsecutiveFailures int32
-	Owner               string
-	LeasedAt            *time.Time
-	PausedBy            string
+	TenantID   id.UUID
+	TenantName string
+	EndpointID id.UUID
+	URL        string
+	Waiting    int64
+	Ready      int64
+	Oldest     time.Time
+	Owner      string
+	LeasedAt   *time.Time
 }
 
 // The lanes with the longest backlogs among the first 200,000 waiting deliveries.
@@ -530,16 +411,94 @@ func (q *Queries) ConsoleLanes(ctx context.Context, most int32) ([]ConsoleLanesR
 			&i.TenantName,
 			&i.EndpointID,
 			&i.URL,
-			&i.Status,
 			&i.Waiting,
 			&i.Ready,
 			&i.Oldest,
-			&i.Held,
-			&i.BreakerState,
-			&i.ConsecutiveFailures,
 			&i.Owner,
 			&i.LeasedAt,
-			&i.PausedBy,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ConsoleLedger = `-- name: ConsoleLedger :many
+WITH entries AS (
+	SELECT b.tenant_id, b.day, b.accepted, b.delivered, b.failed, b.canceled, b.expunged FROM books b
+	WHERE b.day >= $2::date AND ($3::uuid IS NULL OR b.tenant_id = $3)
+	UNION ALL
+	SELECT u.tenant_id, u.day, u.accepted, u.delivered, u.failed, u.canceled, u.expunged
+	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
+		unnest(l.failed), unnest(l.canceled), unnest(l.expunged)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged)
+	WHERE u.day >= $2::date AND ($3::uuid IS NULL OR u.tenant_id = $3)
+), sums AS (
+	SELECT tenant_id, day, coalesce(sum(accepted), 0)::bigint AS accepted, coalesce(sum(delivered), 0)::bigint AS delivered,
+		coalesce(sum(failed), 0)::bigint AS failed, coalesce(sum(canceled), 0)::bigint AS canceled, coalesce(sum(expunged), 0)::bigint AS expunged
+	FROM entries GROUP BY tenant_id, day HAVING (sum(accepted), sum(delivered), sum(failed), sum(canceled)) <> (0, 0, 0, 0)
+), waits AS (
+	SELECT q.tenant_id, (posthorn.created_at(q.delivery_id) AT TIME ZONE 'UTC')::date AS day, count(*) AS n,
+		count(*) FILTER (WHERE l.held) AS held
+	FROM queue q LEFT JOIN lanes l ON l.endpoint_id = q.endpoint_id
+	WHERE q.delivery_id >= posthorn.first_id(($2::date)::timestamp AT TIME ZONE 'UTC')
+		AND ($3::uuid IS NULL OR q.tenant_id = $3)
+	GROUP BY 1, 2
+)
+SELECT s.tenant_id, t.name AS tenant_name, s.day, s.accepted, s.delivered, s.failed, s.canceled, s.expunged,
+	coalesce(w.n, 0)::bigint AS waiting, coalesce(w.held, 0)::bigint AS held,
+	(s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0))::bigint AS difference
+FROM sums s JOIN tenants t ON t.id = s.tenant_id LEFT JOIN waits w ON w.tenant_id = s.tenant_id AND w.day = s.day
+ORDER BY (s.accepted - s.delivered - s.failed - s.canceled - coalesce(w.n, 0) <> 0) DESC, s.day DESC, s.accepted DESC
+LIMIT $1
+`
+
+type ConsoleLedgerParams struct {
+	Most     int32
+	Since    time.Time
+	TenantID *id.UUID
+}
+
+type ConsoleLedgerRow struct {
+	TenantID   id.UUID
+	TenantName string
+	Day        time.Time
+	Accepted   int64
+	Delivered  int64
+	Failed     int64
+	Canceled   int64
+	Expunged   int64
+	Waiting    int64
+	Held       int64
+	Difference int64
+}
+
+// The books of one tenant or all, of the days since @since, the ledger's unfolded entries included, beside what waits
+// in the queue, all as of one moment: what was accepted and has not ended must wait.
+func (q *Queries) ConsoleLedger(ctx context.Context, arg ConsoleLedgerParams) ([]ConsoleLedgerRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleLedger, arg.Most, arg.Since, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsoleLedgerRow{}
+	for rows.Next() {
+		var i ConsoleLedgerRow
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.TenantName,
+			&i.Day,
+			&i.Accepted,
+			&i.Delivered,
+			&i.Failed,
+			&i.Canceled,
+			&i.Expunged,
+			&i.Waiting,
+			&i.Held,
+			&i.Difference,
 		); err != nil {
 			return nil, err
 		}
@@ -620,18 +579,24 @@ func (q *Queries) ConsoleMails(ctx context.Context, arg ConsoleMailsParams) ([]C
 const ConsoleOldestDue = `-- name: ConsoleOldestDue :many
 SELECT t.id, t.name, o.ready_at::timestamptz AS ready_at, o.lanes, e.id AS endpoint_id, e.url, coalesce(w.name, '') AS owner
 FROM (
-	SELECT l.tenant_id, min(coalesce(h.due_at, posthorn.created_at(h.delivery_id))) AS ready_at, count(*) AS lanes,
-		(array_agg(l.endpoint_id ORDER BY coalesce(h.due_at, posthorn.created_at(h.delivery_id))))[1]::uuid AS lane
-	FROM lanes l LEFT JOIN endpoint_health s ON s.endpoint_id = l.endpoint_id
+	SELECT l.tenant_id, min(h.due) AS ready_at, count(*) AS lanes, (array_agg(l.endpoint_id ORDER BY h.due))[1]::uuid AS lane
+	FROM posthorn.lane_states(NULL, $1)
+		AS l(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 	CROSS JOIN LATERAL (
-		SELECT q.due_at, q.delivery_id FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
+		SELECT greatest(coalesce(q.due_at, posthorn.created_at(q.delivery_id)), l.since) AS due
+		FROM queue q WHERE q.state = 0 AND q.endpoint_id = l.endpoint_id ORDER BY q.seq LIMIT 1
 	) h
-	WHERE NOT l.held AND NOT l.deleted AND coalesce(s.breaker_state, 0) = 0 AND l.endpoint_id NOT IN (SELECT posthorn.paused_endpoints())
+	WHERE l.due
 	GROUP BY l.tenant_id
 ) o JOIN tenants t ON t.id = o.tenant_id JOIN endpoints e ON e.id = o.lane JOIN lanes x ON x.endpoint_id = o.lane LEFT JOIN workers w ON w.id = x.owner
 ORDER BY o.ready_at
-LIMIT $1
+LIMIT $2
 `
+
+type ConsoleOldestDueParams struct {
+	SilentSeconds float64
+	Most          int32
+}
 
 type ConsoleOldestDueRow struct {
 	ID         id.UUID
@@ -643,11 +608,11 @@ type ConsoleOldestDueRow struct {
 	Owner      string
 }
 
-// The tenants whose deliveries have been ready for the longest and could be sent: neither held nor paused nor behind an
-// open breaker.
-// Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with who holds it.
-func (q *Queries) ConsoleOldestDue(ctx context.Context, most int32) ([]ConsoleOldestDueRow, error) {
-	rows, err := q.db.Query(ctx, ConsoleOldestDue, most)
+// The tenants whose deliveries have been due for the longest: nothing but the platform keeps them, neither a person nor an operator's
+// pause nor the endpoint's breaker or limits.
+// Of each lane only its head counts, so a backlog costs one look. The lane that is meant is named, with its owner.
+func (q *Queries) ConsoleOldestDue(ctx context.Context, arg ConsoleOldestDueParams) ([]ConsoleOldestDueRow, error) {
+	rows, err := q.db.Query(ctx, ConsoleOldestDue, arg.SilentSeconds, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -704,6 +669,36 @@ func (q *Queries) ConsoleOperators(ctx context.Context) ([]ConsoleOperatorsRow, 
 	return items, nil
 }
 
+const ConsolePeriodic = `-- name: ConsolePeriodic :many
+SELECT name, done_at::timestamptz AS done_at FROM chores WHERE done_at > '-infinity' ORDER BY name
+`
+
+type ConsolePeriodicRow struct {
+	Name   string
+	DoneAt time.Time
+}
+
+// When each periodic job was last done, by whichever worker.
+func (q *Queries) ConsolePeriodic(ctx context.Context) ([]ConsolePeriodicRow, error) {
+	rows, err := q.db.Query(ctx, ConsolePeriodic)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ConsolePeriodicRow{}
+	for rows.Next() {
+		var i ConsolePeriodicRow
+		if err := rows.Scan(&i.Name, &i.DoneAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ConsoleShares = `-- name: ConsoleShares :many
 SELECT t.id, t.name, sum(x.n)::bigint AS attempts, sum(x.us)::bigint AS us, count(*) AS endpoints,
 	sum(sum(x.n)) OVER ()::bigint AS all_attempts, sum(sum(x.us)) OVER ()::bigint AS all_us
@@ -729,7 +724,8 @@ type ConsoleSharesRow struct {
 	AllUs       int64
 }
 
-// Who had the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one index step.
+// Who used the workers in the last ten minutes: attempts, and the time that their requests took. An endpoint costs one
+// index step.
 func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleSharesRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleShares, most)
 	if err != nil {
@@ -797,8 +793,8 @@ type ConsoleTenantsRow struct {
 
 // What operators look at in their console, across tenants. Runs as the console role. Whatever might be large is bounded
 // before it is counted, so that a look never weighs on the engine.
-// Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting), which are
-// counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
+// Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
+// which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
 func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) ([]ConsoleTenantsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleTenants,
 		arg.Part,
@@ -839,8 +835,8 @@ SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
-	(SELECT count(*) FROM endpoint_health h JOIN endpoints e ON e.id = h.endpoint_id WHERE h.breaker_state <> 0 AND e.status = 'active'
-		AND e.deleted_at IS NULL AND e.id NOT IN (SELECT posthorn.paused_endpoints())) AS breakers_open,
+	(SELECT count(*) FROM posthorn.lane_states(NULL, $1) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,
 	(SELECT count(*) FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)) AS workers,
 	(SELECT count(*) FROM workers WHERE (dead OR beat_at <= now() - make_interval(secs => $1::float8)) AND beat_at > now() - interval '1 hour') AS workers_lost,
 	(SELECT coalesce(sum(amount), 0)::bigint FROM book_differences WHERE open) AS books_differ,
@@ -869,7 +865,8 @@ type ConsoleTotalsRow struct {
 	MailsFailed   int64
 }
 
-// The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to 100,000.
+// The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to
+// 100,000.
 func (q *Queries) ConsoleTotals(ctx context.Context, silentSeconds float64) (ConsoleTotalsRow, error) {
 	row := q.db.QueryRow(ctx, ConsoleTotals, silentSeconds)
 	var i ConsoleTotalsRow
@@ -907,8 +904,8 @@ type ConsoleWorkersRow struct {
 	Silent    bool
 }
 
-// The workers and how many lanes each holds, the living first. One that is silent for longer than its beat may take does not live, also
-// where no other is left to declare it dead.
+// The workers and how many lanes each holds, live ones first. A worker is not live when its last beat is too old, even
+// if no other worker is left to declare it dead.
 func (q *Queries) ConsoleWorkers(ctx context.Context, silentSeconds float64) ([]ConsoleWorkersRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleWorkers, silentSeconds)
 	if err != nil {
@@ -970,7 +967,8 @@ const SendMailAgain = `-- name: SendMailAgain :execrows
 UPDATE mails SET state = 'waiting', tries = 0, due_at = now(), last_error = '', done_at = NULL WHERE id = $1 AND state = 'failed'
 `
 
-// A mail that was given up gets a fresh chain of tries, under its old key: a provider that took it already sends nothing.
+// A mail that was given up gets a new series of tries, under its old key: a provider that accepted it before sends
+// nothing.
 func (q *Queries) SendMailAgain(ctx context.Context, argID id.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, SendMailAgain, argID)
 	if err != nil {

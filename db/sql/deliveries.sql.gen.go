@@ -224,11 +224,11 @@ func (q *Queries) DropQueued(ctx context.Context, arg DropQueuedParams) error {
 	return err
 }
 
-const EnterOwnBooks = `-- name: EnterOwnBooks :exec
+const EnterOwnTotals = `-- name: EnterOwnTotals :exec
 SELECT posthorn.enter_books($1::date[], $2::int[], $3::int[], $4::int[], $5::int[], $6::int[])
 `
 
-type EnterOwnBooksParams struct {
+type EnterOwnTotalsParams struct {
 	Days      []time.Time
 	Accepted  []int32
 	Delivered []int32
@@ -238,8 +238,8 @@ type EnterOwnBooksParams struct {
 }
 
 // The transaction's tenant, a row a day (UTC) of the deliveries' creation.
-func (q *Queries) EnterOwnBooks(ctx context.Context, arg EnterOwnBooksParams) error {
-	_, err := q.db.Exec(ctx, EnterOwnBooks,
+func (q *Queries) EnterOwnTotals(ctx context.Context, arg EnterOwnTotalsParams) error {
+	_, err := q.db.Exec(ctx, EnterOwnTotals,
 		arg.Days,
 		arg.Accepted,
 		arg.Delivered,
@@ -585,8 +585,8 @@ type JobOutcomeRow struct {
 	Waiting   int64
 }
 
-// What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has dropped counts as
-// none of these.
+// What became of the deliveries that a job made, of the first so many of them. A delivery of a day that retention has
+// dropped counts as none of these.
 func (q *Queries) JobOutcome(ctx context.Context, arg JobOutcomeParams) (JobOutcomeRow, error) {
 	row := q.db.QueryRow(ctx, JobOutcome,
 		arg.TenantID,
@@ -798,8 +798,8 @@ type LockQueuedParams struct {
 	DeliveryID id.UUID
 }
 
-// The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it must
-// have before it draws one of the queue's.
+// The row of a waiting delivery, for who changes it. Taking the lock also gives the transaction its number, which it
+// must have before it draws one of the queue's.
 func (q *Queries) LockQueued(ctx context.Context, arg LockQueuedParams) (Queue, error) {
 	row := q.db.QueryRow(ctx, LockQueued, arg.TenantID, arg.DeliveryID)
 	var i Queue
@@ -837,7 +837,8 @@ type NoteReplaysParams struct {
 	Deliveries []id.UUID
 }
 
-// That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never had.
+// That deliveries were sent again as others. A pair with the zero id as replay_of is an event that its endpoint never
+// had.
 func (q *Queries) NoteReplays(ctx context.Context, arg NoteReplaysParams) error {
 	_, err := q.db.Exec(ctx, NoteReplays,
 		arg.TenantID,
@@ -856,15 +857,15 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('ena
 
 // Deliveries: lists, one with its attempts, and what people and programs do to one.
 //
-// A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the dead
-// letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far it came;
-// then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer history, and a rare
-// filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high) of ids is one of time,
-// and both ends carry the day for the partitions.
+// A list is read in two steps. A scan walks ids in order in the one table that knows the wanted status (the queue, the
+// dead letters, the cancellations, else the deliveries themselves), looks at a bounded number of rows, and says how far
+// it came; then the rows of a page are read by primary key, a day at a time. So no list costs more for a longer
+// history, and a rare filter gives short pages instead of slow ones. Ids are time-ordered: an open interval (low, high)
+// of ids is one of time, and both ends carry the day for the partitions.
 //
 // Each scan holds both directions. The transaction plans for its parameters and by index (PlanByIndex), so that the
-// direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no plan is
-// kept from when the queue was short.
+// direction not asked for, absent filters and partitions outside the interval are gone before anything runs, and no
+// plan is kept from when the queue was short.
 func (q *Queries) PlanByIndex(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, PlanByIndex)
 	return err
@@ -883,8 +884,8 @@ type QueueNowParams struct {
 	DeliveryID id.UUID
 }
 
-// A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the endpoint's
-// breaker is open, the row is the next probe.
+// A deferred row takes its place at the end, as it would have when due: behind its key where it has one. Where the
+// endpoint's breaker is open, the row is the next probe.
 func (q *Queries) QueueNow(ctx context.Context, arg QueueNowParams) error {
 	_, err := q.db.Exec(ctx, QueueNow, arg.TenantID, arg.DeliveryID)
 	return err
@@ -1014,8 +1015,8 @@ WHERE q.ctid = ANY (ARRAY(
 ))
 `
 
-// The breaker of some endpoints closed: deliveries that were probes go when their own schedule says, and not when the next probe
-// would have gone. Whoever has a row in hand at the moment moves it anyway.
+// The breaker of some endpoints closed: deliveries that were probes get their own schedule's time back, and not the
+// next probe's. A row that another transaction holds is moved by that one.
 func (q *Queries) ReleaseProbes(ctx context.Context, endpoints []id.UUID) error {
 	_, err := q.db.Exec(ctx, ReleaseProbes, endpoints)
 	return err
@@ -1088,7 +1089,8 @@ WITH failed AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE counts AND archived = $2::boolean
-		AND ($3::text = '' OR event_type IN ('', $3))), '{}')::uuid[] AS ids
+		AND ($3::text = '' OR event_type IN ('', $3)
+			OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1109,8 +1111,8 @@ type ScanAllFailedRow struct {
 	Ids     []id.UUID
 }
 
-// What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after an
-// attempt.
+// What went wrong at least once and was not delivered yet: dead letters, what is being retried, what was canceled after
+// an attempt.
 func (q *Queries) ScanAllFailed(ctx context.Context, arg ScanAllFailedParams) (ScanAllFailedRow, error) {
 	row := q.db.QueryRow(ctx, ScanAllFailed,
 		arg.Newest,
@@ -1141,7 +1143,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3)), '{}')::uuid[] AS ids
+	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3 OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1192,7 +1194,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3)
+	coalesce(array_agg(id) FILTER (WHERE archived = $2::boolean AND ($3::text = '' OR event_type = $3 OR right($3, 2) = '.*' AND starts_with(event_type, left($3, -1)))
 		AND (NOT $4::boolean OR NOT replayed AND NOT archived AND endpoint_id <> ALL (ARRAY(
 			SELECT e.id FROM endpoints e WHERE e.tenant_id = $5 AND e.kind = 'listen')))), '{}')::uuid[] AS ids
 FROM page
@@ -1216,7 +1218,8 @@ type ScanDeadLettersRow struct {
 	Ids     []id.UUID
 }
 
-// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's (domain/delivery).
+// Those that failed; with open, dead letters alone: failed, not replayed, not archived, and not a listener's
+// (domain/delivery).
 func (q *Queries) ScanDeadLetters(ctx context.Context, arg ScanDeadLettersParams) (ScanDeadLettersRow, error) {
 	row := q.db.QueryRow(ctx, ScanDeadLetters,
 		arg.Newest,
@@ -1255,7 +1258,7 @@ WITH page AS (
 SELECT count(*)::int AS scanned,
 	coalesce((CASE WHEN $1::boolean THEN array_agg(id ORDER BY id) ELSE array_agg(id ORDER BY id DESC) END)[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
 	coalesce(array_agg(id) FILTER (WHERE (archived_at IS NOT NULL) = $2::boolean
-		AND ($3::int < 0 OR status = $3) AND ($4::text = '' OR event_type = $4)), '{}')::uuid[] AS ids
+		AND ($3::int < 0 OR status = $3) AND ($4::text = '' OR event_type = $4 OR right($4, 2) = '.*' AND starts_with(event_type, left($4, -1)))), '{}')::uuid[] AS ids
 FROM page
 `
 
@@ -1280,7 +1283,7 @@ type ScanDeliveriesRow struct {
 	Ids     []id.UUID
 }
 
-// Any status, or one that the row itself tells for good.
+// Any status, or one that the row itself shows as final.
 func (q *Queries) ScanDeliveries(ctx context.Context, arg ScanDeliveriesParams) (ScanDeliveriesRow, error) {
 	row := q.db.QueryRow(ctx, ScanDeliveries,
 		arg.Newest,
@@ -1384,7 +1387,8 @@ type ScanQueueRow struct {
 	Ids     []id.UUID
 }
 
-// Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any other.
+// Waiting: pending, retrying or held, or with @waiting all of them. A blocked or deferred row is pending like any
+// other.
 func (q *Queries) ScanQueue(ctx context.Context, arg ScanQueueParams) (ScanQueueRow, error) {
 	row := q.db.QueryRow(ctx, ScanQueue,
 		arg.Newest,

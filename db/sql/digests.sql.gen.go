@@ -25,8 +25,8 @@ type ClaimSweepParams struct {
 	Seconds float64
 }
 
-// As ClaimChore, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done by the
-// next sweep, and nothing is done twice, since every step has a row that says so.
+// As ClaimPeriodic, in a transaction of its own before a sweep of many: what a worker that dies leaves undone is done
+// by the next sweep, and nothing is done twice, since every step has a row that says so.
 func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string, error) {
 	row := q.db.QueryRow(ctx, ClaimSweep, arg.Name, arg.Seconds)
 	var name string
@@ -35,7 +35,7 @@ func (q *Queries) ClaimSweep(ctx context.Context, arg ClaimSweepParams) (string,
 }
 
 const DigestEndpoints = `-- name: DigestEndpoints :many
-SELECT id, url, description, status FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
+SELECT id, url, description FROM endpoints WHERE tenant_id = $1 AND id = ANY($2::uuid[])
 `
 
 type DigestEndpointsParams struct {
@@ -47,7 +47,6 @@ type DigestEndpointsRow struct {
 	ID          id.UUID
 	URL         string
 	Description string
-	Status      string
 }
 
 func (q *Queries) DigestEndpoints(ctx context.Context, arg DigestEndpointsParams) ([]DigestEndpointsRow, error) {
@@ -59,12 +58,7 @@ func (q *Queries) DigestEndpoints(ctx context.Context, arg DigestEndpointsParams
 	items := []DigestEndpointsRow{}
 	for rows.Next() {
 		var i DigestEndpointsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.URL,
-			&i.Description,
-			&i.Status,
-		); err != nil {
+		if err := rows.Scan(&i.ID, &i.URL, &i.Description); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -132,13 +126,13 @@ func (q *Queries) LastDigest(ctx context.Context, tenantID id.UUID) (LastDigestR
 	return i, err
 }
 
-const RecallChores = `-- name: RecallChores :execrows
+const MakePeriodicDue = `-- name: MakePeriodicDue :execrows
 UPDATE chores SET done_at = '-infinity' WHERE name = ANY($1::text[])
 `
 
-// Somebody from outside asks for a sweep: it is due now, whenever it was done.
-func (q *Queries) RecallChores(ctx context.Context, names []string) (int64, error) {
-	result, err := q.db.Exec(ctx, RecallChores, names)
+// A request from outside asks for a sweep: it is due now, whenever it was last done.
+func (q *Queries) MakePeriodicDue(ctx context.Context, names []string) (int64, error) {
+	result, err := q.db.Exec(ctx, MakePeriodicDue, names)
 	if err != nil {
 		return 0, err
 	}

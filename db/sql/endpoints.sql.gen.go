@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 type AnyEndpointParams struct {
@@ -64,6 +64,10 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -81,7 +85,7 @@ func (q *Queries) CountEndpoints(ctx context.Context, tenantID id.UUID) (int64, 
 }
 
 const DeleteEndpoint = `-- name: DeleteEndpoint :exec
-UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, slot_secret_id = NULL
+UPDATE endpoints SET deleted_at = now(), updated_at = now(), custom_headers = NULL, connection = NULL, also_secret = NULL, slot_secret_id = NULL
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
@@ -142,8 +146,7 @@ func (q *Queries) EndpointLabels(ctx context.Context, arg EndpointLabelsParams) 
 }
 
 const EndpointOfExternalID = `-- name: EndpointOfExternalID :one
-SELECT id FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL AND metadata ->> 'external_id' = $2::text
-ORDER BY id LIMIT 1
+SELECT id FROM endpoints WHERE tenant_id = $1 AND external_id = $2::text AND deleted_at IS NULL
 `
 
 type EndpointOfExternalIDParams struct {
@@ -151,7 +154,6 @@ type EndpointOfExternalIDParams struct {
 	ExternalID string
 }
 
-// The one that an import brought in. Where people gave several the same, the oldest.
 func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExternalIDParams) (id.UUID, error) {
 	row := q.db.QueryRow(ctx, EndpointOfExternalID, arg.TenantID, arg.ExternalID)
 	var id id.UUID
@@ -160,7 +162,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExtern
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 type GetEndpointParams struct {
@@ -209,19 +211,43 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
+}
+
+const ImportedEndpoint = `-- name: ImportedEndpoint :one
+SELECT id FROM endpoints WHERE tenant_id = $1 AND deleted_at IS NULL
+	AND (external_id = $2::text OR external_id IS NULL AND metadata ->> 'external_id' = $2)
+ORDER BY external_id IS NULL, id LIMIT 1
+`
+
+type ImportedEndpointParams struct {
+	TenantID   id.UUID
+	ExternalID string
+}
+
+// The one that an import brought in. Older versions kept the external id in the metadata. Where people gave several the
+// same, the oldest.
+func (q *Queries) ImportedEndpoint(ctx context.Context, arg ImportedEndpointParams) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, ImportedEndpoint, arg.TenantID, arg.ExternalID)
+	var id id.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const InsertEndpoint = `-- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at)
+	circuit_breaker, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 	$14, $15, $16, $17, $18, $19, $20,
-	$21, $22, $23, $24, $25, $26, $27,
-	$28, $29, $30, $31)
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+	$21, $22, $23, $24, $25, $26, $27, $28,
+	$29, $30, $31, $32, $33, $34, $35)
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type InsertEndpointParams struct {
@@ -248,6 +274,7 @@ type InsertEndpointParams struct {
 	Ordering           string
 	PayloadVersion     *string
 	AcceptConflict     bool
+	CircuitBreaker     bool
 	Verification       string
 	WhenHeld           string
 	Metadata           json.RawMessage
@@ -256,6 +283,9 @@ type InsertEndpointParams struct {
 	Connection         []byte
 	SlotSecretID       *id.UUID
 	CreatedAt          time.Time
+	ExternalID         *string
+	Wire               []byte
+	AlsoSecret         []byte
 }
 
 func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) (Endpoint, error) {
@@ -283,6 +313,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.Ordering,
 		arg.PayloadVersion,
 		arg.AcceptConflict,
+		arg.CircuitBreaker,
 		arg.Verification,
 		arg.WhenHeld,
 		arg.Metadata,
@@ -291,6 +322,9 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.Connection,
 		arg.SlotSecretID,
 		arg.CreatedAt,
+		arg.ExternalID,
+		arg.Wire,
+		arg.AlsoSecret,
 	)
 	var i Endpoint
 	err := row.Scan(
@@ -331,6 +365,10 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -368,7 +406,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const ListEndpointsNewest = `-- name: ListEndpointsNewest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints
 WHERE tenant_id = $1 AND id < $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id DESC LIMIT $4
 `
@@ -432,6 +470,10 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 			&i.RetryJitter,
 			&i.RotationSignatures,
 			&i.TypeField,
+			&i.CircuitBreaker,
+			&i.ExternalID,
+			&i.Wire,
+			&i.AlsoSecret,
 		); err != nil {
 			return nil, err
 		}
@@ -444,7 +486,7 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 }
 
 const ListEndpointsOldest = `-- name: ListEndpointsOldest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints
 WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id LIMIT $4
 `
@@ -508,6 +550,10 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 			&i.RetryJitter,
 			&i.RotationSignatures,
 			&i.TypeField,
+			&i.CircuitBreaker,
+			&i.ExternalID,
+			&i.Wire,
+			&i.AlsoSecret,
 		); err != nil {
 			return nil, err
 		}
@@ -520,7 +566,7 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 }
 
 const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 type LockEndpointParams struct {
@@ -569,6 +615,10 @@ func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (End
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -591,7 +641,7 @@ func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error)
 const SetEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type SetEndpointStatusParams struct {
@@ -647,6 +697,10 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -667,18 +721,18 @@ func (q *Queries) SetSlotSecret(ctx context.Context, arg SetSlotSecretParams) er
 	return err
 }
 
-const ShareEndpoint = `-- name: ShareEndpoint :one
+const ShareLockEndpoint = `-- name: ShareLockEndpoint :one
 SELECT ordering FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR SHARE
 `
 
-type ShareEndpointParams struct {
+type ShareLockEndpointParams struct {
 	TenantID id.UUID
 	ID       id.UUID
 }
 
 // For who adds to its queue: it is neither deleted nor ordered otherwise until the transaction ends.
-func (q *Queries) ShareEndpoint(ctx context.Context, arg ShareEndpointParams) (string, error) {
-	row := q.db.QueryRow(ctx, ShareEndpoint, arg.TenantID, arg.ID)
+func (q *Queries) ShareLockEndpoint(ctx context.Context, arg ShareLockEndpointParams) (string, error) {
+	row := q.db.QueryRow(ctx, ShareLockEndpoint, arg.TenantID, arg.ID)
 	var ordering string
 	err := row.Scan(&ordering)
 	return ordering, err
@@ -687,7 +741,7 @@ func (q *Queries) ShareEndpoint(ctx context.Context, arg ShareEndpointParams) (s
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type UnverifyEndpointParams struct {
@@ -737,6 +791,10 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointPara
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -747,11 +805,11 @@ UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
 	retry_policy = $10, retry_delays = $11, retry_jitter = $12,
 	retry_client_errors = $13, timeout_seconds = $14, max_in_flight = $15,
 	rate_limit = $16, burst = $17, ordering = $18,
-	payload_version = $19, accept_conflict = $20, verification = $21,
-	when_held = $22, metadata = $23, custom_headers = $24,
-	sensitive_headers = $25, connection = $26, updated_at = now()
-WHERE tenant_id = $27 AND id = $28 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+	payload_version = $19, accept_conflict = $20, circuit_breaker = $21, verification = $22,
+	when_held = $23, metadata = $24, custom_headers = $25,
+	sensitive_headers = $26, connection = $27, external_id = $28, wire = $29, also_secret = $30, updated_at = now()
+WHERE tenant_id = $31 AND id = $32 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type UpdateEndpointParams struct {
@@ -775,12 +833,16 @@ type UpdateEndpointParams struct {
 	Ordering           string
 	PayloadVersion     *string
 	AcceptConflict     bool
+	CircuitBreaker     bool
 	Verification       string
 	WhenHeld           string
 	Metadata           json.RawMessage
 	CustomHeaders      []byte
 	SensitiveHeaders   []string
 	Connection         []byte
+	ExternalID         *string
+	Wire               []byte
+	AlsoSecret         []byte
 	TenantID           id.UUID
 	ID                 id.UUID
 }
@@ -808,12 +870,16 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		arg.Ordering,
 		arg.PayloadVersion,
 		arg.AcceptConflict,
+		arg.CircuitBreaker,
 		arg.Verification,
 		arg.WhenHeld,
 		arg.Metadata,
 		arg.CustomHeaders,
 		arg.SensitiveHeaders,
 		arg.Connection,
+		arg.ExternalID,
+		arg.Wire,
+		arg.AlsoSecret,
 		arg.TenantID,
 		arg.ID,
 	)
@@ -856,6 +922,10 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }

@@ -88,7 +88,8 @@ const EndTenant = `-- name: EndTenant :exec
 UPDATE tenants SET state = 'deleted', deleted_at = now(), settings = '{}', routing_version = routing_version + 1 WHERE id = $1
 `
 
-// Its settings hold addresses of people. Its routes are others now, so that no group commit under way stores an event for it.
+// Its settings hold addresses of people. Its routes are others now, so that no group commit under way stores an event
+// for it.
 func (q *Queries) EndTenant(ctx context.Context, tenantID id.UUID) error {
 	_, err := q.db.Exec(ctx, EndTenant, tenantID)
 	return err
@@ -133,7 +134,8 @@ type EraseDeliveriesRow struct {
 	Next       time.Time
 }
 
-// Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by index.
+// Some of one day's, the oldest first, with their attempts on whatever day; where the next ones begin. It plans by
+// index.
 func (q *Queries) EraseDeliveries(ctx context.Context, arg EraseDeliveriesParams) (EraseDeliveriesRow, error) {
 	row := q.db.QueryRow(ctx, EraseDeliveries,
 		arg.High,
@@ -202,6 +204,34 @@ func (q *Queries) EraseIdempotencyKeys(ctx context.Context, arg EraseIdempotency
 	return result.RowsAffected(), nil
 }
 
+const EraseLeftovers = `-- name: EraseLeftovers :one
+SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM posthorn.erase_strays($1, $2, $3, $4) AS s
+`
+
+type EraseLeftoversParams struct {
+	TenantID id.UUID
+	Day      time.Time
+	FromPage int64
+	Pages    int32
+}
+
+type EraseLeftoversRow struct {
+	N        int64
+	NextPage int64
+}
+
+func (q *Queries) EraseLeftovers(ctx context.Context, arg EraseLeftoversParams) (EraseLeftoversRow, error) {
+	row := q.db.QueryRow(ctx, EraseLeftovers,
+		arg.TenantID,
+		arg.Day,
+		arg.FromPage,
+		arg.Pages,
+	)
+	var i EraseLeftoversRow
+	err := row.Scan(&i.N, &i.NextPage)
+	return i, err
+}
+
 const EraseRest = `-- name: EraseRest :one
 SELECT posthorn.erase_rest($1, $2::int)::bigint AS n
 `
@@ -217,34 +247,6 @@ func (q *Queries) EraseRest(ctx context.Context, arg EraseRestParams) (int64, er
 	var n int64
 	err := row.Scan(&n)
 	return n, err
-}
-
-const EraseStrays = `-- name: EraseStrays :one
-SELECT s.n::bigint AS n, coalesce(s.next_page, -1)::bigint AS next_page FROM posthorn.erase_strays($1, $2, $3, $4) AS s
-`
-
-type EraseStraysParams struct {
-	TenantID id.UUID
-	Day      time.Time
-	FromPage int64
-	Pages    int32
-}
-
-type EraseStraysRow struct {
-	N        int64
-	NextPage int64
-}
-
-func (q *Queries) EraseStrays(ctx context.Context, arg EraseStraysParams) (EraseStraysRow, error) {
-	row := q.db.QueryRow(ctx, EraseStrays,
-		arg.TenantID,
-		arg.Day,
-		arg.FromPage,
-		arg.Pages,
-	)
-	var i EraseStraysRow
-	err := row.Scan(&i.N, &i.NextPage)
-	return i, err
 }
 
 const HasLanes = `-- name: HasLanes :one
@@ -295,19 +297,20 @@ func (q *Queries) LiveEndpointIDs(ctx context.Context, tenantID id.UUID) ([]id.U
 	return items, nil
 }
 
-const MayHaveStrays = `-- name: MayHaveStrays :one
+const MayHaveLeftovers = `-- name: MayHaveLeftovers :one
 SELECT (EXISTS (SELECT FROM books b WHERE b.tenant_id = $1 AND b.day < $2::date AND b.accepted > 0)
 	OR EXISTS (SELECT FROM book_differences d WHERE d.tenant_id = $1))::boolean AS may
 `
 
-type MayHaveStraysParams struct {
+type MayHaveLeftoversParams struct {
 	TenantID id.UUID
 	Oldest   time.Time
 }
 
-// Whether attempts of a tenant may be left that no delivery of it leads to: it had deliveries on days that are gone, or some are missing.
-func (q *Queries) MayHaveStrays(ctx context.Context, arg MayHaveStraysParams) (bool, error) {
-	row := q.db.QueryRow(ctx, MayHaveStrays, arg.TenantID, arg.Oldest)
+// Whether attempts of a tenant can be left without a delivery: it had deliveries on days that were dropped, or some are
+// missing.
+func (q *Queries) MayHaveLeftovers(ctx context.Context, arg MayHaveLeftoversParams) (bool, error) {
+	row := q.db.QueryRow(ctx, MayHaveLeftovers, arg.TenantID, arg.Oldest)
 	var may bool
 	err := row.Scan(&may)
 	return may, err

@@ -239,3 +239,40 @@ func (q *Queries) UpdateEventType(ctx context.Context, arg UpdateEventTypeParams
 	)
 	return i, err
 }
+
+const VersionedEventTypes = `-- name: VersionedEventTypes :many
+SELECT name, versions FROM event_types
+WHERE tenant_id = $1 AND versions IS NOT NULL AND schema_check <> 'off'
+ORDER BY name COLLATE "C" LIMIT $2
+`
+
+type VersionedEventTypesParams struct {
+	TenantID id.UUID
+	Most     int32
+}
+
+type VersionedEventTypesRow struct {
+	Name     string
+	Versions *string
+}
+
+// Those whose versions are checked.
+func (q *Queries) VersionedEventTypes(ctx context.Context, arg VersionedEventTypesParams) ([]VersionedEventTypesRow, error) {
+	rows, err := q.db.Query(ctx, VersionedEventTypes, arg.TenantID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []VersionedEventTypesRow{}
+	for rows.Next() {
+		var i VersionedEventTypesRow
+		if err := rows.Scan(&i.Name, &i.Versions); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -12,6 +12,16 @@ import (
 	"posthorn/domain/id"
 )
 
+const BoundStatements = `-- name: BoundStatements :exec
+SELECT set_config('statement_timeout', ($1::int)::text, true)
+`
+
+// How long a statement of this transaction can run, in milliseconds.
+func (q *Queries) BoundStatements(ctx context.Context, ms int32) error {
+	_, err := q.db.Exec(ctx, BoundStatements, ms)
+	return err
+}
+
 const EventExists = `-- name: EventExists :one
 SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3)
 `
@@ -27,6 +37,18 @@ func (q *Queries) EventExists(ctx context.Context, arg EventExistsParams) (bool,
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const EventOfIdempotencyKey = `-- name: EventOfIdempotencyKey :one
+SELECT found::uuid AS id FROM posthorn.event_of_key($1) AS found WHERE found IS NOT NULL
+`
+
+// The event that was emitted under an idempotency key of the transaction's tenant, while the key is kept; else no row.
+func (q *Queries) EventOfIdempotencyKey(ctx context.Context, key string) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, EventOfIdempotencyKey, key)
+	var id id.UUID
+	err := row.Scan(&id)
+	return id, err
 }
 
 const FirstDeliveriesOfEvent = `-- name: FirstDeliveriesOfEvent :many
@@ -68,9 +90,68 @@ func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliverie
 	return items, nil
 }
 
+const FoundEvents = `-- name: FoundEvents :many
+SELECT e.id, e.type, e.key, e.channels, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
+JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
+	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
+ORDER BY e.created_at DESC, e.id DESC
+`
+
+type FoundEventsParams struct {
+	WithData bool
+	Ids      []id.UUID
+	Created  []time.Time
+	TenantID id.UUID
+	First    time.Time
+	Last     time.Time
+}
+
+type FoundEventsRow struct {
+	ID       id.UUID
+	Type     string
+	Key      *string
+	Channels []string
+	Data     []byte
+}
+
+// Events by id, created between two moments, newest first; their data only where it is asked for.
+func (q *Queries) FoundEvents(ctx context.Context, arg FoundEventsParams) ([]FoundEventsRow, error) {
+	rows, err := q.db.Query(ctx, FoundEvents,
+		arg.WithData,
+		arg.Ids,
+		arg.Created,
+		arg.TenantID,
+		arg.First,
+		arg.Last,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FoundEventsRow{}
+	for rows.Next() {
+		var i FoundEventsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Type,
+			&i.Key,
+			&i.Channels,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const GetEvent = `-- name: GetEvent :one
 
-SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
+SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
 `
 
 type GetEventParams struct {
@@ -96,6 +177,7 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 		&i.OccurredAt,
 		&i.DeliverAt,
 		&i.RoutingVersion,
+		&i.ExternalID,
 	)
 	return i, err
 }
@@ -129,8 +211,8 @@ type LatestEventsRow struct {
 	Octets int32
 }
 
-// The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most @scan
-// rows are looked at.
+// The newest events whose type one of the patterns takes, and how many bytes each holds, without reading them. At most
+// @scan rows are looked at.
 func (q *Queries) LatestEvents(ctx context.Context, arg LatestEventsParams) ([]LatestEventsRow, error) {
 	rows, err := q.db.Query(ctx, LatestEvents,
 		arg.Patterns,
@@ -199,8 +281,8 @@ type RoutesOfEventRow struct {
 }
 
 // The tenant's endpoints as they were under one version of its routes: those that still exist first, the newest of each
-// first. An endpoint without a revision that old was created later. One that was deleted long before the event has no part in it, nor
-// has a listener that was gone.
+// first. An endpoint without a revision that old was created later. Endpoints and listeners that were deleted before
+// the event are left out.
 func (q *Queries) RoutesOfEvent(ctx context.Context, arg RoutesOfEventParams) ([]RoutesOfEventRow, error) {
 	rows, err := q.db.Query(ctx, RoutesOfEvent,
 		arg.TenantID,
@@ -298,10 +380,10 @@ func (q *Queries) SampledEvents(ctx context.Context, arg SampledEventsParams) ([
 }
 
 const ScanEventsDown = `-- name: ScanEventsDown :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, place, matches FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
 		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		(($1::text = '' OR e.type = $1) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
+		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = $3 AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
 		AND (e.created_at, e.id) > ($4, $6::uuid) AND (e.created_at, e.id) < ($5, $7::uuid)
@@ -334,13 +416,14 @@ type ScanEventsDownRow struct {
 	Version    *string
 	OccurredAt *time.Time
 	DeliverAt  *time.Time
+	ExternalID *string
 	Place      int64
 	Matches    bool
 }
 
 // A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
-// rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is returned
-// too, matching or not, so that the caller knows where to go on.
+// rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is
+// returned too, matching or not, so that the caller knows where to go on.
 func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) ([]ScanEventsDownRow, error) {
 	rows, err := q.db.Query(ctx, ScanEventsDown,
 		arg.Type,
@@ -369,6 +452,7 @@ func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) 
 			&i.Version,
 			&i.OccurredAt,
 			&i.DeliverAt,
+			&i.ExternalID,
 			&i.Place,
 			&i.Matches,
 		); err != nil {
@@ -383,10 +467,10 @@ func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) 
 }
 
 const ScanEventsUp = `-- name: ScanEventsUp :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at,
+SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, place, matches FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
 		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		(($1::text = '' OR e.type = $1) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
+		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = $3 AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
 		AND (e.created_at, e.id) > ($4, $6::uuid) AND (e.created_at, e.id) < ($5, $7::uuid)
@@ -419,6 +503,7 @@ type ScanEventsUpRow struct {
 	Version    *string
 	OccurredAt *time.Time
 	DeliverAt  *time.Time
+	ExternalID *string
 	Place      int64
 	Matches    bool
 }
@@ -452,6 +537,7 @@ func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]S
 			&i.Version,
 			&i.OccurredAt,
 			&i.DeliverAt,
+			&i.ExternalID,
 			&i.Place,
 			&i.Matches,
 		); err != nil {
@@ -463,4 +549,54 @@ func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]S
 		return nil, err
 	}
 	return items, nil
+}
+
+const SearchEvents = `-- name: SearchEvents :one
+WITH page AS (
+	SELECT e.id, e.key, e.data FROM events e
+	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
+		AND (e.created_at, e.id) < ($6, $7::uuid)
+	ORDER BY e.created_at DESC, e.id DESC
+	LIMIT $8::int
+)
+SELECT count(*)::int AS scanned,
+	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = $1::text
+		OR $2::boolean AND position($3::bytea IN data) > 0), '{}')::uuid[] AS ids
+FROM page
+`
+
+type SearchEventsParams struct {
+	Key      string
+	InData   bool
+	Needle   []byte
+	TenantID id.UUID
+	LowAt    time.Time
+	HighAt   time.Time
+	High     id.UUID
+	Scan     int32
+}
+
+type SearchEventsRow struct {
+	Scanned int32
+	Reached id.UUID
+	Ids     []id.UUID
+}
+
+// Of the newest events below a point, those whose ordering key is a text, or whose data holds some bytes. At most @scan
+// events are read; reached is the oldest of them.
+func (q *Queries) SearchEvents(ctx context.Context, arg SearchEventsParams) (SearchEventsRow, error) {
+	row := q.db.QueryRow(ctx, SearchEvents,
+		arg.Key,
+		arg.InData,
+		arg.Needle,
+		arg.TenantID,
+		arg.LowAt,
+		arg.HighAt,
+		arg.High,
+		arg.Scan,
+	)
+	var i SearchEventsRow
+	err := row.Scan(&i.Scanned, &i.Reached, &i.Ids)
+	return i, err
 }

@@ -119,9 +119,9 @@ func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesPara
 
 const ExportEvents = `-- name: ExportEvents :many
 
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at FROM (
-	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
-		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version FROM events e
+SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id FROM (
+	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.external_id, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
+		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.external_id FROM events e
 		WHERE e.tenant_id = $1 AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz
 			AND (e.created_at, e.id) > ($2, $4::uuid) AND (e.created_at, e.id) < ($3, $5::uuid)
 		ORDER BY e.created_at, e.id LIMIT $6::int
@@ -152,10 +152,11 @@ type ExportEventsRow struct {
 	Version    *string
 	OccurredAt *time.Time
 	DeliverAt  *time.Time
+	ExternalID *string
 }
 
-// What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an interval that prunes
-// partitions; what hides things in lists, as being archived, hides nothing here.
+// What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
+// interval that prunes partitions; what hides things in lists, as being archived, hides nothing here.
 // At most @most of them with at most @bytes of data together, but always one.
 func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]ExportEventsRow, error) {
 	rows, err := q.db.Query(ctx, ExportEvents,
@@ -184,6 +185,7 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 			&i.Version,
 			&i.OccurredAt,
 			&i.DeliverAt,
+			&i.ExternalID,
 		); err != nil {
 			return nil, err
 		}
@@ -226,7 +228,8 @@ type ExportRejectedRow struct {
 	Data           []byte
 }
 
-// What was emitted in SQL and became no event: as ExportEvents bounds them. Data that is larger than any event's may be is left out.
+// What was emitted in SQL and became no event: bounded as ExportEvents does. Data over the limit of an event is left
+// out.
 func (q *Queries) ExportRejected(ctx context.Context, arg ExportRejectedParams) ([]ExportRejectedRow, error) {
 	rows, err := q.db.Query(ctx, ExportRejected,
 		arg.Bytes,
@@ -278,8 +281,8 @@ type ExportSentRow struct {
 	Now time.Time
 }
 
-// When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than anybody asks for.
-// The log's ids are the nodes', its times the database's.
+// When an export of a tenant was last sent to its end, and the time now: no row where none was, or longer ago than
+// anybody asks for. The log's ids are the nodes', its times the database's.
 func (q *Queries) ExportSent(ctx context.Context, arg ExportSentParams) (ExportSentRow, error) {
 	row := q.db.QueryRow(ctx, ExportSent, arg.TenantID, arg.Seconds)
 	var i ExportSentRow

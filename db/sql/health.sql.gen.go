@@ -44,10 +44,29 @@ type ClearHealthParams struct {
 	TenantID   id.UUID
 }
 
-// An endpoint that is active again begins anew. The epoch makes what its lane's owner has counted until now void.
+// An endpoint that is active again starts over. The epoch voids what its lane's owner has counted until now.
 func (q *Queries) ClearHealth(ctx context.Context, arg ClearHealthParams) error {
 	_, err := q.db.Exec(ctx, ClearHealth, arg.EndpointID, arg.TenantID)
 	return err
+}
+
+const CloseBreaker = `-- name: CloseBreaker :execrows
+UPDATE endpoint_health SET epoch = epoch + 1, breaker_state = 0, opened_at = NULL, next_probe_at = NULL, probes = 0
+WHERE tenant_id = $1 AND endpoint_id = $2 AND breaker_state <> 0
+`
+
+type CloseBreakerParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+// The endpoint is to have no breaker any more. The counters stay; the epoch has its lane's owner read them back.
+func (q *Queries) CloseBreaker(ctx context.Context, arg CloseBreakerParams) (int64, error) {
+	result, err := q.db.Exec(ctx, CloseBreaker, arg.TenantID, arg.EndpointID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const CountHeld = `-- name: CountHeld :many
@@ -180,7 +199,7 @@ type HastenVerificationParams struct {
 	Since      time.Time
 }
 
-// Who asks again for what is asked for already does not wait for a late next try; one that is under way holds its claim for a minute.
+// A repeated request does not wait for a late next try. A verification that is under way keeps its claim for a minute.
 func (q *Queries) HastenVerification(ctx context.Context, arg HastenVerificationParams) (int64, error) {
 	result, err := q.db.Exec(ctx, HastenVerification, arg.TenantID, arg.EndpointID, arg.Since)
 	if err != nil {
@@ -214,8 +233,9 @@ type HealthToAssessRow struct {
 }
 
 // Endpoint health: what the recorder counted (SaveHealth), judged and told.
-// Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last success,
-// what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that changes.
+// Active endpoints that something is to be decided about, page by page, or those of a list: what failed since the last
+// success, what was warned of, what was out for long. One row an endpoint, so that nothing need be indexed that
+// changes.
 func (q *Queries) HealthToAssess(ctx context.Context, arg HealthToAssessParams) ([]HealthToAssessRow, error) {
 	rows, err := q.db.Query(ctx, HealthToAssess, arg.After, arg.Endpoints, arg.Most)
 	if err != nil {
@@ -351,7 +371,8 @@ type OldestHeldParams struct {
 	EndpointID id.UUID
 }
 
-// The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and ends there.
+// The oldest delivery that waits for an endpoint, of those older than an id: the walk begins at the tenant's oldest and
+// ends there.
 func (q *Queries) OldestHeld(ctx context.Context, arg OldestHeldParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, OldestHeld, arg.TenantID, arg.Before, arg.EndpointID)
 	if err != nil {

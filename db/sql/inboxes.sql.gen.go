@@ -38,7 +38,7 @@ type ClearInboxesParams struct {
 	Endpoints []id.UUID
 }
 
-// They may hold copies of data that is to be destroyed, and no format names the event in all that it sends.
+// They can hold copies of data that is to be destroyed, and no format names the event in every request.
 func (q *Queries) ClearInboxes(ctx context.Context, arg ClearInboxesParams) error {
 	_, err := q.db.Exec(ctx, ClearInboxes, arg.TenantID, arg.Endpoints)
 	return err

@@ -24,8 +24,8 @@ type AssertRoutesParams struct {
 	Versions []int64
 }
 
-// Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint that was
-// acknowledged before an event is never missed. An error is what a pipeline stops at.
+// Fails the transaction unless the routes that a batch was fanned out by are still those of the database: an endpoint
+// that was acknowledged before an event is never missed. An error is what a pipeline stops at.
 func (q *Queries) AssertRoutes(ctx context.Context, arg AssertRoutesParams) error {
 	_, err := q.db.Exec(ctx, AssertRoutes, arg.Tenants, arg.Versions)
 	return err
@@ -121,7 +121,7 @@ type IdempotencyAnswersRow struct {
 	Deliveries int32
 }
 
-// What the first request under a key was answered.
+// The response to the first request under a key.
 func (q *Queries) IdempotencyAnswers(ctx context.Context, arg IdempotencyAnswersParams) ([]IdempotencyAnswersRow, error) {
 	rows, err := q.db.Query(ctx, IdempotencyAnswers, arg.Tenants, arg.Keys)
 	if err != nil {
@@ -176,13 +176,13 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 }
 
 const InsertEvents = `-- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
-	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 `
 
 type InsertEventsParams struct {
@@ -197,6 +197,7 @@ type InsertEventsParams struct {
 	Occurred        []time.Time
 	Deliver         []time.Time
 	RoutingVersions []int64
+	ExternalIds     []string
 }
 
 func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) error {
@@ -212,18 +213,19 @@ func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) erro
 		arg.Occurred,
 		arg.Deliver,
 		arg.RoutingVersions,
+		arg.ExternalIds,
 	)
 	return err
 }
 
 const InsertEventsOnce = `-- name: InsertEventsOnce :many
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
-	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version)
+	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
 ON CONFLICT DO NOTHING
 RETURNING id
 `
@@ -240,10 +242,11 @@ type InsertEventsOnceParams struct {
 	Occurred        []time.Time
 	Deliver         []time.Time
 	RoutingVersions []int64
+	ExternalIds     []string
 }
 
-// The same after a COMMIT of unknown outcome: an event that is there already is left out of the answer, and waits for the
-// first transaction to end if it still runs.
+// The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
+// the first transaction to end if it still runs.
 func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOnceParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, InsertEventsOnce,
 		arg.Tenants,
@@ -257,6 +260,7 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 		arg.Occurred,
 		arg.Deliver,
 		arg.RoutingVersions,
+		arg.ExternalIds,
 	)
 	if err != nil {
 		return nil, err
@@ -276,12 +280,13 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 	return items, nil
 }
 
-const InsertQueue = `-- name: InsertQueue :exec
+const InsertQueue = `-- name: InsertQueue :many
 INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
 SELECT u.tenant_id, u.delivery_id, u.event_id, u.endpoint_id, u.state, nullif(u.order_key, ''), u.due_at
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]), unnest($4::uuid[]),
 	unnest($5::smallint[]), unnest($6::text[]), unnest($7::timestamptz[]))
 	AS u(tenant_id, delivery_id, event_id, endpoint_id, state, order_key, due_at)
+RETURNING seq, delivery_id
 `
 
 type InsertQueueParams struct {
@@ -294,9 +299,15 @@ type InsertQueueParams struct {
 	Due        []time.Time
 }
 
-// After the deliveries, always: a transaction must have its number before it draws one of the queue's (worker/lanes/watermark.go).
-func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) error {
-	_, err := q.db.Exec(ctx, InsertQueue,
+type InsertQueueRow struct {
+	Seq        int64
+	DeliveryID id.UUID
+}
+
+// After the deliveries, always: a transaction must have its number before it draws one of the queue's
+// (worker/lanes/watermark.go).
+func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) ([]InsertQueueRow, error) {
+	rows, err := q.db.Query(ctx, InsertQueue,
 		arg.Tenants,
 		arg.Deliveries,
 		arg.Events,
@@ -305,7 +316,22 @@ func (q *Queries) InsertQueue(ctx context.Context, arg InsertQueueParams) error 
 		arg.OrderKeys,
 		arg.Due,
 	)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InsertQueueRow{}
+	for rows.Next() {
+		var i InsertQueueRow
+		if err := rows.Scan(&i.Seq, &i.DeliveryID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const RoutingEndpoints = `-- name: RoutingEndpoints :many
@@ -371,9 +397,9 @@ type RoutingTenantsRow struct {
 	Defaults       json.RawMessage
 }
 
-// The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements travel
-// together, as one round trip (db/queue/store.go).
-// Versions first, endpoints after: what is read later may be newer than its version, never older.
+// The group commit: one transaction stores a batch of events with their deliveries and queue rows. The statements
+// travel together, as one round trip (db/queue/store.go).
+// Versions first, endpoints after: what is read later can be newer than its version, never older.
 func (q *Queries) RoutingTenants(ctx context.Context, tenants []id.UUID) ([]RoutingTenantsRow, error) {
 	rows, err := q.db.Query(ctx, RoutingTenants, tenants)
 	if err != nil {

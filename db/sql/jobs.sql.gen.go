@@ -16,7 +16,7 @@ import (
 const ActivateEndpoint = `-- name: ActivateEndpoint :one
 UPDATE endpoints SET status = 'active', status_reason = '', status_at = now(), verified_at = now(), updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND status IN ('unverified', 'disabled') AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type ActivateEndpointParams struct {
@@ -66,11 +66,15 @@ func (q *Queries) ActivateEndpoint(ctx context.Context, arg ActivateEndpointPara
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
 
-const ClaimChore = `-- name: ClaimChore :one
+const ClaimPeriodic = `-- name: ClaimPeriodic :one
 
 UPDATE chores SET done_at = now()
 WHERE name = (SELECT c.name FROM chores c
@@ -79,16 +83,16 @@ WHERE name = (SELECT c.name FROM chores c
 RETURNING name
 `
 
-type ClaimChoreParams struct {
+type ClaimPeriodicParams struct {
 	Chore   string
 	Seconds float64
 }
 
-// Housekeeping: what is kept in order by whoever comes first.
-// A periodic chore that was not done for so many seconds, by the database's clock, taken by one worker. No row: not due,
-// or somebody is at it.
-func (q *Queries) ClaimChore(ctx context.Context, arg ClaimChoreParams) (string, error) {
-	row := q.db.QueryRow(ctx, ClaimChore, arg.Chore, arg.Seconds)
+// Periodic maintenance, done by the first worker that finds it due.
+// Claims a periodic job that was not done for so many seconds, by the database's clock. No row: it is not due, or
+// another worker does it.
+func (q *Queries) ClaimPeriodic(ctx context.Context, arg ClaimPeriodicParams) (string, error) {
+	row := q.db.QueryRow(ctx, ClaimPeriodic, arg.Chore, arg.Seconds)
 	var name string
 	err := row.Scan(&name)
 	return name, err
@@ -248,7 +252,7 @@ type FailDeliveriesRow struct {
 	EventType  string
 }
 
-// Ends deliveries whose queue rows are gone; the answer feeds the dead letters.
+// Ends deliveries whose queue rows were taken; the result feeds the dead letters.
 func (q *Queries) FailDeliveries(ctx context.Context, arg FailDeliveriesParams) ([]FailDeliveriesRow, error) {
 	rows, err := q.db.Query(ctx, FailDeliveries,
 		arg.Reason,
@@ -319,7 +323,7 @@ ON CONFLICT (tenant_id, endpoint_id, width, bucket, event_type, kind) DO UPDATE 
 WHERE s.n <> excluded.n
 `
 
-// The roll-ups of the present hour and the one before, anew from their minutes: the same however often it is done.
+// The roll-ups of the present hour and the one before, computed again from their minutes: repeating it changes nothing.
 func (q *Queries) FoldHours(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, FoldHours)
 	return err
@@ -364,8 +368,8 @@ WITH taken AS (
 SELECT count(*) FROM taken
 `
 
-// Moves entries of the ledger into the books and the minute's roll-ups. Whoever reads adds both, so that it does not
-// matter when.
+// Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
+// matter.
 func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, FoldLedger, most)
 	var count int64
@@ -387,8 +391,8 @@ SELECT greatest((SELECT count(*) FROM sessions_gone), (SELECT count(*) FROM link
 	(SELECT count(*) FROM mails_gone))::bigint AS n
 `
 
-// Sessions, links in mails, and counts of tries whose time is over: some of each, and how many there were of the most. They let
-// nobody in as it is; but they name people.
+// Expired sessions, links in mails, and counts of tries: some of each, and how many there were of the most. They open
+// nothing any more, but they name people.
 func (q *Queries) ForgetExpired(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, ForgetExpired, most)
 	var n int64
@@ -396,12 +400,12 @@ func (q *Queries) ForgetExpired(ctx context.Context, most int32) (int64, error) 
 	return n, err
 }
 
-const InsertChore = `-- name: InsertChore :exec
+const InsertPeriodic = `-- name: InsertPeriodic :exec
 INSERT INTO chores (name) VALUES ($1) ON CONFLICT DO NOTHING
 `
 
-func (q *Queries) InsertChore(ctx context.Context, name string) error {
-	_, err := q.db.Exec(ctx, InsertChore, name)
+func (q *Queries) InsertPeriodic(ctx context.Context, name string) error {
+	_, err := q.db.Exec(ctx, InsertPeriodic, name)
 	return err
 }
 
@@ -418,51 +422,45 @@ func (q *Queries) LongestRetention(ctx context.Context) (int32, error) {
 }
 
 const PendingByAge = `-- name: PendingByAge :many
-SELECT o.bucket, sum(o.n)::bigint AS n, sum(o.sendable)::bigint AS sendable,
-	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), e.status_at, u.until))
-		FILTER (WHERE o.sendable > 0)), 0)::double precision AS lag_seconds
+SELECT o.bucket, o.reason::text AS reason, sum(o.n)::bigint AS n, sum(o.ready)::bigint AS ready,
+	coalesce(extract(epoch FROM now() - min(greatest(least(o.due_at, posthorn.created_at(o.oldest::uuid)), o.since))
+		FILTER (WHERE o.due > 0)), 0)::double precision AS lag_seconds
 FROM (
 	SELECT (CASE WHEN q.delivery_id >= cut.recent THEN 0 WHEN q.delivery_id >= cut.hour THEN 1 WHEN q.delivery_id >= cut.day THEN 2 ELSE 3 END)::int AS bucket,
-		q.tenant_id, q.endpoint_id, count(*) AS n, count(*) FILTER (WHERE q.sendable) AS sendable,
-		min(q.due_at) FILTER (WHERE q.sendable) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.sendable AND q.due_at IS NULL) AS oldest
+		q.reason, q.endpoint_id, q.since, count(*) AS n, count(*) FILTER (WHERE q.ready) AS ready, count(*) FILTER (WHERE q.due) AS due,
+		min(q.due_at) FILTER (WHERE q.due) AS due_at, min(q.delivery_id::text COLLATE "C") FILTER (WHERE q.due AND q.due_at IS NULL) AS oldest
 	FROM (
-		SELECT w.tenant_id, w.endpoint_id, w.delivery_id, w.due_at, w.state = 0 AND l.sendable AS sendable
-		FROM queue w JOIN (
-			SELECT x.endpoint_id, NOT x.held AND NOT x.deleted AND coalesce(h.breaker_state, 0) = 0
-				AND x.endpoint_id NOT IN (SELECT posthorn.paused_endpoints()) AS sendable
-			FROM lanes x LEFT JOIN endpoint_health h ON h.endpoint_id = x.endpoint_id
+		SELECT w.endpoint_id, w.delivery_id, w.due_at, l.since, w.state = 0 AND l.ready AS ready, w.state = 0 AND l.due AS due,
+			CASE WHEN l.endpoint_id IS NULL THEN '' ELSE posthorn.row_waits(w.state, w.due_at, w.asked, l.condition, l.waits, l.not_before) END AS reason
+		FROM queue w LEFT JOIN (
+			SELECT s.endpoint_id, s.tenant_id, s.listens, s.condition, s.waits, s.ready, s.due, s.not_before, s.since FROM posthorn.lane_states(NULL, $1)
+				AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since) OFFSET 0
 		) l ON l.endpoint_id = w.endpoint_id LIMIT 200000
 	) q, (
 		SELECT posthorn.first_id(now() - interval '5 minutes') AS recent, posthorn.first_id(now() - interval '1 hour') AS hour,
 			posthorn.first_id(now() - interval '24 hours') AS day
 		OFFSET 0
 	) cut
-	GROUP BY 1, 2, 3
+	GROUP BY 1, 2, 3, 4
 ) o
-LEFT JOIN endpoints e ON e.tenant_id = o.tenant_id AND e.id = o.endpoint_id
-LEFT JOIN ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[])) AS u(endpoint_id, until) ON u.endpoint_id = o.endpoint_id
-GROUP BY 1
+GROUP BY 1, 2
 `
-
-type PendingByAgeParams struct {
-	Endpoints []id.UUID
-	Until     []time.Time
-}
 
 type PendingByAgeRow struct {
 	Bucket     int32
+	Reason     string
 	N          int64
-	Sendable   int64
+	Ready      int64
 	LagSeconds float64
 }
 
-// How many deliveries wait, by age, and how long the oldest of those that could be sent has been ready; counted up to a
-// bound that keeps the question cheap. What waits for an endpoint that does nothing but fail is not late by our doing. Nor is the
-// time before an endpoint became active, and the time for which its own limits held its lane back: until says until when.
+// How many deliveries wait, by age and by reason (domain/condition), how many of them are ready, and how long the oldest has been due that
+// nothing but the platform keeps; counted up to a bound that keeps the question cheap. What a deleted endpoint leaves behind has no reason.
+// The states of lanes are computed before the join (OFFSET 0), once each.
 // Ages are told by comparing ids, which begin with their time, and the oldest id of each lane alone is read: reading the time out of
 // each takes ten times as long, and keeps a core from everybody for a fifth of a second where a long backlog is being sent.
-func (q *Queries) PendingByAge(ctx context.Context, arg PendingByAgeParams) ([]PendingByAgeRow, error) {
-	rows, err := q.db.Query(ctx, PendingByAge, arg.Endpoints, arg.Until)
+func (q *Queries) PendingByAge(ctx context.Context, silentSeconds float64) ([]PendingByAgeRow, error) {
+	rows, err := q.db.Query(ctx, PendingByAge, silentSeconds)
 	if err != nil {
 		return nil, err
 	}
@@ -472,8 +470,9 @@ func (q *Queries) PendingByAge(ctx context.Context, arg PendingByAgeParams) ([]P
 		var i PendingByAgeRow
 		if err := rows.Scan(
 			&i.Bucket,
+			&i.Reason,
 			&i.N,
-			&i.Sendable,
+			&i.Ready,
 			&i.LagSeconds,
 		); err != nil {
 			return nil, err

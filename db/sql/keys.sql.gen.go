@@ -148,7 +148,7 @@ const KeysRevision = `-- name: KeysRevision :one
 SELECT n FROM revisions WHERE name = 'keys'
 `
 
-// While this number stands, every cached answer of FindKey and TenantState is still true.
+// As long as this number is unchanged, every cached result of FindKey and TenantState is still true.
 func (q *Queries) KeysRevision(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, KeysRevision)
 	var n int64
@@ -243,7 +243,7 @@ SELECT id, tenant_id, name, prefix, hash, scopes, created_at, expires_at, revoke
 ORDER BY (revoked_at IS NOT NULL OR coalesce(expires_at <= now(), false)), id DESC LIMIT $1
 `
 
-// The keys that may act for any tenant, the live ones first. There are few.
+// The keys that can act for any tenant, the live ones first. There are few.
 func (q *Queries) ListPlatformKeys(ctx context.Context, most int32) ([]APIKey, error) {
 	rows, err := q.db.Query(ctx, ListPlatformKeys, most)
 	if err != nil {

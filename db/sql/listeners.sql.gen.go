@@ -89,20 +89,20 @@ func (q *Queries) BeginStream(ctx context.Context, arg BeginStreamParams) (int64
 	return stream, err
 }
 
-const CountInHand = `-- name: CountInHand :one
+const CountLeased = `-- name: CountLeased :one
 SELECT count(*) FROM handed_out h
 JOIN queue q ON q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND q.gen = h.gen
 WHERE h.tenant_id = $1 AND h.endpoint_id = $2
 `
 
-type CountInHandParams struct {
+type CountLeasedParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 }
 
-// What was given out and still waits for its answer.
-func (q *Queries) CountInHand(ctx context.Context, arg CountInHandParams) (int64, error) {
-	row := q.db.QueryRow(ctx, CountInHand, arg.TenantID, arg.EndpointID)
+// What was leased and has no result yet.
+func (q *Queries) CountLeased(ctx context.Context, arg CountLeasedParams) (int64, error) {
+	row := q.db.QueryRow(ctx, CountLeased, arg.TenantID, arg.EndpointID)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -113,7 +113,8 @@ const CountListeners = `-- name: CountListeners :one
 SELECT count(*) FROM listeners WHERE tenant_id = $1
 `
 
-// Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and answers for it.
+// Listeners: endpoints whose lane no worker leases. A client takes what is queued over a stream and reports each
+// result.
 func (q *Queries) CountListeners(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, CountListeners, tenantID)
 	var count int64
@@ -143,7 +144,7 @@ type EndListenedParams struct {
 	Ids     []id.UUID
 }
 
-// Ends deliveries whose queue rows are gone, of a listener that is no more.
+// Ends deliveries whose queue rows were taken, of a deleted listener.
 func (q *Queries) EndListened(ctx context.Context, arg EndListenedParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, EndListened,
 		arg.Reason,
@@ -195,32 +196,32 @@ type ForgetStaleParams struct {
 	EndpointID id.UUID
 }
 
-// What was called off while the client had it, and was never answered.
+// What was canceled while the client had it, and never got a result.
 func (q *Queries) ForgetStale(ctx context.Context, arg ForgetStaleParams) error {
 	_, err := q.db.Exec(ctx, ForgetStale, arg.TenantID, arg.EndpointID)
 	return err
 }
 
-const GetHandedOut = `-- name: GetHandedOut :one
+const GetLease = `-- name: GetLease :one
 SELECT tenant_id, endpoint_id, delivery_id, number, gen, attempts, attempt_id, signature, handed_at FROM handed_out
 WHERE tenant_id = $1 AND endpoint_id = $2 AND delivery_id = $3 AND attempt_id = $4
 `
 
-type GetHandedOutParams struct {
+type GetLeaseParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 	DeliveryID id.UUID
 	AttemptID  id.UUID
 }
 
-func (q *Queries) GetHandedOut(ctx context.Context, arg GetHandedOutParams) (HandedOut, error) {
-	row := q.db.QueryRow(ctx, GetHandedOut,
+func (q *Queries) GetLease(ctx context.Context, arg GetLeaseParams) (LeaseRow, error) {
+	row := q.db.QueryRow(ctx, GetLease,
 		arg.TenantID,
 		arg.EndpointID,
 		arg.DeliveryID,
 		arg.AttemptID,
 	)
-	var i HandedOut
+	var i LeaseRow
 	err := row.Scan(
 		&i.TenantID,
 		&i.EndpointID,
@@ -235,14 +236,14 @@ func (q *Queries) GetHandedOut(ctx context.Context, arg GetHandedOutParams) (Han
 	return i, err
 }
 
-const HandOut = `-- name: HandOut :exec
+const InsertLease = `-- name: InsertLease :exec
 INSERT INTO handed_out (tenant_id, endpoint_id, delivery_id, number, gen, attempts, attempt_id, signature)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (tenant_id, delivery_id) DO UPDATE SET number = excluded.number, gen = excluded.gen, attempts = excluded.attempts,
 	attempt_id = excluded.attempt_id, signature = excluded.signature, handed_at = excluded.handed_at
 `
 
-type HandOutParams struct {
+type InsertLeaseParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 	DeliveryID id.UUID
@@ -253,8 +254,8 @@ type HandOutParams struct {
 	Signature  string
 }
 
-func (q *Queries) HandOut(ctx context.Context, arg HandOutParams) error {
-	_, err := q.db.Exec(ctx, HandOut,
+func (q *Queries) InsertLease(ctx context.Context, arg InsertLeaseParams) error {
+	_, err := q.db.Exec(ctx, InsertLease,
 		arg.TenantID,
 		arg.EndpointID,
 		arg.DeliveryID,
@@ -264,21 +265,6 @@ func (q *Queries) HandOut(ctx context.Context, arg HandOutParams) error {
 		arg.AttemptID,
 		arg.Signature,
 	)
-	return err
-}
-
-const HearListener = `-- name: HearListener :exec
-UPDATE listeners SET contact_at = now()
-WHERE tenant_id = $1 AND endpoint_id = $2 AND contact_at < now() - interval '1 minute'
-`
-
-type HearListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-func (q *Queries) HearListener(ctx context.Context, arg HearListenerParams) error {
-	_, err := q.db.Exec(ctx, HearListener, arg.TenantID, arg.EndpointID)
 	return err
 }
 
@@ -325,7 +311,7 @@ type LockListenerParams struct {
 	Stream     int64
 }
 
-// No row: another stream has taken over. Whoever holds this alone gives out.
+// No row: another stream has taken over. Only the transaction that holds this row leases.
 func (q *Queries) LockListener(ctx context.Context, arg LockListenerParams) (int64, error) {
 	row := q.db.QueryRow(ctx, LockListener, arg.TenantID, arg.EndpointID, arg.Stream)
 	var sent int64
@@ -333,42 +319,10 @@ func (q *Queries) LockListener(ctx context.Context, arg LockListenerParams) (int
 	return sent, err
 }
 
-const LookAtListener = `-- name: LookAtListener :one
-SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
-	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
-		SELECT 1 FROM queue q
-		WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2 AND q.seq > n.drop_below
-			AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)))::boolean AS waits
-FROM listeners l
-JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
-JOIN lanes n ON n.endpoint_id = l.endpoint_id
-WHERE l.tenant_id = $1 AND l.endpoint_id = $2
-`
-
-type LookAtListenerParams struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-}
-
-type LookAtListenerRow struct {
-	Stream int64
-	Silent bool
-	Waits  bool
-}
-
-// What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators have paused
-// is not handed out either.
-func (q *Queries) LookAtListener(ctx context.Context, arg LookAtListenerParams) (LookAtListenerRow, error) {
-	row := q.db.QueryRow(ctx, LookAtListener, arg.TenantID, arg.EndpointID)
-	var i LookAtListenerRow
-	err := row.Scan(&i.Stream, &i.Silent, &i.Waits)
-	return i, err
-}
-
 const MakeListener = `-- name: MakeListener :one
 UPDATE endpoints SET status = 'active', status_at = now(), verified_at = now()
 WHERE tenant_id = $1 AND id = $2
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type MakeListenerParams struct {
@@ -376,7 +330,7 @@ type MakeListenerParams struct {
 	ID       id.UUID
 }
 
-// Of an endpoint that was just made. It is active at once: whoever holds a key that may make it has nothing to prove.
+// Of an endpoint that was just created. It is active at once: the creator's key is proof enough.
 func (q *Queries) MakeListener(ctx context.Context, arg MakeListenerParams) (Endpoint, error) {
 	row := q.db.QueryRow(ctx, MakeListener, arg.TenantID, arg.ID)
 	var i Endpoint
@@ -418,11 +372,15 @@ func (q *Queries) MakeListener(ctx context.Context, arg MakeListenerParams) (End
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
 
-const NextToHandOut = `-- name: NextToHandOut :many
+const NextToLease = `-- name: NextToLease :many
 SELECT q.gen, q.attempts, q.delivery_id, q.event_id, q.replay, q.first_id FROM queue q
 WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2
 	AND q.seq > (SELECT n.drop_below FROM lanes n WHERE n.tenant_id = $1 AND n.endpoint_id = $2)
@@ -430,13 +388,13 @@ WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2
 ORDER BY q.seq LIMIT $3::int
 `
 
-type NextToHandOutParams struct {
+type NextToLeaseParams struct {
 	TenantID   id.UUID
 	EndpointID id.UUID
 	Most       int32
 }
 
-type NextToHandOutRow struct {
+type NextToLeaseRow struct {
 	Gen        int32
 	Attempts   int16
 	DeliveryID id.UUID
@@ -446,15 +404,15 @@ type NextToHandOutRow struct {
 }
 
 // The head of the lane, without what is in the client's hands.
-func (q *Queries) NextToHandOut(ctx context.Context, arg NextToHandOutParams) ([]NextToHandOutRow, error) {
-	rows, err := q.db.Query(ctx, NextToHandOut, arg.TenantID, arg.EndpointID, arg.Most)
+func (q *Queries) NextToLease(ctx context.Context, arg NextToLeaseParams) ([]NextToLeaseRow, error) {
+	rows, err := q.db.Query(ctx, NextToLease, arg.TenantID, arg.EndpointID, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []NextToHandOutRow{}
+	items := []NextToLeaseRow{}
 	for rows.Next() {
-		var i NextToHandOutRow
+		var i NextToLeaseRow
 		if err := rows.Scan(
 			&i.Gen,
 			&i.Attempts,
@@ -471,6 +429,38 @@ func (q *Queries) NextToHandOut(ctx context.Context, arg NextToHandOutParams) ([
 		return nil, err
 	}
 	return items, nil
+}
+
+const PeekListener = `-- name: PeekListener :one
+SELECT l.stream, (l.contact_at < now() - interval '1 minute')::boolean AS silent,
+	(e.status = 'active' AND posthorn.paused_by(e.tenant_id, e.id, e.url) IS NULL AND EXISTS (
+		SELECT 1 FROM queue q
+		WHERE q.tenant_id = $1 AND q.state = 0 AND q.endpoint_id = $2 AND q.seq > n.drop_below
+			AND NOT EXISTS (SELECT 1 FROM handed_out h WHERE h.tenant_id = q.tenant_id AND h.delivery_id = q.delivery_id AND h.gen = q.gen)))::boolean AS waits
+FROM listeners l
+JOIN endpoints e ON e.tenant_id = l.tenant_id AND e.id = l.endpoint_id
+JOIN lanes n ON n.endpoint_id = l.endpoint_id
+WHERE l.tenant_id = $1 AND l.endpoint_id = $2
+`
+
+type PeekListenerParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+type PeekListenerRow struct {
+	Stream int64
+	Silent bool
+	Waits  bool
+}
+
+// What a stream asks several times a second, and mostly the whole of what it does: no write, no lock. What operators
+// have paused is not handed out either.
+func (q *Queries) PeekListener(ctx context.Context, arg PeekListenerParams) (PeekListenerRow, error) {
+	row := q.db.QueryRow(ctx, PeekListener, arg.TenantID, arg.EndpointID)
+	var i PeekListenerRow
+	err := row.Scan(&i.Stream, &i.Silent, &i.Waits)
+	return i, err
 }
 
 const SetSent = `-- name: SetSent :exec
@@ -498,7 +488,7 @@ type TakeAnsweredParams struct {
 	AttemptID  id.UUID
 }
 
-// In the transaction that records the answer.
+// In the transaction that records the result.
 func (q *Queries) TakeAnswered(ctx context.Context, arg TakeAnsweredParams) error {
 	_, err := q.db.Exec(ctx, TakeAnswered, arg.TenantID, arg.DeliveryID, arg.AttemptID)
 	return err
@@ -517,5 +507,20 @@ type TakeBackParams struct {
 // What the client has not seen is given out again, under another number.
 func (q *Queries) TakeBack(ctx context.Context, arg TakeBackParams) error {
 	_, err := q.db.Exec(ctx, TakeBack, arg.TenantID, arg.EndpointID, arg.Seen)
+	return err
+}
+
+const TouchListener = `-- name: TouchListener :exec
+UPDATE listeners SET contact_at = now()
+WHERE tenant_id = $1 AND endpoint_id = $2 AND contact_at < now() - interval '1 minute'
+`
+
+type TouchListenerParams struct {
+	TenantID   id.UUID
+	EndpointID id.UUID
+}
+
+func (q *Queries) TouchListener(ctx context.Context, arg TouchListenerParams) error {
+	_, err := q.db.Exec(ctx, TouchListener, arg.TenantID, arg.EndpointID)
 	return err
 }

@@ -178,7 +178,7 @@ type InsertMailParams struct {
 	CreatedAt time.Time
 }
 
-// The outbox of mails. Whoever has something to tell puts a mail in; the worker's mail room empties it.
+// The outbox of mails. Every part of Posthorn puts its mails in; the worker's mail room empties it.
 // No row: a mail for this purpose is there already.
 func (q *Queries) InsertMail(ctx context.Context, arg InsertMailParams) (int64, error) {
 	result, err := q.db.Exec(ctx, InsertMail,
@@ -266,7 +266,8 @@ type MarkMailSentParams struct {
 	ID         id.UUID
 }
 
-// What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail sent.
+// What was sealed held a link: it is forgotten. A worker that was stopped for a while and comes back finds the mail
+// sent.
 func (q *Queries) MarkMailSent(ctx context.Context, arg MarkMailSentParams) (int64, error) {
 	result, err := q.db.Exec(ctx, MarkMailSent, arg.ProviderID, arg.Note, arg.ID)
 	if err != nil {
@@ -313,4 +314,16 @@ func (q *Queries) ReturnMail(ctx context.Context, arg ReturnMailParams) (int64, 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const WaitingMails = `-- name: WaitingMails :one
+SELECT count(*) FROM mails WHERE state = 'waiting' AND due_at <= now()
+`
+
+// Those that the console driver will have in its mailbox in a moment.
+func (q *Queries) WaitingMails(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, WaitingMails)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

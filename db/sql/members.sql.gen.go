@@ -28,7 +28,7 @@ SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.role = 'owner' AND p.disabled_at IS NULL
 `
 
-// Owners who can sign in. The caller has locked the tenant, so the number stands until it commits.
+// Owners who can sign in. The caller has locked the tenant, so the number holds until it commits.
 func (q *Queries) CountOwners(ctx context.Context, tenantID id.UUID) (int64, error) {
 	row := q.db.QueryRow(ctx, CountOwners, tenantID)
 	var count int64
@@ -490,7 +490,7 @@ type TakeInvitationRow struct {
 	Role  string
 }
 
-// Accepting uses an invitation up. No row: it was accepted, revoked or replaced meanwhile, or is too old.
+// Accepting uses up an invitation. No row: it was accepted, revoked or replaced, or has expired.
 func (q *Queries) TakeInvitation(ctx context.Context, arg TakeInvitationParams) (TakeInvitationRow, error) {
 	row := q.db.QueryRow(ctx, TakeInvitation, arg.TenantID, arg.Hash)
 	var i TakeInvitationRow

@@ -88,30 +88,6 @@ type Book struct {
 	Events    int64
 }
 
-type BookCheckRow struct {
-	Name    string
-	Day     time.Time
-	After   id.UUID
-	Checked int64
-	RoundAt time.Time
-}
-
-type BookDifference struct {
-	TenantID       id.UUID
-	Day            time.Time
-	FoundAt        time.Time
-	SeenAt         time.Time
-	EndedAt        *time.Time
-	Amount         int64
-	Details        json.RawMessage
-	Gap            string
-	AcceptedGap    *string
-	AcceptedAt     *time.Time
-	AcceptedBy     *string
-	AcceptedReason *string
-	Open           bool
-}
-
 type BulkJob struct {
 	TenantID  id.UUID
 	ID        id.UUID
@@ -195,6 +171,22 @@ type Digest struct {
 	CreatedAt time.Time
 }
 
+type DiscrepancyRow struct {
+	TenantID       id.UUID
+	Day            time.Time
+	FoundAt        time.Time
+	SeenAt         time.Time
+	EndedAt        *time.Time
+	Amount         int64
+	Details        json.RawMessage
+	Gap            string
+	AcceptedGap    *string
+	AcceptedAt     *time.Time
+	AcceptedBy     *string
+	AcceptedReason *string
+	Open           bool
+}
+
 type DispatchPause struct {
 	ID         id.UUID
 	Scope      string
@@ -245,6 +237,10 @@ type Endpoint struct {
 	RetryJitter        *float64
 	RotationSignatures string
 	TypeField          string
+	CircuitBreaker     bool
+	ExternalID         *string
+	Wire               []byte
+	AlsoSecret         []byte
 }
 
 type EndpointFailure struct {
@@ -336,6 +332,7 @@ type Event struct {
 	OccurredAt     *time.Time
 	DeliverAt      *time.Time
 	RoutingVersion int64
+	ExternalID     *string
 }
 
 type EventType struct {
@@ -350,18 +347,6 @@ type EventType struct {
 	Deprecated  bool
 	Versions    *string
 	UpdatedAt   time.Time
-}
-
-type HandedOut struct {
-	TenantID   id.UUID
-	EndpointID id.UUID
-	DeliveryID id.UUID
-	Number     int64
-	Gen        int32
-	Attempts   int16
-	AttemptID  id.UUID
-	Signature  string
-	HandedAt   time.Time
 }
 
 type IdempotencyKey struct {
@@ -410,18 +395,31 @@ type Invitation struct {
 }
 
 type Lane struct {
-	EndpointID id.UUID
+	EndpointID   id.UUID
+	TenantID     id.UUID
+	Owner        *id.UUID
+	Held         bool
+	Deleted      bool
+	Rev          int64
+	Tokens       float64
+	ReleasedAt   time.Time
+	NotBefore    *time.Time
+	DropBelow    int64
+	LeasedAt     *time.Time
+	LimitedBy    condition.Limit
+	LimitedUntil *time.Time
+}
+
+type LeaseRow struct {
 	TenantID   id.UUID
-	Owner      *id.UUID
-	Held       bool
-	Deleted    bool
-	Rev        int64
-	Tokens     float64
-	ReleasedAt time.Time
-	NotBefore  *time.Time
-	DropBelow  int64
-	LeasedAt   *time.Time
-	LimitedBy  condition.Limit
+	EndpointID id.UUID
+	DeliveryID id.UUID
+	Number     int64
+	Gen        int32
+	Attempts   int16
+	AttemptID  id.UUID
+	Signature  string
+	HandedAt   time.Time
 }
 
 type Ledger struct {
@@ -638,6 +636,14 @@ type QuotaBucket struct {
 	At       time.Time
 }
 
+type ReconcileRow struct {
+	Name    string
+	Day     time.Time
+	After   id.UUID
+	Checked int64
+	RoundAt time.Time
+}
+
 type RecoveryCode struct {
 	OwnerID id.UUID
 	Hash    []byte
@@ -685,6 +691,7 @@ type Tenant struct {
 	DeletedAt      *time.Time
 	ErasedAt       *time.Time
 	StateAt        *time.Time
+	ExternalID     *string
 }
 
 type Verification struct {

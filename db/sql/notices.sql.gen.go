@@ -340,7 +340,8 @@ type PageOfNoticesParams struct {
 	Most       int32
 }
 
-// Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is asked for.
+// Those of some kinds that lie below one, the newest first: of one endpoint alone, or above one alone, where that is
+// asked for.
 func (q *Queries) PageOfNotices(ctx context.Context, arg PageOfNoticesParams) ([]NoticeRow, error) {
 	rows, err := q.db.Query(ctx, PageOfNotices,
 		arg.TenantID,
@@ -488,8 +489,8 @@ type TakeUnmailedRow struct {
 	TenantSettings json.RawMessage
 }
 
-// Notices whose mails are not in the outbox yet, with the tenant they belong to. Whoever has them puts the mails in and marks
-// them in the same transaction.
+// Notices whose mails are not in the outbox yet, with their tenant. The same transaction puts the mails in and marks
+// the notices.
 func (q *Queries) TakeUnmailed(ctx context.Context, most int32) ([]TakeUnmailedRow, error) {
 	rows, err := q.db.Query(ctx, TakeUnmailed, most)
 	if err != nil {

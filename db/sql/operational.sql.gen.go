@@ -26,7 +26,7 @@ type EmitOperationalParams struct {
 	OccurredAt     time.Time
 }
 
-// Refused where the tenant is suspended or gone: what was to be told then is not.
+// Rejected if the tenant is suspended or deleted: the notice is dropped.
 func (q *Queries) EmitOperational(ctx context.Context, arg EmitOperationalParams) (string, error) {
 	row := q.db.QueryRow(ctx, EmitOperational,
 		arg.Tenant,
@@ -45,8 +45,8 @@ const LockForPlatformTenant = `-- name: LockForPlatformTenant :one
 SELECT settings FROM platform FOR UPDATE
 `
 
-// Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay runs as
-// the worker role; making the tenant, as the console.
+// Operational webhooks: notices and dead letters of all tenants become events of the platform's own tenant. The relay
+// runs as the worker role; making the tenant, as the console.
 func (q *Queries) LockForPlatformTenant(ctx context.Context) (json.RawMessage, error) {
 	row := q.db.QueryRow(ctx, LockForPlatformTenant)
 	var settings json.RawMessage
@@ -126,7 +126,7 @@ FROM (SELECT u.tenant_id, u.delivery_id FROM dead_letters u WHERE NOT u.announce
 WHERE l.tenant_id = few.tenant_id AND l.delivery_id = few.delivery_id
 `
 
-// Nobody wants to hear of them.
+// No endpoint subscribes to them.
 func (q *Queries) SkipUnannounced(ctx context.Context, most int32) (int64, error) {
 	result, err := q.db.Exec(ctx, SkipUnannounced, most)
 	if err != nil {

@@ -80,7 +80,8 @@ const OutboxWaits = `-- name: OutboxWaits :one
 SELECT EXISTS (SELECT 1 FROM outbox WHERE due_at <= now())
 `
 
-// The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored them.
+// The outbox: events that a product emitted in a transaction of its own (posthorn.emit), until the relay has stored
+// them.
 func (q *Queries) OutboxWaits(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, OutboxWaits)
 	var exists bool
@@ -129,7 +130,8 @@ type RejectedByReasonRow struct {
 	Newest   time.Time
 }
 
-// How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever happened.
+// How many of each tenant and reason, the most first; of the newest hundred thousand, so that the page opens whatever
+// happened.
 func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedByReasonRow, error) {
 	rows, err := q.db.Query(ctx, RejectedByReason, most)
 	if err != nil {
@@ -146,6 +148,66 @@ func (q *Queries) RejectedByReason(ctx context.Context, most int32) ([]RejectedB
 			&i.N,
 			&i.Oldest,
 			&i.Newest,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RejectedCrossTenant = `-- name: RejectedCrossTenant :many
+SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
+FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
+WHERE r.id < $1 AND ($2::uuid IS NULL OR r.tenant_id = $2) AND ($3::text = '' OR r.code = $3)
+ORDER BY r.id DESC LIMIT $4
+`
+
+type RejectedCrossTenantParams struct {
+	Before id.UUID
+	Tenant *id.UUID
+	Code   string
+	Most   int32
+}
+
+type RejectedCrossTenantRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	Tenant     string
+	Type       string
+	Size       int32
+	Code       string
+	Detail     string
+	RejectedAt time.Time
+}
+
+// For the console: of all tenants, or one, newest first, without their data. An unknown tenant has no name.
+func (q *Queries) RejectedCrossTenant(ctx context.Context, arg RejectedCrossTenantParams) ([]RejectedCrossTenantRow, error) {
+	rows, err := q.db.Query(ctx, RejectedCrossTenant,
+		arg.Before,
+		arg.Tenant,
+		arg.Code,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RejectedCrossTenantRow{}
+	for rows.Next() {
+		var i RejectedCrossTenantRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Tenant,
+			&i.Type,
+			&i.Size,
+			&i.Code,
+			&i.Detail,
+			&i.RejectedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -195,66 +257,6 @@ func (q *Queries) RejectedDown(ctx context.Context, arg RejectedDownParams) ([]R
 			&i.Size,
 			&i.Key,
 			&i.IdempotencyKey,
-			&i.Code,
-			&i.Detail,
-			&i.RejectedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const RejectedEverywhere = `-- name: RejectedEverywhere :many
-SELECT r.id, r.tenant_id, coalesce(t.name, '') AS tenant, r.type, octet_length(r.data)::int AS size, r.code, r.detail, r.rejected_at
-FROM outbox_rejected r LEFT JOIN tenants t ON t.id = r.tenant_id
-WHERE r.id < $1 AND ($2::uuid IS NULL OR r.tenant_id = $2) AND ($3::text = '' OR r.code = $3)
-ORDER BY r.id DESC LIMIT $4
-`
-
-type RejectedEverywhereParams struct {
-	Before id.UUID
-	Tenant *id.UUID
-	Code   string
-	Most   int32
-}
-
-type RejectedEverywhereRow struct {
-	ID         id.UUID
-	TenantID   id.UUID
-	Tenant     string
-	Type       string
-	Size       int32
-	Code       string
-	Detail     string
-	RejectedAt time.Time
-}
-
-// For the console: of all tenants, or one, newest first, without their data. A tenant that is none has no name.
-func (q *Queries) RejectedEverywhere(ctx context.Context, arg RejectedEverywhereParams) ([]RejectedEverywhereRow, error) {
-	rows, err := q.db.Query(ctx, RejectedEverywhere,
-		arg.Before,
-		arg.Tenant,
-		arg.Code,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RejectedEverywhereRow{}
-	for rows.Next() {
-		var i RejectedEverywhereRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Tenant,
-			&i.Type,
-			&i.Size,
 			&i.Code,
 			&i.Detail,
 			&i.RejectedAt,
@@ -347,8 +349,8 @@ const TakeOutbox = `-- name: TakeOutbox :many
 SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at FROM outbox WHERE due_at <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 `
 
-// What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last one": ids
-// are drawn before their transactions commit, and a late one would be passed over for ever.
+// What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
+// one": ids are drawn before their transactions commit, and a late one would be passed over for ever.
 func (q *Queries) TakeOutbox(ctx context.Context, most int32) ([]Outbox, error) {
 	rows, err := q.db.Query(ctx, TakeOutbox, most)
 	if err != nil {

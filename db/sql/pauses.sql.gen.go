@@ -57,7 +57,7 @@ const EndPause = `-- name: EndPause :one
 DELETE FROM dispatch_pauses WHERE id = $1 RETURNING id, scope, tenant_id, host, endpoint_id, reason, actor_kind, actor_id, created_at
 `
 
-// No row: somebody has ended it already.
+// No row: it has ended already.
 func (q *Queries) EndPause(ctx context.Context, argID id.UUID) (DispatchPause, error) {
 	row := q.db.QueryRow(ctx, EndPause, argID)
 	var i DispatchPause
@@ -127,7 +127,7 @@ type InsertPauseParams struct {
 	CreatedAt  time.Time
 }
 
-// No row: somebody has paused the same already.
+// No row: the same is paused already.
 func (q *Queries) InsertPause(ctx context.Context, arg InsertPauseParams) (int64, error) {
 	result, err := q.db.Exec(ctx, InsertPause,
 		arg.ID,
@@ -169,8 +169,8 @@ type ListPausesRow struct {
 	URL        string
 }
 
-// Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it is
-// concerned, and no more.
+// Pauses of dispatch. Operators make and end them as the console role; workers read them all; a tenant is told that it
+// is concerned, and no more.
 // With the names that people know; the widest first.
 func (q *Queries) ListPauses(ctx context.Context) ([]ListPausesRow, error) {
 	rows, err := q.db.Query(ctx, ListPauses)
@@ -260,7 +260,8 @@ type PausesOfRow struct {
 	Since time.Time
 }
 
-// The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not known.
+// The widest pause that keeps each of some endpoints of a tenant from being sent to; no row: none. Since the epoch: not
+// known.
 func (q *Queries) PausesOf(ctx context.Context, arg PausesOfParams) ([]PausesOfRow, error) {
 	rows, err := q.db.Query(ctx, PausesOf, arg.TenantID, arg.Ids)
 	if err != nil {

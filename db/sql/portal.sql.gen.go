@@ -253,7 +253,7 @@ type RevokePortalLinkParams struct {
 	ID       id.UUID
 }
 
-// No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal answers them no more.
+// No row: there is no such link, or it is revoked already. Its sessions end with it: FindPortal finds them no more.
 func (q *Queries) RevokePortalLink(ctx context.Context, arg RevokePortalLinkParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RevokePortalLink, arg.TenantID, arg.ID)
 	if err != nil {

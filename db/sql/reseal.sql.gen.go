@@ -11,6 +11,21 @@ import (
 	"posthorn/domain/id"
 )
 
+const ResealAlsoSecret = `-- name: ResealAlsoSecret :exec
+UPDATE endpoints SET also_secret = $1 WHERE tenant_id = $2 AND id = $3
+`
+
+type ResealAlsoSecretParams struct {
+	AlsoSecret []byte
+	TenantID   id.UUID
+	ID         id.UUID
+}
+
+func (q *Queries) ResealAlsoSecret(ctx context.Context, arg ResealAlsoSecretParams) error {
+	_, err := q.db.Exec(ctx, ResealAlsoSecret, arg.AlsoSecret, arg.TenantID, arg.ID)
+	return err
+}
+
 const ResealConnection = `-- name: ResealConnection :exec
 UPDATE endpoints SET connection = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -112,6 +127,42 @@ func (q *Queries) ResealPersonSeed(ctx context.Context, arg ResealPersonSeedPara
 	return err
 }
 
+const StaleAlsoSecrets = `-- name: StaleAlsoSecrets :many
+SELECT id, tenant_id, also_secret FROM endpoints
+WHERE also_secret IS NOT NULL AND substring(also_secret FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
+`
+
+type StaleAlsoSecretsParams struct {
+	Head []byte
+	Most int32
+}
+
+type StaleAlsoSecretsRow struct {
+	ID         id.UUID
+	TenantID   id.UUID
+	AlsoSecret []byte
+}
+
+func (q *Queries) StaleAlsoSecrets(ctx context.Context, arg StaleAlsoSecretsParams) ([]StaleAlsoSecretsRow, error) {
+	rows, err := q.db.Query(ctx, StaleAlsoSecrets, arg.Head, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleAlsoSecretsRow{}
+	for rows.Next() {
+		var i StaleAlsoSecretsRow
+		if err := rows.Scan(&i.ID, &i.TenantID, &i.AlsoSecret); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const StaleConnections = `-- name: StaleConnections :many
 SELECT id, tenant_id, connection FROM endpoints
 WHERE connection IS NOT NULL AND substring(connection FROM 1 FOR 5) <> $1::bytea ORDER BY id LIMIT $2 FOR UPDATE
@@ -202,9 +253,9 @@ type StaleEndpointSecretsRow struct {
 	Sealed     []byte
 }
 
-// Where sealed values are kept, for the rotation of the master key: a pair of statements a column. A value begins with its
-// version and the id of the key that sealed it, together @head (5 bytes); those that begin otherwise are sealed anew.
-// Rows are locked, so that a change at the same moment waits and is not overwritten. Runs as the console role.
+// Where sealed values are kept, for the rotation of the master key: a pair of statements for each column. A value
+// starts with its version and the id of the key that sealed it, together @head (5 bytes). Values that start otherwise
+// are resealed. Rows are locked, so that a concurrent change waits and is not overwritten. Runs as the console role.
 func (q *Queries) StaleEndpointSecrets(ctx context.Context, arg StaleEndpointSecretsParams) ([]StaleEndpointSecretsRow, error) {
 	rows, err := q.db.Query(ctx, StaleEndpointSecrets, arg.Head, arg.Most)
 	if err != nil {

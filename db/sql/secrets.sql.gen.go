@@ -40,6 +40,32 @@ func (q *Queries) DropSecrets(ctx context.Context, arg DropSecretsParams) error 
 	return err
 }
 
+const ExpireSecrets = `-- name: ExpireSecrets :exec
+UPDATE endpoint_secrets SET expires_at = CASE
+	WHEN $1::int = 0 THEN least(expires_at, now())
+	ELSE coalesce(expires_at, now() + make_interval(secs => $1)) END
+WHERE tenant_id = $2 AND endpoint_id = $3 AND id <> $4
+`
+
+type ExpireSecretsParams struct {
+	OverlapSeconds int32
+	TenantID       id.UUID
+	EndpointID     id.UUID
+	Kept           id.UUID
+}
+
+// What signed alone until now goes on signing for the overlap. A secret that was retired before keeps its end, except
+// that an overlap of nothing ends everything at once: that is what one asks for after a leak.
+func (q *Queries) ExpireSecrets(ctx context.Context, arg ExpireSecretsParams) error {
+	_, err := q.db.Exec(ctx, ExpireSecrets,
+		arg.OverlapSeconds,
+		arg.TenantID,
+		arg.EndpointID,
+		arg.Kept,
+	)
+	return err
+}
+
 const InsertSecret = `-- name: InsertSecret :one
 
 INSERT INTO endpoint_secrets (tenant_id, id, endpoint_id, sealed, public_key, hint, created_at)
@@ -121,30 +147,4 @@ func (q *Queries) LiveSecrets(ctx context.Context, arg LiveSecretsParams) ([]End
 		return nil, err
 	}
 	return items, nil
-}
-
-const RetireSecrets = `-- name: RetireSecrets :exec
-UPDATE endpoint_secrets SET expires_at = CASE
-	WHEN $1::int = 0 THEN least(expires_at, now())
-	ELSE coalesce(expires_at, now() + make_interval(secs => $1)) END
-WHERE tenant_id = $2 AND endpoint_id = $3 AND id <> $4
-`
-
-type RetireSecretsParams struct {
-	OverlapSeconds int32
-	TenantID       id.UUID
-	EndpointID     id.UUID
-	Kept           id.UUID
-}
-
-// What signed alone until now goes on signing for the overlap. A secret that was retired before keeps its end, except that
-// an overlap of nothing ends everything at once: that is what one asks for after a leak.
-func (q *Queries) RetireSecrets(ctx context.Context, arg RetireSecretsParams) error {
-	_, err := q.db.Exec(ctx, RetireSecrets,
-		arg.OverlapSeconds,
-		arg.TenantID,
-		arg.EndpointID,
-		arg.Kept,
-	)
-	return err
 }

@@ -111,8 +111,8 @@ type FindSessionRow struct {
 	Disabled   bool
 }
 
-// Which session is this, and whose? The times are given with the database's own, which alone decides what has expired: a
-// web server whose clock steps back revives no session.
+// Which session is this, and whose? The times are given with the database's own, which alone decides what has expired:
+// a web server whose clock steps back revives no session.
 func (q *Queries) FindSession(ctx context.Context, hash []byte) (FindSessionRow, error) {
 	row := q.db.QueryRow(ctx, FindSession, hash)
 	var i FindSessionRow
@@ -161,7 +161,7 @@ type InsertSessionParams struct {
 	Lives      int32
 }
 
-// Sessions, as the account role: what a browser's cookie stands for. Only the token's hash is stored.
+// Sessions, as the account role: a browser's cookie names one. Only the token's hash is stored.
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) error {
 	_, err := q.db.Exec(ctx, InsertSession,
 		arg.ID,
@@ -258,7 +258,7 @@ type RotateSessionParams struct {
 	ID    id.UUID
 }
 
-// Somebody has proved anew who they are: another token from now on, and the old one is nobody's.
+// The person has authenticated again: the session gets another token, and the old one is void.
 func (q *Queries) RotateSession(ctx context.Context, arg RotateSessionParams) (int64, error) {
 	result, err := q.db.Exec(ctx, RotateSession, arg.Hash, arg.Lives, arg.ID)
 	if err != nil {

@@ -25,8 +25,20 @@ func (q *Queries) BumpRouting(ctx context.Context, tenantID id.UUID) (int64, err
 	return routing_version, err
 }
 
+const FindTenant = `-- name: FindTenant :one
+SELECT f.id::uuid AS id FROM (SELECT posthorn.find_tenant($1) AS id) f WHERE f.id IS NOT NULL
+`
+
+// A platform key names its tenant by the company's own id. Runs before the tenant is known.
+func (q *Queries) FindTenant(ctx context.Context, externalID string) (id.UUID, error) {
+	row := q.db.QueryRow(ctx, FindTenant, externalID)
+	var id id.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
 const GetTenant = `-- name: GetTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id = $1 AND state <> 'deleted'
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id = $1 AND state <> 'deleted'
 `
 
 // A deleted one is as unknown as any.
@@ -45,13 +57,14 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 		&i.DeletedAt,
 		&i.ErasedAt,
 		&i.StateAt,
+		&i.ExternalID,
 	)
 	return i, err
 }
 
 const InsertTenant = `-- name: InsertTenant :exec
-INSERT INTO tenants (id, name, strict_types, retention_days, created_at)
-VALUES ($1, $2, $3, $4, $5)
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
+VALUES ($1, $2, $3, $4, $5, $6)
 `
 
 type InsertTenantParams struct {
@@ -60,6 +73,7 @@ type InsertTenantParams struct {
 	StrictTypes   bool
 	RetentionDays int32
 	CreatedAt     time.Time
+	ExternalID    *string
 }
 
 func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) error {
@@ -69,12 +83,44 @@ func (q *Queries) InsertTenant(ctx context.Context, arg InsertTenantParams) erro
 		arg.StrictTypes,
 		arg.RetentionDays,
 		arg.CreatedAt,
+		arg.ExternalID,
 	)
 	return err
 }
 
+const InsertTenantOnce = `-- name: InsertTenantOnce :execrows
+INSERT INTO tenants (id, name, strict_types, retention_days, created_at, external_id)
+VALUES ($1, $2, $3, $4, $5, $6::text)
+ON CONFLICT (external_id) WHERE external_id IS NOT NULL AND state <> 'deleted' DO NOTHING
+`
+
+type InsertTenantOnceParams struct {
+	ID            id.UUID
+	Name          string
+	StrictTypes   bool
+	RetentionDays int32
+	CreatedAt     time.Time
+	ExternalID    string
+}
+
+// No row: another request created the tenant of this external id first.
+func (q *Queries) InsertTenantOnce(ctx context.Context, arg InsertTenantOnceParams) (int64, error) {
+	result, err := q.db.Exec(ctx, InsertTenantOnce,
+		arg.ID,
+		arg.Name,
+		arg.StrictTypes,
+		arg.RetentionDays,
+		arg.CreatedAt,
+		arg.ExternalID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ListTenantsDown = `-- name: ListTenantsDown :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
 `
 
 type ListTenantsDownParams struct {
@@ -103,6 +149,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 			&i.DeletedAt,
 			&i.ErasedAt,
 			&i.StateAt,
+			&i.ExternalID,
 		); err != nil {
 			return nil, err
 		}
@@ -115,7 +162,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 }
 
 const ListTenantsUp = `-- name: ListTenantsUp :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
 `
 
 type ListTenantsUpParams struct {
@@ -144,6 +191,7 @@ func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([
 			&i.DeletedAt,
 			&i.ErasedAt,
 			&i.StateAt,
+			&i.ExternalID,
 		); err != nil {
 			return nil, err
 		}
@@ -168,7 +216,7 @@ func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
 }
 
 const LockTenant = `-- name: LockTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
 `
 
 // Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
@@ -187,6 +235,7 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 		&i.DeletedAt,
 		&i.ErasedAt,
 		&i.StateAt,
+		&i.ExternalID,
 	)
 	return i, err
 }
@@ -205,7 +254,7 @@ func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMess
 const SetTenantState = `-- name: SetTenantState :one
 UPDATE tenants SET state = $1, state_at = now(), routing_version = routing_version + 1
 WHERE id = $2
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id
 `
 
 type SetTenantStateParams struct {
@@ -228,6 +277,31 @@ func (q *Queries) SetTenantState(ctx context.Context, arg SetTenantStateParams) 
 		&i.DeletedAt,
 		&i.ErasedAt,
 		&i.StateAt,
+		&i.ExternalID,
+	)
+	return i, err
+}
+
+const TenantOfExternalID = `-- name: TenantOfExternalID :one
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE external_id = $1::text AND state <> 'deleted'
+`
+
+func (q *Queries) TenantOfExternalID(ctx context.Context, externalID string) (Tenant, error) {
+	row := q.db.QueryRow(ctx, TenantOfExternalID, externalID)
+	var i Tenant
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.State,
+		&i.RoutingVersion,
+		&i.StrictTypes,
+		&i.RetentionDays,
+		&i.Settings,
+		&i.CreatedAt,
+		&i.DeletedAt,
+		&i.ErasedAt,
+		&i.StateAt,
+		&i.ExternalID,
 	)
 	return i, err
 }
@@ -247,10 +321,10 @@ func (q *Queries) TenantState(ctx context.Context, tenantID id.UUID) (string, er
 }
 
 const UpdateTenant = `-- name: UpdateTenant :one
-UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4,
+UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4, external_id = $5,
 	routing_version = routing_version + CASE WHEN strict_types <> $2 OR settings -> 'limits' IS DISTINCT FROM $4::jsonb -> 'limits' THEN 1 ELSE 0 END
-WHERE id = $5
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at
+WHERE id = $6
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id
 `
 
 type UpdateTenantParams struct {
@@ -258,6 +332,7 @@ type UpdateTenantParams struct {
 	StrictTypes   bool
 	RetentionDays int32
 	Settings      json.RawMessage
+	ExternalID    *string
 	TenantID      id.UUID
 }
 
@@ -268,6 +343,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		arg.StrictTypes,
 		arg.RetentionDays,
 		arg.Settings,
+		arg.ExternalID,
 		arg.TenantID,
 	)
 	var i Tenant
@@ -283,6 +359,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		&i.DeletedAt,
 		&i.ErasedAt,
 		&i.StateAt,
+		&i.ExternalID,
 	)
 	return i, err
 }

@@ -25,7 +25,7 @@ type DrawTokensParams struct {
 	Want     int32
 }
 
-// What tenants may use and have used.
+// What tenants can use and have used.
 // From the bucket of a tenant's events a second: fewer where there are not so many.
 func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (int32, error) {
 	row := q.db.QueryRow(ctx, DrawTokens,
@@ -75,8 +75,8 @@ type MonthsEventsRow struct {
 	Events   int64
 }
 
-// What tenants have emitted since a day, as far as it is folded: some seconds are missing. Those that the platform's settings or their
-// own may limit.
+// What tenants have emitted since a day, as far as it is folded: some seconds are missing. Only tenants that the
+// platform's settings or their own can limit.
 func (q *Queries) MonthsEvents(ctx context.Context, arg MonthsEventsParams) ([]MonthsEventsRow, error) {
 	rows, err := q.db.Query(ctx, MonthsEvents, arg.Since, arg.Everybody)
 	if err != nil {

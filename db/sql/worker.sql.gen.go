@@ -25,7 +25,7 @@ const Beat = `-- name: Beat :execrows
 UPDATE workers SET beat = beat + 1, beat_at = now() WHERE id = $1 AND NOT dead
 `
 
-// No row: somebody has declared this worker dead.
+// No row: another worker has declared this one dead.
 func (q *Queries) Beat(ctx context.Context, argID id.UUID) (int64, error) {
 	result, err := q.db.Exec(ctx, Beat, argID)
 	if err != nil {
@@ -45,9 +45,18 @@ type DelayLanesParams struct {
 	WaitsUs   []int64
 }
 
-// Retry-After: the whole lane waits, whoever owns it.
+// Retry-After: the whole lane waits, under every owner.
 func (q *Queries) DelayLanes(ctx context.Context, arg DelayLanesParams) error {
 	_, err := q.db.Exec(ctx, DelayLanes, arg.Endpoints, arg.WaitsUs)
+	return err
+}
+
+const DeleteWorker = `-- name: DeleteWorker :exec
+DELETE FROM workers WHERE id = $1
+`
+
+func (q *Queries) DeleteWorker(ctx context.Context, argID id.UUID) error {
+	_, err := q.db.Exec(ctx, DeleteWorker, argID)
 	return err
 }
 
@@ -55,7 +64,7 @@ const DeletedTenants = `-- name: DeletedTenants :many
 SELECT id FROM tenants WHERE id = ANY($1::uuid[]) AND state = 'deleted'
 `
 
-// Which of these tenants are no more: what was answered for them is not kept.
+// Which of these tenants were deleted: the responses to their requests are not kept.
 func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, DeletedTenants, tenants)
 	if err != nil {
@@ -79,7 +88,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
 `
 
 type DisableEndpointParams struct {
@@ -130,6 +139,10 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.RetryJitter,
 		&i.RotationSignatures,
 		&i.TypeField,
+		&i.CircuitBreaker,
+		&i.ExternalID,
+		&i.Wire,
+		&i.AlsoSecret,
 	)
 	return i, err
 }
@@ -152,6 +165,48 @@ func (q *Queries) EnterFailures(ctx context.Context, arg EnterFailuresParams) er
 		arg.Minutes,
 		arg.Codes,
 		arg.Counts,
+	)
+	return err
+}
+
+const EnterOutcomes = `-- name: EnterOutcomes :exec
+INSERT INTO ledger (book_tenant, book_day, accepted, delivered, failed, canceled, expunged, stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
+VALUES ($1::uuid[], $2::date[], $3::int[], $4::int[], $5::int[], $6::int[], $7::int[],
+	$8::uuid[], $9::text[], $10::int[], $11::smallint[], $12::int[], $13::bigint[])
+`
+
+type EnterOutcomesParams struct {
+	Tenants   []id.UUID
+	Days      []time.Time
+	Accepted  []int32
+	Delivered []int32
+	Failed    []int32
+	Canceled  []int32
+	Expunged  []int32
+	Endpoints []id.UUID
+	Types     []string
+	Minutes   []int32
+	Kinds     []int16
+	Counts    []int32
+	Us        []int64
+}
+
+// What deliveries and attempts came to, in one row: nearly every transaction of the recorder has both, and few of each.
+func (q *Queries) EnterOutcomes(ctx context.Context, arg EnterOutcomesParams) error {
+	_, err := q.db.Exec(ctx, EnterOutcomes,
+		arg.Tenants,
+		arg.Days,
+		arg.Accepted,
+		arg.Delivered,
+		arg.Failed,
+		arg.Canceled,
+		arg.Expunged,
+		arg.Endpoints,
+		arg.Types,
+		arg.Minutes,
+		arg.Kinds,
+		arg.Counts,
+		arg.Us,
 	)
 	return err
 }
@@ -184,32 +239,6 @@ func (q *Queries) EnterSettled(ctx context.Context, arg EnterSettledParams) erro
 	return err
 }
 
-const EnterStats = `-- name: EnterStats :exec
-INSERT INTO ledger (stat_endpoint, stat_type, stat_minute, stat_kind, stat_count, stat_us)
-VALUES ($1::uuid[], $2::text[], $3::int[], $4::smallint[], $5::int[], $6::bigint[])
-`
-
-type EnterStatsParams struct {
-	Endpoints []id.UUID
-	Types     []string
-	Minutes   []int32
-	Kinds     []int16
-	Counts    []int32
-	Us        []int64
-}
-
-func (q *Queries) EnterStats(ctx context.Context, arg EnterStatsParams) error {
-	_, err := q.db.Exec(ctx, EnterStats,
-		arg.Endpoints,
-		arg.Types,
-		arg.Minutes,
-		arg.Kinds,
-		arg.Counts,
-		arg.Us,
-	)
-	return err
-}
-
 const ExpungedEvents = `-- name: ExpungedEvents :many
 SELECT v.id FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[])) AS u(tenant_id, created_at, id)
 CROSS JOIN LATERAL (
@@ -228,7 +257,7 @@ type ExpungedEventsParams struct {
 	High    time.Time
 }
 
-// Which of these events have lost their data: what is answered to their last requests is not kept.
+// Which of these events were expunged: the responses to their last requests are not kept.
 func (q *Queries) ExpungedEvents(ctx context.Context, arg ExpungedEventsParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, ExpungedEvents,
 		arg.Tenants,
@@ -377,7 +406,8 @@ type InsertDeadLettersParams struct {
 	Reasons    []int16
 }
 
-// Of a delivery whose event is gone the type is found with the delivery. Nobody is told of what a developer's own program refused.
+// If the delivery's event was dropped, the type is read from the delivery. Rejections by a developer's own program post
+// no notice.
 func (q *Queries) InsertDeadLetters(ctx context.Context, arg InsertDeadLettersParams) error {
 	_, err := q.db.Exec(ctx, InsertDeadLetters,
 		arg.Tenants,
@@ -469,7 +499,7 @@ type LaneAskedRow struct {
 	Seq        int64
 }
 
-// The oldest ready row of each lane that somebody wants to be tried at once, although its endpoint's breaker is open.
+// The oldest ready row of each lane that is to be tried at once, although its endpoint's breaker is open.
 func (q *Queries) LaneAsked(ctx context.Context, endpoints []id.UUID) ([]LaneAskedRow, error) {
 	rows, err := q.db.Query(ctx, LaneAsked, endpoints)
 	if err != nil {
@@ -521,7 +551,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -571,6 +601,10 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.RetryJitter,
 			&i.RotationSignatures,
 			&i.TypeField,
+			&i.CircuitBreaker,
+			&i.ExternalID,
+			&i.Wire,
+			&i.AlsoSecret,
 		); err != nil {
 			return nil, err
 		}
@@ -684,7 +718,7 @@ type LaneRevsOfRow struct {
 	DropBelow  int64
 }
 
-// The same for lanes that somebody has just notified of.
+// The same for lanes of a notification.
 func (q *Queries) LaneRevsOf(ctx context.Context, arg LaneRevsOfParams) ([]LaneRevsOfRow, error) {
 	rows, err := q.db.Query(ctx, LaneRevsOf, arg.Worker, arg.Endpoints)
 	if err != nil {
@@ -853,6 +887,154 @@ func (q *Queries) LockSilentWorker(ctx context.Context, arg LockSilentWorkerPara
 	return id, err
 }
 
+const MakeArrivalsReady = `-- name: MakeArrivalsReady :many
+WITH seen AS (
+	SELECT q.tenant_id, q.delivery_id, q.seq, NOT EXISTS (
+		SELECT 1 FROM queue p WHERE p.endpoint_id = q.endpoint_id AND p.order_key = q.order_key AND p.state <> 3 AND p.seq < q.seq) AS head
+	FROM queue q
+	WHERE q.state = 2 AND q.endpoint_id = $1 AND q.seq > $2::bigint
+	ORDER BY q.seq LIMIT $3::int
+), readied AS (
+	UPDATE queue q SET state = 0 FROM seen
+	WHERE seen.head AND q.tenant_id = seen.tenant_id AND q.delivery_id = seen.delivery_id AND q.state = 2
+	RETURNING q.seq
+)
+SELECT seen.seq, (readied.seq IS NOT NULL)::boolean AS readied
+FROM seen LEFT JOIN readied ON readied.seq = seen.seq
+ORDER BY seen.seq
+`
+
+type MakeArrivalsReadyParams struct {
+	Endpoint id.UUID
+	Floor    int64
+	Most     int32
+}
+
+type MakeArrivalsReadyRow struct {
+	Seq     int64
+	Readied bool
+}
+
+// New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
+func (q *Queries) MakeArrivalsReady(ctx context.Context, arg MakeArrivalsReadyParams) ([]MakeArrivalsReadyRow, error) {
+	rows, err := q.db.Query(ctx, MakeArrivalsReady, arg.Endpoint, arg.Floor, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MakeArrivalsReadyRow{}
+	for rows.Next() {
+		var i MakeArrivalsReadyRow
+		if err := rows.Scan(&i.Seq, &i.Readied); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MakeDueReady = `-- name: MakeDueReady :many
+WITH due AS (
+	SELECT q.tenant_id, q.delivery_id FROM queue q
+	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > $1::timestamptz
+		AND (SELECT now() - make_interval(secs => c.shifted - $2::double precision) BETWEEN $3::timestamptz AND $4::timestamptz FROM clock c)
+	ORDER BY q.due_at LIMIT $5::int
+	FOR UPDATE SKIP LOCKED
+)
+UPDATE queue q
+SET state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
+	seq = CASE WHEN q.state = 3 THEN nextval('queue_seq') ELSE q.seq END
+FROM due WHERE q.tenant_id = due.tenant_id AND q.delivery_id = due.delivery_id
+RETURNING q.endpoint_id, q.seq
+`
+
+type MakeDueReadyParams struct {
+	Since    time.Time
+	Shifted  float64
+	Earliest time.Time
+	Latest   time.Time
+	Most     int32
+}
+
+type MakeDueReadyRow struct {
+	EndpointID id.UUID
+	Seq        int64
+}
+
+// Retries that are due become ready, in their old place. Deferred events that are due get their place now. None, if the
+// clock is not where the worker expects it after the time since the last look, less the steps that are accounted for.
+func (q *Queries) MakeDueReady(ctx context.Context, arg MakeDueReadyParams) ([]MakeDueReadyRow, error) {
+	rows, err := q.db.Query(ctx, MakeDueReady,
+		arg.Since,
+		arg.Shifted,
+		arg.Earliest,
+		arg.Latest,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MakeDueReadyRow{}
+	for rows.Next() {
+		var i MakeDueReadyRow
+		if err := rows.Scan(&i.EndpointID, &i.Seq); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const MakeKeysReady = `-- name: MakeKeysReady :many
+UPDATE queue q SET state = 0
+FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[])) AS u(endpoint_id, order_key)
+CROSS JOIN LATERAL (
+	SELECT r.tenant_id, r.delivery_id, r.state FROM queue r
+	WHERE r.endpoint_id = u.endpoint_id AND r.order_key = u.order_key AND r.state <> 3
+	ORDER BY r.seq LIMIT 1
+) h
+WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND h.state = 2 AND q.state = 2
+RETURNING q.endpoint_id, q.seq
+`
+
+type MakeKeysReadyParams struct {
+	Endpoints []id.UUID
+	Keys      []string
+}
+
+type MakeKeysReadyRow struct {
+	EndpointID id.UUID
+	Seq        int64
+}
+
+// The next row of each key whose head has ended.
+func (q *Queries) MakeKeysReady(ctx context.Context, arg MakeKeysReadyParams) ([]MakeKeysReadyRow, error) {
+	rows, err := q.db.Query(ctx, MakeKeysReady, arg.Endpoints, arg.Keys)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []MakeKeysReadyRow{}
+	for rows.Next() {
+		var i MakeKeysReadyRow
+		if err := rows.Scan(&i.EndpointID, &i.Seq); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const MarkWorkerDead = `-- name: MarkWorkerDead :exec
 UPDATE workers SET dead = true WHERE id = $1
 `
@@ -876,20 +1058,28 @@ func (q *Queries) NextDue(ctx context.Context, since time.Time) (float64, error)
 }
 
 const NoteLimits = `-- name: NoteLimits :exec
-UPDATE lanes l SET limited_by = u.limited_by
-FROM ROWS FROM (unnest($2::uuid[]), unnest($3::smallint[])) AS u(endpoint_id, limited_by)
-WHERE l.endpoint_id = u.endpoint_id AND l.owner = $1::uuid AND l.limited_by <> u.limited_by
+UPDATE lanes l SET limited_by = u.limited_by,
+	limited_until = CASE WHEN u.ago_us >= 0 THEN greatest(l.limited_until, now() - u.ago_us * interval '1 microsecond') ELSE l.limited_until END
+FROM ROWS FROM (unnest($2::uuid[]), unnest($3::smallint[]), unnest($4::bigint[])) AS u(endpoint_id, limited_by, ago_us)
+WHERE l.endpoint_id = u.endpoint_id AND l.owner = $1::uuid AND (l.limited_by <> u.limited_by OR u.ago_us >= 0)
 `
 
 type NoteLimitsParams struct {
 	Worker    id.UUID
 	Endpoints []id.UUID
 	Limits    []int16
+	AgoUs     []int64
 }
 
-// What holds back ready deliveries of lanes, for those who ask why a delivery waits.
+// What holds back ready deliveries of lanes, and how many microseconds ago it last did so (less than 0: never), for those who ask why a
+// delivery waits or how late it is.
 func (q *Queries) NoteLimits(ctx context.Context, arg NoteLimitsParams) error {
-	_, err := q.db.Exec(ctx, NoteLimits, arg.Worker, arg.Endpoints, arg.Limits)
+	_, err := q.db.Exec(ctx, NoteLimits,
+		arg.Worker,
+		arg.Endpoints,
+		arg.Limits,
+		arg.AgoUs,
+	)
 	return err
 }
 
@@ -916,154 +1106,6 @@ func (q *Queries) OwnXid(ctx context.Context) (int64, error) {
 	return column_1, err
 }
 
-const PromoteArrivals = `-- name: PromoteArrivals :many
-WITH seen AS (
-	SELECT q.tenant_id, q.delivery_id, q.seq, NOT EXISTS (
-		SELECT 1 FROM queue p WHERE p.endpoint_id = q.endpoint_id AND p.order_key = q.order_key AND p.state <> 3 AND p.seq < q.seq) AS head
-	FROM queue q
-	WHERE q.state = 2 AND q.endpoint_id = $1 AND q.seq > $2::bigint
-	ORDER BY q.seq LIMIT $3::int
-), promoted AS (
-	UPDATE queue q SET state = 0 FROM seen
-	WHERE seen.head AND q.tenant_id = seen.tenant_id AND q.delivery_id = seen.delivery_id AND q.state = 2
-	RETURNING q.seq
-)
-SELECT seen.seq, (promoted.seq IS NOT NULL)::boolean AS promoted
-FROM seen LEFT JOIN promoted ON promoted.seq = seen.seq
-ORDER BY seen.seq
-`
-
-type PromoteArrivalsParams struct {
-	Endpoint id.UUID
-	Floor    int64
-	Most     int32
-}
-
-type PromoteArrivalsRow struct {
-	Seq      int64
-	Promoted bool
-}
-
-// New keyed rows of a lane, oldest first: those with nothing of their key before them are ready.
-func (q *Queries) PromoteArrivals(ctx context.Context, arg PromoteArrivalsParams) ([]PromoteArrivalsRow, error) {
-	rows, err := q.db.Query(ctx, PromoteArrivals, arg.Endpoint, arg.Floor, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PromoteArrivalsRow{}
-	for rows.Next() {
-		var i PromoteArrivalsRow
-		if err := rows.Scan(&i.Seq, &i.Promoted); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const PromoteDue = `-- name: PromoteDue :many
-WITH due AS (
-	SELECT q.tenant_id, q.delivery_id FROM queue q
-	WHERE q.state IN (1, 3) AND q.due_at <= now() AND q.due_at > $1::timestamptz
-		AND (SELECT now() - make_interval(secs => c.shifted - $2::double precision) BETWEEN $3::timestamptz AND $4::timestamptz FROM clock c)
-	ORDER BY q.due_at LIMIT $5::int
-	FOR UPDATE SKIP LOCKED
-)
-UPDATE queue q
-SET state = CASE WHEN q.state = 3 AND q.order_key IS NOT NULL THEN 2 ELSE 0 END,
-	seq = CASE WHEN q.state = 3 THEN nextval('queue_seq') ELSE q.seq END
-FROM due WHERE q.tenant_id = due.tenant_id AND q.delivery_id = due.delivery_id
-RETURNING q.endpoint_id, q.seq
-`
-
-type PromoteDueParams struct {
-	Since    time.Time
-	Shifted  float64
-	Earliest time.Time
-	Latest   time.Time
-	Most     int32
-}
-
-type PromoteDueRow struct {
-	EndpointID id.UUID
-	Seq        int64
-}
-
-// Retries whose time has come are ready again, in their old place; events that were to be sent now take theirs. None, where the
-// clock does not stand where the worker expects it after the time that has passed, less the steps that are taken account of.
-func (q *Queries) PromoteDue(ctx context.Context, arg PromoteDueParams) ([]PromoteDueRow, error) {
-	rows, err := q.db.Query(ctx, PromoteDue,
-		arg.Since,
-		arg.Shifted,
-		arg.Earliest,
-		arg.Latest,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PromoteDueRow{}
-	for rows.Next() {
-		var i PromoteDueRow
-		if err := rows.Scan(&i.EndpointID, &i.Seq); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const PromoteKeys = `-- name: PromoteKeys :many
-UPDATE queue q SET state = 0
-FROM ROWS FROM (unnest($1::uuid[]), unnest($2::text[])) AS u(endpoint_id, order_key)
-CROSS JOIN LATERAL (
-	SELECT r.tenant_id, r.delivery_id, r.state FROM queue r
-	WHERE r.endpoint_id = u.endpoint_id AND r.order_key = u.order_key AND r.state <> 3
-	ORDER BY r.seq LIMIT 1
-) h
-WHERE q.tenant_id = h.tenant_id AND q.delivery_id = h.delivery_id AND h.state = 2 AND q.state = 2
-RETURNING q.endpoint_id, q.seq
-`
-
-type PromoteKeysParams struct {
-	Endpoints []id.UUID
-	Keys      []string
-}
-
-type PromoteKeysRow struct {
-	EndpointID id.UUID
-	Seq        int64
-}
-
-// The next of each key whose head has gone.
-func (q *Queries) PromoteKeys(ctx context.Context, arg PromoteKeysParams) ([]PromoteKeysRow, error) {
-	rows, err := q.db.Query(ctx, PromoteKeys, arg.Endpoints, arg.Keys)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []PromoteKeysRow{}
-	for rows.Next() {
-		var i PromoteKeysRow
-		if err := rows.Scan(&i.EndpointID, &i.Seq); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const QueueTop = `-- name: QueueTop :one
 SELECT coalesce(pg_sequence_last_value('queue_seq'::regclass), 0)::bigint
 `
@@ -1077,14 +1119,14 @@ func (q *Queries) QueueTop(ctx context.Context) (int64, error) {
 }
 
 const ReadEvents = `-- name: ReadEvents :many
-SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version,
+SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id,
 	(s.total > $1::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= $1::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
-	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.external_id, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
 	FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[]), unnest($4::uuid[])) WITH ORDINALITY AS u(tenant_id, created_at, id, n)
 	CROSS JOIN LATERAL (
-		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version FROM events v
+		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id FROM events v
 		WHERE v.tenant_id = u.tenant_id AND v.created_at = u.created_at AND v.id = u.id AND v.created_at BETWEEN $5 AND $6
 		LIMIT 1
 	) e
@@ -1111,6 +1153,7 @@ type ReadEventsRow struct {
 	OccurredAt     *time.Time
 	DeliverAt      *time.Time
 	RoutingVersion int64
+	ExternalID     *string
 	Cut            bool
 	Data           []byte
 }
@@ -1145,6 +1188,7 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 			&i.OccurredAt,
 			&i.DeliverAt,
 			&i.RoutingVersion,
+			&i.ExternalID,
 			&i.Cut,
 			&i.Data,
 		); err != nil {
@@ -1254,8 +1298,8 @@ type RecordDeliveriesParams struct {
 	LastFailures []int16
 }
 
-// The rows are there, since their queue rows were: every one conflicts, and is found by the key. An UPDATE with a join
-// would be planned, and planned badly for a day that has just begun.
+// The rows exist, since their queue rows did: every one conflicts, and is found by the key. An UPDATE with a join would
+// be planned, and planned badly for a day that has just started.
 func (q *Queries) RecordDeliveries(ctx context.Context, arg RecordDeliveriesParams) error {
 	_, err := q.db.Exec(ctx, RecordDeliveries,
 		arg.Tenants,
@@ -1407,70 +1451,6 @@ func (q *Queries) RescheduleQueue(ctx context.Context, arg RescheduleQueueParams
 	return items, nil
 }
 
-const RetireWorker = `-- name: RetireWorker :exec
-DELETE FROM workers WHERE id = $1
-`
-
-func (q *Queries) RetireWorker(ctx context.Context, argID id.UUID) error {
-	_, err := q.db.Exec(ctx, RetireWorker, argID)
-	return err
-}
-
-const RingWalk = `-- name: RingWalk :many
-WITH RECURSIVE ring AS (
-	(SELECT q.endpoint_id, 1 AS n FROM queue q WHERE q.state = $1::smallint AND q.endpoint_id > $2::uuid ORDER BY q.endpoint_id LIMIT 1)
-	UNION ALL
-	SELECT (SELECT q.endpoint_id FROM queue q WHERE q.state = $1::smallint AND q.endpoint_id > ring.endpoint_id ORDER BY q.endpoint_id LIMIT 1),
-		ring.n + 1
-	FROM ring WHERE ring.endpoint_id IS NOT NULL AND ring.n < $3::int
-)
-SELECT ring.endpoint_id::uuid AS endpoint_id, l.owner, coalesce(NOT l.held AND NOT l.deleted, false)::boolean AS open,
-	(l.endpoint_id IS NULL)::boolean AS orphaned
-FROM ring LEFT JOIN lanes l ON l.endpoint_id = ring.endpoint_id
-WHERE ring.endpoint_id IS NOT NULL
-ORDER BY ring.n
-`
-
-type RingWalkParams struct {
-	State int16
-	After id.UUID
-	Steps int32
-}
-
-type RingWalkRow struct {
-	EndpointID id.UUID
-	Owner      *id.UUID
-	Open       bool
-	Orphaned   bool
-}
-
-// Steps through the lanes that have rows of a state, one index probe a lane however many rows it has, from where the last
-// walk stopped. Rows without a lane were on their way into the queue when their endpoint was deleted.
-func (q *Queries) RingWalk(ctx context.Context, arg RingWalkParams) ([]RingWalkRow, error) {
-	rows, err := q.db.Query(ctx, RingWalk, arg.State, arg.After, arg.Steps)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []RingWalkRow{}
-	for rows.Next() {
-		var i RingWalkRow
-		if err := rows.Scan(
-			&i.EndpointID,
-			&i.Owner,
-			&i.Open,
-			&i.Orphaned,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const SaveHealth = `-- name: SaveHealth :exec
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch, consecutive_failures, auth_streak, exhausted, unhealthy_since, tls_only_since,
 	first_failure_at, last_failure_at, last_success_at, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from,
@@ -1549,6 +1529,61 @@ func (q *Queries) SaveHealth(ctx context.Context, arg SaveHealthParams) error {
 	return err
 }
 
+const ScanLanes = `-- name: ScanLanes :many
+WITH RECURSIVE ring AS (
+	(SELECT q.endpoint_id, 1 AS n FROM queue q WHERE q.state = $1::smallint AND q.endpoint_id > $2::uuid ORDER BY q.endpoint_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT q.endpoint_id FROM queue q WHERE q.state = $1::smallint AND q.endpoint_id > ring.endpoint_id ORDER BY q.endpoint_id LIMIT 1),
+		ring.n + 1
+	FROM ring WHERE ring.endpoint_id IS NOT NULL AND ring.n < $3::int
+)
+SELECT ring.endpoint_id::uuid AS endpoint_id, l.owner, coalesce(NOT l.held AND NOT l.deleted, false)::boolean AS open,
+	(l.endpoint_id IS NULL)::boolean AS orphaned
+FROM ring LEFT JOIN lanes l ON l.endpoint_id = ring.endpoint_id
+WHERE ring.endpoint_id IS NOT NULL
+ORDER BY ring.n
+`
+
+type ScanLanesParams struct {
+	State int16
+	After id.UUID
+	Steps int32
+}
+
+type ScanLanesRow struct {
+	EndpointID id.UUID
+	Owner      *id.UUID
+	Open       bool
+	Orphaned   bool
+}
+
+// Steps through the lanes that have rows of a state, one index probe a lane however many rows it has, from where the
+// last walk stopped. Rows without a lane were on their way into the queue when their endpoint was deleted.
+func (q *Queries) ScanLanes(ctx context.Context, arg ScanLanesParams) ([]ScanLanesRow, error) {
+	rows, err := q.db.Query(ctx, ScanLanes, arg.State, arg.After, arg.Steps)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ScanLanesRow{}
+	for rows.Next() {
+		var i ScanLanesRow
+		if err := rows.Scan(
+			&i.EndpointID,
+			&i.Owner,
+			&i.Open,
+			&i.Orphaned,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const SettleQueue = `-- name: SettleQueue :many
 SELECT s::uuid FROM posthorn.settle($1::uuid[], $2::uuid[], $3::int[]) AS s
 `
@@ -1559,7 +1594,7 @@ type SettleQueueParams struct {
 	Gens       []int32
 }
 
-// Results that end a delivery take its row away, unless somebody changed it meanwhile: then they are late.
+// Results that end a delivery delete its row, unless it was changed in between: then they are late.
 func (q *Queries) SettleQueue(ctx context.Context, arg SettleQueueParams) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, SettleQueue, arg.Tenants, arg.Deliveries, arg.Gens)
 	if err != nil {
@@ -1592,13 +1627,13 @@ WITH RECURSIVE heads AS (
 		WHERE q.endpoint_id = $1 AND q.order_key > heads.order_key AND q.state <> 3
 		ORDER BY q.order_key, q.seq LIMIT 1) x
 	WHERE heads.n < $3::int
-), promoted AS (
+), readied AS (
 	UPDATE queue q SET state = 0 FROM heads
 	WHERE heads.state = 2 AND q.tenant_id = heads.tenant_id AND q.delivery_id = heads.delivery_id AND q.state = 2
 	RETURNING q.delivery_id
 )
-SELECT heads.order_key::text AS order_key, (promoted.delivery_id IS NOT NULL)::boolean AS promoted
-FROM heads LEFT JOIN promoted ON promoted.delivery_id = heads.delivery_id
+SELECT heads.order_key::text AS order_key, (readied.delivery_id IS NOT NULL)::boolean AS readied
+FROM heads LEFT JOIN readied ON readied.delivery_id = heads.delivery_id
 ORDER BY heads.n
 `
 
@@ -1610,7 +1645,7 @@ type SweepKeysParams struct {
 
 type SweepKeysRow struct {
 	OrderKey string
-	Promoted bool
+	Readied  bool
 }
 
 // A new owner steps from key to key, not from row to row: the oldest row of each is ready, or waits for its retry.
@@ -1623,7 +1658,7 @@ func (q *Queries) SweepKeys(ctx context.Context, arg SweepKeysParams) ([]SweepKe
 	items := []SweepKeysRow{}
 	for rows.Next() {
 		var i SweepKeysRow
-		if err := rows.Scan(&i.OrderKey, &i.Promoted); err != nil {
+		if err := rows.Scan(&i.OrderKey, &i.Readied); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// payloadsSetting is a tenant's setting that says whether viewers see what is sent and answered too.
+// payloadsSetting is a tenant's setting that lets viewers see payloads and responses.
 const payloadsSetting = "viewers_read_payloads"
 
 // ViewersReadPayloads reads it: true where the settings do not name it, and false where they can't be read.

@@ -25,7 +25,7 @@ func ParseRole(name string) (Role, error) {
 	if r := Role(name); slices.Contains(Roles(), r) {
 		return r, nil
 	}
-	return "", fault.InvalidField("role", "role_unknown", "There is no such role. Give one of owner, admin, developer, viewer.")
+	return "", fault.InvalidField("role", "role_unknown", "Unknown role. Use owner, admin, developer, or viewer.")
 }
 
 // Action is something that a member does in the dashboard.
@@ -35,7 +35,7 @@ type Action string
 const (
 	Read              Action = "read"               // endpoints, deliveries, events, health
 	ReadMembers       Action = "read_members"       // who the members are; closed to sign-in links
-	ReadPayloads      Action = "read_payloads"      // what was sent, and what was answered
+	ReadPayloads      Action = "read_payloads"      // what was sent, and the response
 	ChangeEndpoints   Action = "change_endpoints"   // create, change, pause, resume, verify, test
 	ActOnDeliveries   Action = "act_on_deliveries"  // replay, retry, cancel, archive
 	RotateSecrets     Action = "rotate_secrets"     // and see a new secret, once
@@ -66,7 +66,8 @@ var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	TransferOwnership: {true, false, false, false},
 }
 
-// May reports whether a role may do an action, whatever the tenant's settings are. An unknown role or action gives false.
+// May reports whether a role has the permission for an action, whatever the tenant's settings are. An unknown role or
+// action gives false.
 func (r Role) May(a Action) bool {
 	row := grants[a]
 	switch r {
@@ -87,9 +88,9 @@ func (r Role) MayReadPayloads(viewersMay bool) bool {
 	return r.May(ReadPayloads) || r == Viewer && viewersMay
 }
 
-// MayByPortal is May for somebody who came by a portal link: what shows secrets needs a link that allows them. Ownership and the
-// tenant's end are closed, since nobody in particular would have done it, and so are members: who the provider's people are is not
-// their customers' business.
+// MayByPortal is May for a visitor with a portal link. What shows secrets needs a link that allows them. Ownership and
+// deleting the tenant are closed, since no named person would have done it. So are members: the provider's people are
+// none of their customers' business.
 func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
 	switch a {
 	case ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge:
@@ -100,12 +101,12 @@ func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
 	return r.May(a)
 }
 
-// MayComeByPortal reports whether a portal link may give the role: all but owner.
+// MayComeByPortal reports whether a portal link can give the role: all but owner.
 func (r Role) MayComeByPortal() bool { return r == Admin || r == Developer || r == Viewer }
 
-// MaySetRole reports whether a member may give another a role: from is what the other has, empty for one who is invited, and
-// to is what they get, empty for one who is removed. Whoever manages members may, but owners are made and unmade by owners,
-// or an admin could rise by inviting themselves.
+// MaySetRole reports whether a member can give another a role: from is the other's present role, empty for an
+// invitation, and to is the new one, empty for a removal. Members who manage members can, but only owners create and
+// remove owners, or an admin could rise by inviting themselves.
 func (r Role) MaySetRole(from, to Role) bool {
 	if from == Owner || to == Owner {
 		return r.May(TransferOwnership)
@@ -113,8 +114,8 @@ func (r Role) MaySetRole(from, to Role) bool {
 	return r.May(ManageMembers)
 }
 
-// MayGrantScope reports whether a member may make an API key with a scope: one that manages members is for those who do so
-// themselves, or a developer could rise by a key.
+// MayGrantScope reports whether a member can create an API key with a scope. Only members who manage members can grant
+// that scope, or a developer could rise by a key.
 func (r Role) MayGrantScope(s Scope) bool {
 	if s == MembersWrite {
 		return r.May(ManageKeys) && r.May(ManageMembers)
@@ -122,8 +123,8 @@ func (r Role) MayGrantScope(s Scope) bool {
 	return r.May(ManageKeys) && s != TenantsWrite
 }
 
-// KeepsAnOwner reports whether a tenant with so many owners has one left after one of its members changes from a role to
-// another, empty for one who leaves.
+// KeepsAnOwner reports whether a tenant with so many owners has one left after one of its members changes from a role
+// to another, empty for one who leaves.
 func KeepsAnOwner(owners int, from, to Role) bool {
 	return from != Owner || to == Owner || owners > 1
 }

@@ -1,4 +1,4 @@
-// Package access says who may do what: the scopes of API keys.
+// Package access holds permissions: roles and the scopes of API keys.
 package access
 
 import "slices"
@@ -17,15 +17,15 @@ const (
 	TenantsWrite  Scope = "tenants:write"
 )
 
-// TenantScopes are those that a tenant's key may carry.
+// TenantScopes are the scopes that a tenant's key can have.
 func TenantScopes() []Scope {
 	return []Scope{EventsWrite, EventsRead, WebhooksRead, WebhooksWrite, KeysWrite, MembersWrite}
 }
 
-// PlatformScopes are those that a platform key may carry: all.
+// PlatformScopes are the scopes that a platform key can have: all.
 func PlatformScopes() []Scope { return append(TenantScopes(), TenantsWrite) }
 
-// Scopes is what one key may do.
+// Scopes are the permissions of one key.
 type Scopes []Scope
 
 // Has reports whether the key carries a scope.

@@ -2,17 +2,17 @@ package access
 
 import "time"
 
-// ViewMost is the longest that an operator may look at a tenant's dashboard before asking again.
+// ViewMost is the longest view of a tenant's dashboard that an operator can ask for.
 const ViewMost = 60 * time.Minute
 
-// ViewLives are the times that an operator may ask for, the usual one first.
+// ViewLives are the durations that an operator can select, the usual one first.
 func ViewLives() []time.Duration {
 	return []time.Duration{30 * time.Minute, 15 * time.Minute, ViewMost}
 }
 
-// MayByView reports whether an operator who looks at a tenant's dashboard is offered an action: reading, payloads included, since
-// every page is told to the tenant; and where they have asked to act, what an admin may do who came by a portal link without
-// secrets. Pages are shown for reading whatever the action that they serve.
+// MayByView reports whether an operator who views a tenant's dashboard is offered an action. Reading is, payloads
+// included, since the tenant's audit log records every page. After asking to act, an operator has what an admin with a
+// portal link without secrets has. Pages are shown for reading whatever action they serve.
 func MayByView(a Action, acting bool) bool {
 	switch a {
 	case Read, ReadPayloads, ReadMembers:

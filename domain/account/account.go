@@ -1,5 +1,5 @@
-// Package account holds the rules of people's accounts: addresses, names, passwords, how long sessions live, and how often
-// something may be tried.
+// Package account holds the rules of people's accounts: addresses, names, passwords, how long sessions live, and rate
+// limits of tries.
 package account
 
 import (
@@ -26,13 +26,13 @@ func Email(text string) (string, error) {
 	address, err := mail.ParseAddress(text)
 	if err != nil || address.Name != "" || address.Address != text || len(text) > maxEmail || !characters.Line(text) ||
 		!isDomain(text[strings.LastIndexByte(text, '@')+1:]) {
-		return "", fault.InvalidField("email", "email_invalid", "This is not an e-mail address. Write it as ada@example.com.")
+		return "", fault.InvalidField("email", "email_invalid", "This isn't a valid email address. Use the form ada@example.com.")
 	}
 	return strings.ToLower(text), nil
 }
 
-// isDomain reports whether a mail can go to a domain of this form: a name of two labels or more, and no address. The last
-// label of a name has two characters or more and is no number (RFC 3696, section 2).
+// isDomain reports whether a mail can go to a domain of this form: a name of two labels or more, and no address. The
+// last label of a name has two characters or more and is no number (RFC 3696, section 2).
 func isDomain(domain string) bool {
 	labels := strings.Split(domain, ".")
 	for _, label := range labels {
@@ -45,14 +45,14 @@ func isDomain(domain string) bool {
 	return len(labels) > 1 && utf8.RuneCountInString(last) > 1 && strings.ContainsFunc(last, unicode.IsLetter)
 }
 
-// Name is the name of a person, a tenant, a key or a brand: one line of 1 to 100 characters without a web address, since it
-// appears in mails to others. The error names the field.
+// Name is the name of a person, a tenant, a key or a brand: one line of 1 to 100 characters without a web address,
+// since it appears in mails to others. The error names the field.
 func Name(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	n := utf8.RuneCountInString(text)
 	switch {
 	case n == 0:
-		return "", fault.InvalidField(field, "field_missing", "Write a name here.")
+		return "", fault.InvalidField(field, "field_missing", "Enter a name.")
 	case n > MaxName, !characters.Line(text):
 		return "", fault.InvalidField(field, "name_invalid", "A name is one line of at most 100 visible characters.")
 	case strings.Contains(text, "://"):
@@ -81,15 +81,14 @@ const (
 	Portal   Kind = "portal"
 )
 
-// Fresh is how long after proving who they are somebody may do what changes the proof itself: password, address, second
-// factor.
+// Fresh is how long after authenticating a person can change password, address or second factor.
 const Fresh = 10 * time.Minute
 
-// SecondFactor is how long a session may wait for the code after the password was right.
+// SecondFactor is how long a session waits for the code after the password was right.
 const SecondFactor = 10 * time.Minute
 
-// Idle and Life are how long a session lives unused, and at most (SECURITY, "Accounts and sessions"). A portal session's
-// life is its link's.
+// Idle and Life are how long a session lives unused, and at most (SECURITY, "Accounts and sessions"). A portal
+// session's life is its link's.
 func (k Kind) Idle() time.Duration {
 	if k == Operator {
 		return 30 * time.Minute
@@ -111,9 +110,9 @@ func (k Kind) Alive(now, seen, ends time.Time) bool {
 }
 
 // IsFresh reports whether who proved themselves at a moment need not do so again now.
-func IsFresh(now, proved time.Time) bool { return now.Before(proved.Add(Fresh)) }
+func IsFresh(now, verified time.Time) bool { return now.Before(verified.Add(Fresh)) }
 
-// Limit is how often something may be tried within a window that begins with the first try.
+// Limit is how many tries are allowed within a window that starts with the first try.
 type Limit struct {
 	Tries  int
 	Window time.Duration
@@ -123,12 +122,11 @@ type Limit struct {
 var (
 	Passwords  = Limit{Tries: 10, Window: 15 * time.Minute}
 	Codes      = Limit{Tries: 5, Window: 15 * time.Minute}
-	Mails      = Limit{Tries: 5, Window: time.Hour}  // mails that somebody else can have sent to an address
+	Mails      = Limit{Tries: 5, Window: time.Hour}  // mails that another person can have sent to an address
 	NewTenants = Limit{Tries: 20, Window: time.Hour} // tenants that one person creates
 )
 
-// The limits of mails that a tenant can have sent to addresses that nobody has proven to be theirs. Those of one address hold
-// across tenants.
+// The limits of mails that a tenant can have sent to unverified addresses. Those of one address hold across tenants.
 var (
 	Invitations       = Limit{Tries: 5, Window: time.Hour}  // to one address
 	TenantInvitations = Limit{Tries: 50, Window: time.Hour} // of one tenant

@@ -13,7 +13,7 @@ import (
 // PortalSession is how long a portal session lives unless who makes its link says so.
 const PortalSession = 24 * time.Hour
 
-// PortalLink is what a link into a tenant's dashboard gives, as somebody asks for it.
+// PortalLink is a request for a link into a tenant's dashboard.
 type PortalLink struct {
 	Role           access.Role
 	Accent         string // a colour as #rrggbb, or empty
@@ -32,16 +32,16 @@ func (l PortalLink) Wrong() (wrong []fault.Field) {
 		wrong = append(wrong, fault.Field{Name: field, Code: code, Detail: detail})
 	}
 	if !l.Role.MayComeByPortal() {
-		add("role", "role_unknown", "Give one of admin, developer, viewer. Nobody becomes an owner by a link.")
+		add("role", "role_unknown", "Use admin, developer, or viewer. A link can't make anyone an owner.")
 	}
 	if l.Accent != "" && !colour.MatchString(l.Accent) {
-		add("accent", "accent_invalid", "Write a colour as #rrggbb.")
+		add("accent", "accent_invalid", "Enter a color as #rrggbb.")
 	}
 	if l.ReturnURL != "" && !isWebAddress(l.ReturnURL) {
-		add("return_url", "return_url_invalid", "Write a whole web address, as https://app.example.com/settings.")
+		add("return_url", "return_url_invalid", "Enter a complete URL, such as https://app.example.com/settings.")
 	}
 	if least, most := int(PortalMin.Seconds()), int(PortalMax.Seconds()); l.SessionSeconds < least || l.SessionSeconds > most {
-		add("session_seconds", "session_seconds_range", fmt.Sprintf("session_seconds is %d to %d: an hour to seven days.", least, most))
+		add("session_seconds", "session_seconds_range", fmt.Sprintf("session_seconds must be from %d to %d (one hour to seven days).", least, most))
 	}
 	return wrong
 }

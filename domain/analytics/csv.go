@@ -22,7 +22,8 @@ func CSV(rows [][]string) []byte {
 	return b.Bytes()
 }
 
-// inert puts an apostrophe before what a spreadsheet would take for a formula (OWASP, "CSV Injection"). Numbers stay numbers.
+// inert puts an apostrophe before what a spreadsheet would take for a formula (OWASP, "CSV Injection"). Numbers stay
+// numbers.
 func inert(cell string) string {
 	if cell == "" || !strings.ContainsRune("=+-@\t\r\n|", rune(cell[0])) || number(cell) {
 		return cell

@@ -10,8 +10,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Retry marks the kind of attempts that were not their delivery's first. A kind is class * 16 + slot of the histogram, and
-// this mark.
+// Retry marks the kind of attempts that were not their delivery's first. A kind is class * 16 + slot of the histogram,
+// and this mark.
 const Retry = 128
 
 // Classes are the words for the roll-ups' classes, in the order of their numbers.
@@ -25,7 +25,8 @@ type Cell struct {
 	us       int64
 }
 
-// Add enters attempts of a kind and the sum of their durations, in microseconds. Kinds that no version knows are left out.
+// Add enters attempts of a kind and the sum of their durations, in microseconds. Kinds that no version knows are left
+// out.
 func (c *Cell) Add(kind int16, n, us int64) {
 	if kind&Retry != 0 {
 		c.Retries += n
@@ -69,7 +70,8 @@ func (c *Cell) Mean() time.Duration {
 	return 0
 }
 
-// Quantile is the time within which so large a share of the attempts ended, read from the histogram; 0 without attempts.
+// Quantile is the time within which so large a share of the attempts ended, read from the histogram; 0 without
+// attempts.
 func (c *Cell) Quantile(q float64) time.Duration {
 	d, _ := c.Latency.Quantile(q)
 	return d

@@ -17,8 +17,8 @@ const (
 	Day    Width = "day"
 )
 
-// widths says of each width how long it is, how far a series reaches back by itself, and at most. Roll-ups by minute are kept
-// for three days.
+// widths says of each width how long it is, how far a series reaches back by itself, and at most. Roll-ups by minute
+// are kept for three days.
 var widths = map[Width]struct{ bucket, usual, most time.Duration }{
 	Minute: {time.Minute, time.Hour, 24 * time.Hour},
 	Hour:   {time.Hour, 24 * time.Hour, 31 * 24 * time.Hour},
@@ -28,15 +28,16 @@ var widths = map[Width]struct{ bucket, usual, most time.Duration }{
 // Bucket is the width as a duration. Buckets begin at its multiples in UTC.
 func (w Width) Bucket() time.Duration { return widths[w].bucket }
 
-// Window is a stretch of time and where its numbers are: in the roll-ups by hour from Hours[0] to Hours[1], and in those by
-// minute from Minutes[0] to Minutes[1] and from Minutes[2] to Minutes[3]. What is not folded yet counts in between.
+// Window is a stretch of time and where its numbers are: in the roll-ups by hour from Hours[0] to Hours[1], and in
+// those by minute from Minutes[0] to Minutes[1] and from Minutes[2] to Minutes[3]. What is not folded yet counts in
+// between.
 type Window struct {
 	Since, Until time.Time
 	Hours        [2]time.Time
 	Minutes      [4]time.Time
 }
 
-// hoursLag is how many hours the roll-ups by hour may still lack minutes: the present one and the one before.
+// hoursLag is how many hours the roll-ups by hour can still lack minutes: the present one and the one before.
 const hoursLag = 2 * time.Hour
 
 // Between is the window from since to until, at minutes' precision.
@@ -61,8 +62,8 @@ func Between(since, until, now time.Time) Window {
 	return w
 }
 
-// Asked is the window of a series by a width. A zero since or until means the usual one; both are put to the beginning and
-// the end of their buckets. Errors are *fault.Error of since.
+// Asked is the window of a series by a width. A zero since or until means the usual one; both are put to the beginning
+// and the end of their buckets. Errors are *fault.Error of since.
 func Asked(by Width, since, until, now time.Time) (Window, error) {
 	w := widths[by]
 	if until.IsZero() || until.After(now) {
@@ -81,7 +82,7 @@ func Asked(by Width, since, until, now time.Time) (Window, error) {
 	}
 	if until.Sub(since) > w.most {
 		return Window{}, fault.InvalidField("since", "window_too_long", fmt.Sprintf(
-			"By %s a series reaches over %s at most. Ask for less, or for wider buckets.", by, words(w.most)))
+			"By %s, a series can cover at most %s. Ask for a shorter time range or wider buckets.", by, words(w.most)))
 	}
 	if by == Minute {
 		return Window{Since: since, Until: until, Minutes: [4]time.Time{since, until, until, until}, Hours: [2]time.Time{until, until}}, nil

@@ -1,5 +1,5 @@
-// Package bulk holds the rules of what is done to many deliveries or events at once: which kinds there are, what they
-// may select, and why one of the selected is left alone. See docs/design.md, "Bulk jobs".
+// Package bulk holds the rules of actions on many deliveries or events at once: the kinds, what they can select, and
+// why a selected delivery is left as it is. See docs/design.md, "Bulk jobs".
 package bulk
 
 import (
@@ -59,7 +59,7 @@ const (
 // locks for some tens of milliseconds.
 const Chunk = 500
 
-// MaxIDs is how many deliveries a filter may name.
+// MaxIDs is how many deliveries a filter can name.
 const MaxIDs = 1000
 
 // MaxPace bounds a job's pace, in rows a second.
@@ -74,8 +74,8 @@ func ChunkAt(pace int) int {
 	return min(pace, Chunk)
 }
 
-// Statuses are the states that the filter of a kind may ask for; none where the kind selects otherwise. settled says that it may ask
-// for AllFailed (failed, retrying, and canceled after an attempt) and for dead letters too.
+// Statuses are the states that the filter of a kind can select; none if the kind selects otherwise. settled says that
+// it can select AllFailed (failed, retrying, and canceled after an attempt) and dead letters too.
 func (k Kind) Statuses() (statuses []delivery.Status, settled bool) {
 	switch k {
 	case Replay, Archive, Unarchive:

@@ -13,8 +13,8 @@ import (
 // AllFailed is the status that asks for what went wrong at least once and was not delivered.
 const AllFailed = "all_failed"
 
-// Filter is what a job selects, as it is stored and shown. Which fields count depends on the kind. Ids are in their outer
-// form.
+// Filter is what a job selects, as it is stored and shown. Which fields count depends on the kind. Ids are in their
+// outer form.
 type Filter struct {
 	Status   string          `json:"status,omitempty"` // of deliveries; or delivery.DeadLetter, or AllFailed
 	Endpoint string          `json:"endpoint,omitempty"`
@@ -32,7 +32,7 @@ type Filter struct {
 func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 	if len(f.IDs) > 0 {
 		if f.Status != "" || f.Endpoint != "" || f.Type != "" || f.Channel != "" || f.Since != nil || f.Until != nil || f.Archived {
-			wrong = append(wrong, fault.Field{Name: "filter.ids", Code: "filter_ids_alone", Detail: "Where ids are given, nothing else may be. Leave the other fields of the filter out, or the ids."})
+			wrong = append(wrong, fault.Field{Name: "filter.ids", Code: "filter_ids_alone", Detail: "A filter with ids can't have other fields. Leave out the ids or the other fields."})
 		}
 		return wrong
 	}
@@ -45,10 +45,10 @@ func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 		words = append(words, delivery.DeadLetter, AllFailed)
 	}
 	if !slices.Contains(words, f.Status) {
-		wrong = append(wrong, fault.Field{Name: "filter.status", Code: "filter_status", Detail: "Say which deliveries are meant: status is one of " + strings.Join(words, ", ") + ", or give their ids."})
+		wrong = append(wrong, fault.Field{Name: "filter.status", Code: "filter_status", Detail: "Specify which deliveries: set status to one of " + strings.Join(words, ", ") + ", or list their ids."})
 	}
 	if f.Since != nil && f.Until != nil && !f.Since.Before(*f.Until) {
-		wrong = append(wrong, fault.Field{Name: "filter.until", Code: "filter_times", Detail: "The time until must lie after the time since."})
+		wrong = append(wrong, fault.Field{Name: "filter.until", Code: "filter_times", Detail: "until must be later than since."})
 	}
 	return wrong
 }

@@ -53,9 +53,9 @@ func TestDocumentsThatSayNothingOfWebhooksAreRefused(t *testing.T) {
 		`{"openapi":"3.0.3","webhooks":{"a":{"post":{}}}}`: "3.1",
 		`{"openapi":"3.1.0"}`:                              "no webhooks",
 		`{"openapi":"3.1.0","webhooks":{"a":{"get":{}}}}`:  "no post",
-		`{"openapi":"3.1.0","webhooks":5}`:                 "can't be read",
-		`[]`:                                               "can't be read",
-		`{"openapi":"3.1.0","webhooks":{"a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/None"}}}}}}}}`: "do not have",
+		`{"openapi":"3.1.0","webhooks":5}`:                 "isn't valid OpenAPI",
+		`[]`:                                               "isn't valid OpenAPI",
+		`{"openapi":"3.1.0","webhooks":{"a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/None"}}}}}}}}`: "isn't in its components",
 	} {
 		_, err := FromOpenAPI([]byte(text))
 		if !fault.Is(err, "openapi_invalid") || !strings.Contains(err.Error(), says) {

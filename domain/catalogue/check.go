@@ -14,8 +14,8 @@ type Checks struct {
 // Compiled remembers schemas by their text, so that those that stay are not compiled again.
 type Compiled map[string]*schema.Schema
 
-// Checks makes an entry's checks, taking schemas from those that were compiled before and adding to now. A schema was compiled
-// when it was saved; one that can't be compiled any more checks nothing, and must not stop emissions.
+// Checks makes an entry's checks, taking schemas from those that were compiled before and adding to now. A schema was
+// compiled when it was saved; one that can't be compiled any more checks nothing, and must not stop emissions.
 func (e Entry) Checks(before, now Compiled) *Checks {
 	if e.Check == Off {
 		return &Checks{mode: Off}
@@ -42,8 +42,8 @@ func (e Entry) Checks(before, now Compiled) *Checks {
 	return c
 }
 
-// Unknown reports whether a type declares versions and the given one, which is not empty, is none of them: mostly a mistyped one, which
-// no endpoint that is pinned to a version would get. enforce says whether that is refused.
+// Unknown reports whether a type declares versions and the given one, which is not empty, is not among them. Usually it
+// is mistyped, and no endpoint pinned to a version would get the event. enforce says whether the event is rejected.
 func (c *Checks) Unknown(version string) (unknown, enforce bool) {
 	if c == nil || c.mode == Off || version == "" || len(c.versions) == 0 {
 		return false, false
@@ -52,8 +52,8 @@ func (c *Checks) Unknown(version string) (unknown, enforce bool) {
 	return !known, c.mode == Enforce
 }
 
-// Of is the schema for a payload version, which may be empty, and whether what does not fit is refused. Nil: nothing is checked.
-// A version that the type does not know is checked by the type's own schema.
+// Of is the schema for a payload version, which can be empty, and whether data that does not match is rejected. Nil:
+// nothing is checked. An undeclared version is checked by the type's own schema.
 func (c *Checks) Of(version string) (s *schema.Schema, enforce bool) {
 	if c == nil || c.mode == Off {
 		return nil, false

@@ -1,4 +1,4 @@
-// Package catalogue holds the rules of a tenant's event types: what an entry may say, and what data is checked against.
+// Package catalogue holds the rules of a tenant's event types: what an entry can contain, and how data is checked.
 package catalogue
 
 import (
@@ -72,7 +72,7 @@ func (e Entry) EncodeVersions() (*string, error) {
 	return &text, err
 }
 
-// Same reports whether two entries say the same of what may be emitted.
+// Same reports whether two entries allow the same events.
 func (e Entry) Same(o Entry) bool {
 	return e.Check == o.Check && bytes.Equal(e.Schema, o.Schema) && maps.EqualFunc(e.Versions, o.Versions, func(a, b Version) bool {
 		return bytes.Equal(a.Schema, b.Schema)
@@ -86,22 +86,22 @@ func (e Entry) Validate() error {
 		wrong = append(wrong, fault.Field{Name: field, Code: code, Detail: detail})
 	}
 	if !event.ValidType(e.Name) {
-		refuse("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops, such as order.completed.")
+		refuse("name", event.CodeTypeMalformed, "An event type has 1 to 128 letters, digits, hyphens, and underscores, in segments joined by dots, such as order.completed.")
 	}
 	checkText(refuse, "description", e.Description, MaxDescription)
 	checkText(refuse, "group", e.Group, MaxGroup)
 	switch e.Check {
 	case Off, Warn, Enforce:
 	default:
-		refuse("schema_check", "schema_check_unknown", "schema_check is off, warn or enforce.")
+		refuse("schema_check", "schema_check_unknown", "schema_check must be off, warn, or enforce.")
 	}
 	checkPair(refuse, "", e.Schema, e.Example)
 	if len(e.Versions) > MaxVersions {
-		refuse("versions", "versions_count", fmt.Sprintf("A type has at most %d versions; this one has %d.", MaxVersions, len(e.Versions)))
+		refuse("versions", "versions_count", fmt.Sprintf("An event type can have at most %d versions; this one has %d.", MaxVersions, len(e.Versions)))
 	} else {
 		for _, name := range slices.Sorted(maps.Keys(e.Versions)) {
 			if !validVersion(name) {
-				refuse("versions", "version_malformed", fmt.Sprintf("A version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", event.MaxVersion))
+				refuse("versions", "version_malformed", fmt.Sprintf("A version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", event.MaxVersion))
 				continue
 			}
 			checkPair(refuse, "versions."+name+".", e.Versions[name].Schema, e.Versions[name].Example)
@@ -115,10 +115,10 @@ func (e Entry) Validate() error {
 
 func checkText(refuse func(field, code, detail string), field, text string, most int) {
 	if n := utf8.RuneCountInString(text); n > most {
-		refuse(field, "text_length", fmt.Sprintf("The field %s has at most %d characters; this one has %d.", field, most, n))
+		refuse(field, "text_length", fmt.Sprintf("The field %s can have at most %d characters; this one has %d.", field, most, n))
 	}
 	if !characters.Lines(text) {
-		refuse(field, "text_characters", "The field "+field+" must not hold control characters or invisible ones.")
+		refuse(field, "text_characters", "The field "+field+" must not contain control characters or invisible characters.")
 	}
 }
 
@@ -133,7 +133,7 @@ func checkPair(refuse func(field, code, detail string), at string, text, example
 		}
 	}
 	if len(example) > maxExample {
-		refuse(at+"example", "example_too_large", fmt.Sprintf("An example has at most %d bytes.", maxExample))
+		refuse(at+"example", "example_too_large", fmt.Sprintf("An example can have at most %d bytes.", maxExample))
 		return
 	}
 	if compiled == nil || example == nil {
@@ -141,7 +141,7 @@ func checkPair(refuse func(field, code, detail string), at string, text, example
 	}
 	if found := compiled.Check(example); len(found) > 0 {
 		field := at + "example" + strings.TrimPrefix(found[0].Field, "data")
-		refuse(field, "example_mismatch", "The example does not fit its schema. "+found[0].Detail)
+		refuse(field, "example_mismatch", "The example doesn't match its schema. "+found[0].Detail)
 	}
 }
 

@@ -36,16 +36,16 @@ type operation struct {
 	} `json:"requestBody"`
 }
 
-// FromOpenAPI makes an entry of each webhook of an OpenAPI 3.1 document: its name, the summary or description of its POST, the first
-// tag as group, and the schema and example of its JSON body. Schemas of the components that a webhook refers to go with it. Errors
-// are *fault.Error with code openapi_invalid and field openapi.
+// FromOpenAPI makes an entry of each webhook of an OpenAPI 3.1 document: its name, the summary or description of its
+// POST, the first tag as group, and the schema and example of its JSON body. Schemas of the components that a webhook
+// refers to go with it. Errors are *fault.Error with code openapi_invalid and field openapi.
 func FromOpenAPI(document []byte) ([]Entry, error) {
 	var doc openAPI
 	if err := json.Unmarshal(document, &doc); err != nil {
-		return nil, refuseDocument("The document can't be read as OpenAPI: a webhook has methods, and these have a requestBody with content. Compare it with OpenAPI 3.1.")
+		return nil, refuseDocument("The document isn't valid OpenAPI 3.1. Each webhook needs a method with a requestBody that has content.")
 	}
 	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
-		return nil, refuseDocument("The document must be of OpenAPI 3.1, where webhooks are described: openapi begins with 3.1.")
+		return nil, refuseDocument("The document must be OpenAPI 3.1, which describes webhooks. The field openapi must start with 3.1.")
 	}
 	if len(doc.Webhooks) == 0 {
 		return nil, refuseDocument("The document has no webhooks.")
@@ -88,7 +88,7 @@ const (
 	ownPrefix       = "#/$defs/"
 )
 
-// whole is a schema that stands alone: what it refers to in the components becomes its own $defs.
+// whole makes a schema self-contained: what it refers to in the components becomes its own $defs.
 func (d *openAPI) whole(text json.RawMessage) (json.RawMessage, error) {
 	if text == nil {
 		return nil, nil
@@ -151,7 +151,7 @@ func (d *openAPI) define(name string, defs map[string]any) error {
 	}
 	text, ok := d.Components.Schemas[name]
 	if !ok {
-		return refuseDocument(fmt.Sprintf("The document refers to the schema %.100q, which its components do not have.", name))
+		return refuseDocument(fmt.Sprintf("The document refers to the schema %.100q, which isn't in its components.", name))
 	}
 	target, err := exactJSON(text)
 	if err != nil {

@@ -2,15 +2,40 @@ package catalogue
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
 )
 
-// VersionNames are the names of versions, the oldest first: numbers within a name count as numbers, so that v2 comes before v10, and
-// dates follow the calendar.
+// VersionNames are the names of versions, the oldest first: numbers within a name count as numbers, so that v2 comes
+// before v10, and dates follow the calendar.
 func VersionNames(versions map[string]Version) []string {
 	return slices.SortedFunc(maps.Keys(versions), compareVersions)
+}
+
+// CheckPinned refuses a version that an endpoint asks for where types that it subscribes to declare versions and none
+// of them this one: the endpoint would get nothing of them. versions are the declared ones by type.
+func CheckPinned(version string, patterns []string, versions map[string]map[string]Version) error {
+	known := map[string]Version{}
+	for name, declared := range versions {
+		if !filter.MatchType(patterns, name) {
+			continue
+		}
+		if _, ok := declared[version]; ok {
+			return nil
+		}
+		maps.Copy(known, declared)
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	return fault.InvalidField("payload_version", "unknown_version", fmt.Sprintf(
+		"None of the endpoint's event types declares this version. They declare %s. Choose one of them, or leave payload_version out for all.",
+		strings.Join(VersionNames(known), ", ")))
 }
 
 // compareVersions compares names part by part, each either digits or something else.

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +34,28 @@ func TestVersionsFollowEachOtherAsPeopleCountThem(t *testing.T) {
 	}
 	if got := VersionNames(nil); len(got) != 0 {
 		t.Errorf("no versions are %q", got)
+	}
+}
+
+func TestAnEndpointIsPinnedToADeclaredVersion(t *testing.T) {
+	t.Parallel()
+	versions := map[string]map[string]Version{
+		"order.paid": {"2026-01-01": {}, "2026-06-01": {}}, "invoice.sent": {"v2": {}, "v10": {}},
+	}
+	for _, tt := range []struct {
+		version  string
+		patterns []string
+		detail   string // empty: accepted
+	}{
+		{"2026-01-01", []string{"*"}, ""},
+		{"v10", []string{"invoice.*", "order.paid"}, ""},
+		{"2O26-01-01", []string{"order.*"}, "They declare 2026-01-01, 2026-06-01."},
+		{"2026-01-01", []string{"invoice.sent"}, "They declare v2, v10."},
+		{"anything", []string{"customer.*"}, ""},
+	} {
+		err := CheckPinned(tt.version, tt.patterns, versions)
+		if (err == nil) != (tt.detail == "") || err != nil && !strings.Contains(err.Error(), tt.detail) {
+			t.Errorf("%s of %v: %v, want %q", tt.version, tt.patterns, err, tt.detail)
+		}
 	}
 }

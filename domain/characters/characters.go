@@ -1,5 +1,5 @@
-// Package characters holds the one rule of what names and texts that people write may consist of. They appear on pages, in
-// mails and in their subjects, where a character must neither break a line, hide, nor reorder the text around it (CWE-1007).
+// Package characters holds the one rule for characters in names and texts. They appear on pages, in mails and in their
+// subjects, where a character must neither break a line, hide, nor reorder the text around it (CWE-1007).
 package characters
 
 import (
@@ -11,7 +11,7 @@ import (
 // Line reports whether a text is one line that shows as it is written.
 func Line(text string) bool { return fit(text, "") }
 
-// Lines is Line for a text that may have line breaks and tabs.
+// Lines is Line for a text that can have line breaks and tabs.
 func Lines(text string) bool { return fit(text, "\n\r\t") }
 
 func fit(text, also string) bool {

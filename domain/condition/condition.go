@@ -1,5 +1,6 @@
-// Package condition is the one account of how an endpoint is and why a delivery waits. Every surface (API, command line, dashboard,
-// console, mail, metrics) shows what this package says, and derives nothing from stored columns itself.
+// Package condition is the one account of how an endpoint is and why a delivery waits. Every surface (API, command
+// line, dashboard, console, mail, metrics) shows what this package says, and derives nothing from stored columns
+// itself.
 package condition
 
 import (
@@ -98,8 +99,8 @@ func Of(f Facts, now time.Time) Condition {
 	return c
 }
 
-// stateOf puts first what has to end first: a suspended tenant can change nothing, and resuming a disabled endpoint comes before
-// the end of an operator's pause can have an effect.
+// stateOf puts first what has to end first: a suspended tenant can change nothing, and resuming a disabled endpoint
+// comes before the end of an operator's pause can have an effect.
 func stateOf(f Facts) State {
 	switch {
 	case f.Scope == pause.Suspended:
@@ -139,17 +140,17 @@ var causes = map[string]string{
 	string(health.ProblemURL):       "it returns 404 or 410",
 	string(health.ProblemThrottled): "it returns 429 (too many requests)",
 	string(health.ProblemServer):    "it returns server errors (5xx)",
-	string(health.ProblemBlocked):   "its host name leads to a blocked address",
+	string(health.ProblemBlocked):   "its host name resolves to a blocked address",
 	string(health.ProblemRedirect):  "it returns redirects (3xx)",
-	string(health.ProblemReset):     "connections to it break",
-	string(health.ProblemProtocol):  "its responses are not HTTP",
+	string(health.ProblemReset):     "connections to it close early",
+	string(health.ProblemProtocol):  "its responses aren't valid HTTP",
 	string(health.ProblemRejected):  "it rejects requests (4xx)",
 	string(health.ProblemNetwork):   "no request reaches it",
 	string(health.ProblemInternal):  "requests to it can't be rendered or signed",
 }
 
-// CauseText is a cause for people, to follow "because"; empty where there is nothing to say. TLS and auth name both a reason for
-// disabling and a problem of attempts.
+// CauseText is a cause for people, to follow "because"; empty where there is nothing to say. TLS and auth name both a
+// reason for disabling and a problem of attempts.
 func (c Condition) CauseText() string {
 	if c.State == Failing {
 		switch health.Problem(c.Cause) {
@@ -196,9 +197,9 @@ func (c Condition) Detail() string {
 		return because("Posthorn disabled the endpoint") + " Nothing is sent until it is resumed and verified."
 	case Failing:
 		return because("The endpoint fails every attempt, so its circuit breaker is open") +
-			" Deliveries are on hold, and one at a time is sent as a probe. The first success releases the others."
+			" Deliveries are on hold, and we send one probe at a time. Waiting deliveries don't use up retries; the first success releases the backlog."
 	case Unverified:
-		return because("The endpoint is not verified") + " Nothing is sent until it is. Deliveries are held for up to 7 days."
+		return because("The endpoint is not verified") + " Nothing is sent until it is verified. Deliveries are held for up to 7 days."
 	case Paused:
 		return "The endpoint was paused. Nothing is sent until it is resumed. Deliveries are held."
 	case OnHold:
@@ -206,36 +207,3 @@ func (c Condition) Detail() string {
 	}
 	return "Deliveries are sent."
 }
-
-// Action is something that the endpoint's owner can do about a condition. Programs see the words.
-type Action string
-
-// The actions.
-const (
-	Resume   Action = "resume"    // send again; a disabled endpoint is verified first
-	Verify   Action = "verify"    // send the verification again
-	ProbeNow Action = "probe_now" // send a test event, which is the next probe
-	Replay   Action = "replay"    // send again what failed permanently
-	Recover  Action = "recover"   // send again everything that failed since a time
-)
-
-// ActionsKnown lists the actions.
-func ActionsKnown() []Action { return []Action{Resume, Verify, ProbeNow, Replay, Recover} }
-
-// Actions lists what the owner can do, the one that helps most first. About what operators did there is nothing.
-func (c Condition) Actions() []Action {
-	switch c.State {
-	case Disabled:
-		return []Action{Resume, Replay, Recover}
-	case Failing:
-		return []Action{ProbeNow, Replay, Recover}
-	case Unverified:
-		return []Action{Verify}
-	case Paused:
-		return []Action{Resume}
-	}
-	return nil
-}
-
-// Can reports whether an action is offered.
-func (c Condition) Can(a Action) bool { return slices.Contains(c.Actions(), a) }

@@ -108,6 +108,9 @@ func TestEveryActionIsOffered(t *testing.T) {
 		if !offered[a] {
 			t.Errorf("%s is offered nowhere", a)
 		}
+		if a.Label() == "" || a.Operation() == "" || a.Command("ep_x") == "" || a.Permission() == "" {
+			t.Errorf("%s lacks a label, an operation, a command, or a permission", a)
+		}
 	}
 	if len(offered) != len(condition.ActionsKnown()) {
 		t.Errorf("offered %v, known %v", offered, condition.ActionsKnown())
@@ -169,6 +172,26 @@ func TestWhyADeliveryWaits(t *testing.T) {
 			t.Errorf("%s: %+v, next %s; want %+v, next %s", name, got, got.NextAttempt(), c.want, c.next)
 		}
 		seen[got.Reason] = true
+	}
+	for name, c := range map[string]struct {
+		lane       condition.Lane
+		ready, due bool
+	}{
+		"it sends":                       {lane(nil), true, true},
+		"no worker":                      {lane(func(l *condition.Lane) { l.Served = false }), true, true},
+		"rate limit":                     {lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), true, false},
+		"concurrency":                    {lane(func(l *condition.Lane) { l.LimitedBy = condition.ByInFlight }), true, false},
+		"the endpoint asked for a pause": {lane(func(l *condition.Lane) { l.NotBefore = later }), false, false},
+		"failing":                        {failing, false, false},
+		"failing, no worker":             {lane(func(l *condition.Lane) { l.Condition.State, l.Served = condition.Failing, false }), false, false},
+		"paused":                         {lane(is(condition.Paused)), false, false},
+	} {
+		if got := c.lane.Ready(now); got != c.ready {
+			t.Errorf("%s: ready %t", name, got)
+		}
+		if got := c.lane.Due(now); got != c.due {
+			t.Errorf("%s: due %t", name, got)
+		}
 	}
 	for _, r := range condition.Reasons() {
 		if !seen[r] {

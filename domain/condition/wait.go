@@ -96,17 +96,8 @@ type Wait struct {
 
 // WaitOf says why a delivery waits at a moment. What has to end first is named first.
 func WaitOf(r Row, l Lane, now time.Time) Wait {
-	switch l.Condition.State {
-	case Suspended:
-		return Wait{Reason: TenantSuspended, Scope: pause.Suspended}
-	case Disabled:
-		return Wait{Reason: EndpointDisabled}
-	case Unverified:
-		return Wait{Reason: EndpointUnverified}
-	case Paused:
-		return Wait{Reason: EndpointPaused}
-	case OnHold:
-		return Wait{Reason: OperatorPause, Scope: l.Condition.Scope}
+	if w := l.stops(); w.Reason != "" {
+		return w
 	}
 	switch {
 	case r.State == RowDeferred && r.Due.After(now):
@@ -134,6 +125,40 @@ func WaitOf(r Row, l Lane, now time.Time) Wait {
 	return Wait{Reason: Next}
 }
 
+// Ready reports whether the lane's ready deliveries are sent as fast as its endpoint's limits and the workers allow.
+// They are a backlog.
+func (l Lane) Ready(now time.Time) bool {
+	switch WaitOf(Row{}, l, now).Reason {
+	case Next, RateLimit, Concurrency, NoWorker:
+		return l.Condition.Sends()
+	}
+	return false
+}
+
+// Due reports whether nothing but the platform keeps the lane's ready deliveries. The time for which they wait is the
+// platform's lateness.
+func (l Lane) Due(now time.Time) bool {
+	r := WaitOf(Row{}, l, now).Reason
+	return l.Ready(now) && (r == Next || r == NoWorker)
+}
+
+// stops is the wait of every delivery of a lane to which nothing is sent; zero where something is.
+func (l Lane) stops() Wait {
+	switch l.Condition.State {
+	case Suspended:
+		return Wait{Reason: TenantSuspended, Scope: pause.Suspended}
+	case Disabled:
+		return Wait{Reason: EndpointDisabled}
+	case Unverified:
+		return Wait{Reason: EndpointUnverified}
+	case Paused:
+		return Wait{Reason: EndpointPaused}
+	case OnHold:
+		return Wait{Reason: OperatorPause, Scope: l.Condition.Scope}
+	}
+	return Wait{}
+}
+
 // NextAttempt is the time at which the delivery will really be tried, as far as it is known; zero where it is not.
 func (w Wait) NextAttempt() time.Time {
 	switch w.Reason {
@@ -157,15 +182,15 @@ func (r Reason) Word() string { return strings.ReplaceAll(string(r), "_", " ") }
 
 // details are what each reason means, in a sentence.
 var details = map[Reason]string{
-	Next:               "Nothing keeps it: it is sent next, or is being sent.",
-	Retry:              "It is tried again at the time that the endpoint's retry schedule sets.",
-	Deferred:           "Its event asked to be delivered at a later time.",
+	Next:               "It is sent next, or is being sent now.",
+	Retry:              "It is retried on the endpoint's retry schedule.",
+	Deferred:           "Its event has a deliver_at time in the future.",
 	Order:              "An earlier delivery with the same ordering key comes first.",
-	RateLimit:          "The endpoint's rate limit is reached. Deliveries are sent as fast as the limit allows, oldest first.",
-	Concurrency:        "The endpoint has as many requests in flight as its limit allows. It is sent when one of them ends.",
+	RateLimit:          "The endpoint is at its rate limit. Deliveries are sent as fast as the limit allows, oldest first.",
+	Concurrency:        "The endpoint is at its limit of concurrent requests. It is sent when one of them finishes.",
 	RetryAfter:         "The endpoint asked for a pause with Retry-After. It is sent when the pause is over.",
 	Breaker:            "The endpoint fails every attempt, so deliveries are on hold (circuit breaker open). One at a time is sent as a probe; the first success releases the others.",
-	NoWorker:           "No live worker serves the endpoint. It is sent as soon as a worker does. The operator of this platform has to see to it.",
+	NoWorker:           "No live worker serves the endpoint. It is sent as soon as one does. Contact the operator of this platform.",
 	EndpointPaused:     "The endpoint is paused. It is sent when the endpoint is resumed.",
 	EndpointUnverified: "The endpoint is not verified. It is sent when the endpoint is verified.",
 	EndpointDisabled:   "Posthorn disabled the endpoint. It is sent when the endpoint is resumed and verified.",
@@ -186,7 +211,7 @@ func (w Wait) Title() string {
 	case Next:
 		return "Sent next"
 	case Retry:
-		return "Waiting for its retry"
+		return "Waiting for retry"
 	case Deferred:
 		return "Scheduled"
 	case Order:
@@ -194,9 +219,9 @@ func (w Wait) Title() string {
 	case RateLimit:
 		return "Waiting for the rate limit"
 	case Concurrency:
-		return "Waiting for a request to end"
+		return "Waiting for a free request slot"
 	case RetryAfter:
-		return "Waiting as the endpoint asked"
+		return "Waiting: Retry-After"
 	case Breaker:
 		return "On hold: the endpoint is failing"
 	case NoWorker:

@@ -3,13 +3,13 @@ package delivery
 import "time"
 
 // Counters is an endpoint's recent record, from which the breaker, the warnings and the disable policy decide
-// (docs/health.md). Consecutive means: with no success in between. An answer of one class neither adds to nor breaks the
-// streak of another, so that an endpoint that alternates 500 and 401 does not escape both rules; only TLSOnlySince ends
-// with any proof that a TLS session can be made. Times are zero when nothing counts.
+// (docs/health.md). Consecutive means: with no success in between. A response of one class neither adds to nor breaks
+// the streak of another, so that an endpoint that alternates 500 and 401 does not escape both rules. Only TLSOnlySince
+// ends with any proof that a TLS session can be made. Times are zero if there is no streak.
 type Counters struct {
 	ConsecutiveFailures int       // unhealthy outcomes since the last success
 	UnhealthySince      time.Time // the first of them
-	AuthStreak          int       // answers 401, 403 and 404 since the last success
+	AuthStreak          int       // responses 401, 403 and 404 since the last success
 	AuthSince           time.Time // the first of them
 	TLSFailures         int       // TLS errors since anything else was seen
 	TLSOnlySince        time.Time // the first of them
@@ -19,7 +19,7 @@ type Counters struct {
 	Exhausted           int       // deliveries that ran out of attempts since the last success; see AfterExhausted
 }
 
-// Since is c with no streak begun before t: after the clock was set to another time nothing says for how long it had been going on.
+// Since is c without streaks that started before t: after the clock was set to another time, their duration is unknown.
 func (c Counters) Since(t time.Time) Counters {
 	for _, begun := range []*time.Time{&c.UnhealthySince, &c.AuthSince, &c.TLSOnlySince, &c.FirstFailureAt} {
 		if !begun.IsZero() && begun.Before(t) {
@@ -30,7 +30,7 @@ func (c Counters) Since(t time.Time) Counters {
 }
 
 // After adds one outcome, which the caller classified, at the moment when the attempt ended. Results that were recorded
-// together may come out of order.
+// together can be out of order.
 func (c Counters) After(class Class, r Result, at time.Time) Counters {
 	if class == Success {
 		return Counters{LastSuccessAt: latest(c.LastSuccessAt, at)}
@@ -43,7 +43,7 @@ func (c Counters) After(class Class, r Result, at time.Time) Counters {
 		c.AuthStreak++
 		c.AuthSince = earliest(c.AuthSince, at)
 	}
-	// A 410 adds to no streak, but it may disable the endpoint: people ask when that was.
+	// A 410 adds to no streak, but it can disable the endpoint, and people ask when it came.
 	if class == Unhealthy || class == Auth || class == Neutral && r.Failure == FailNone && r.Status == 410 {
 		c.FirstFailureAt = earliest(c.FirstFailureAt, at)
 		c.LastFailureAt = latest(c.LastFailureAt, at)

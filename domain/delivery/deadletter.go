@@ -8,14 +8,14 @@ const DeadLetter = "dead_letter"
 // CodeReplayed is the code of RefuseReplayAgain.
 const CodeReplayed = "delivery_replayed"
 
-// IsDeadLetter is the one meaning of a dead letter: a delivery that failed permanently, was not replayed, is not archived, and
-// did not go to a developer's listener. Queries say the same in SQL; a test holds all of them together.
+// IsDeadLetter is the one meaning of a dead letter: a delivery that failed permanently, was not replayed, is not
+// archived, and did not go to a developer's listener. Queries say the same in SQL; a test holds all of them together.
 func IsDeadLetter(s Status, replayed, archived, listener bool) bool {
 	return s == Failed && !replayed && !archived && !listener
 }
 
-// RefuseReplayAgain is for a delivery that was replayed before, by a request that does not say that this is meant. replay is the
-// id of its newest replay; empty where it is not known.
+// RefuseReplayAgain is for a delivery that was replayed before, by a request that does not say that this is meant.
+// replay is the id of its newest replay; empty where it is not known.
 func RefuseReplayAgain(replay string) error {
 	detail, last := "The delivery was replayed before.", "It was replayed before."
 	if replay != "" {
@@ -23,7 +23,7 @@ func RefuseReplayAgain(replay string) error {
 	}
 	return &fault.Error{
 		Kind: fault.Conflict, Code: CodeReplayed,
-		Detail: detail + " To replay it again, say so: send \"again\": true.",
+		Detail: detail + " To replay it again, send \"again\": true.",
 		Fields: []fault.Field{{Name: "replayed_by", Code: CodeReplayed, Detail: last}},
 	}
 }

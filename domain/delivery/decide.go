@@ -9,18 +9,18 @@ import (
 // MaxRetryAfter is the longest wait that an endpoint can ask for with Retry-After.
 const MaxRetryAfter = 24 * time.Hour
 
-// DisableGone is Decision.Disable for an endpoint that answered 410.
+// DisableGone is Decision.Disable for an endpoint that returned 410.
 const DisableGone = "gone"
 
 // Result is what came of one attempt.
 type Result struct {
-	Failure    Failure       // FailNone when there was an answer; wins over Status when both are set
-	Status     int           // HTTP status of the answer; 0 when there was none
-	RetryAfter time.Duration // what the answer's Retry-After asks for, read with ParseRetryAfter; 0 is nothing
-	Again      bool          // the answer is not about this delivery: it is tried again whatever the policy says
+	Failure    Failure       // FailNone if there was a response; wins over Status when both are set
+	Status     int           // HTTP status of the response; 0 if there was none
+	RetryAfter time.Duration // the response's Retry-After, read with ParseRetryAfter; 0: none
+	Again      bool          // the response is not about this delivery: it is retried whatever the policy says
 }
 
-// Policy is what the endpoint says about answers.
+// Policy is how the endpoint's settings read responses.
 type Policy struct {
 	Schedule          retry.Schedule
 	AcceptConflict    bool // a 409 counts as delivered: the receiver had it already
@@ -62,7 +62,7 @@ func (c Class) String() string { return word(classWords[:], int(c), "class") }
 func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	d := Decision{Class: Classify(r, p.AcceptConflict)}
 	wait := laneWait(r)
-	switch fate(p, r, d.Class) {
+	switch classify(p, r, d.Class) {
 	case deliver:
 		d.Status = Delivered
 		return d
@@ -87,10 +87,10 @@ func Decide(p Policy, attempt int, r Result, random float64) Decision {
 	return d
 }
 
-// Spared is the decision about an attempt that was a probe of an endpoint that does nothing but fail: what would be tried again,
-// or would have no attempt left, goes back for so long without having used up its schedule. PlanIn keeps what the schedule asked for:
-// nothing where no attempt was left. What the answer settles stays settled.
-func (d Decision) Spared(in time.Duration) (Decision, bool) {
+// AfterProbe is the decision about a probe of an endpoint that only fails. A delivery that would be retried, or has no
+// attempt left, waits this long without using up its schedule. PlanIn keeps what the schedule asked for: nothing if no
+// attempt was left. A response that settles the delivery still settles it.
+func (d Decision) AfterProbe(in time.Duration) (Decision, bool) {
 	if d.Status != Retrying && d.Reason != Exhausted {
 		return d, false
 	}
@@ -109,7 +109,7 @@ const (
 	broken
 )
 
-func fate(p Policy, r Result, class Class) outcome {
+func classify(p Policy, r Result, class Class) outcome {
 	switch {
 	case r.Failure == FailInternal:
 		// Rendering is a function of stored bytes: trying again would fail the same way, out of sight.
@@ -137,8 +137,8 @@ func laneWait(r Result) time.Duration {
 	return min(max(r.RetryAfter, 0), MaxRetryAfter)
 }
 
-// Classify says how a result counts for the endpoint's health. A status outside 200 to 599 is no answer that a receiver
-// of webhooks may give, and counts as unhealthy.
+// Classify says how a result counts for the endpoint's health. A status outside 200 to 599 is invalid for a receiver of
+// webhooks, and counts as unhealthy.
 func Classify(r Result, acceptConflict bool) Class {
 	switch {
 	case r.Failure == FailInternal:

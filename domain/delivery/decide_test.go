@@ -15,7 +15,7 @@ import (
 // expectation is the design's table written a second time, by status and in its own words, so that the exhaustive test
 // does not compare the code with itself.
 type expectation struct {
-	fate  string // delivered, retry, rejected, gone
+	want  string // delivered, retry, rejected, gone
 	class delivery.Class
 }
 
@@ -75,7 +75,7 @@ func TestEveryStatusGetsTheDecisionOfTheTable(t *testing.T) {
 
 func differs(got delivery.Decision, want expectation, s retry.Schedule, attempt int) string {
 	full := delivery.Decision{Class: want.class}
-	switch want.fate {
+	switch want.want {
 	case "delivered":
 		full.Status = delivery.Delivered
 	case "rejected":
@@ -245,7 +245,7 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 		name    string
 		attempt int
 		r       delivery.Result
-		spared  bool
+		after   bool
 		in      time.Duration
 	}{
 		{"a failure goes back until the next probe", 1, delivery.Result{Status: 500}, true, wait},
@@ -261,11 +261,11 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := delivery.Decide(p, tt.attempt, tt.r, 0.5)
-			got, spared := d.Spared(wait)
-			if spared != tt.spared || !spared && got != d {
-				t.Fatalf("got %+v, %v", got, spared)
+			got, after := d.AfterProbe(wait)
+			if after != tt.after || !after && got != d {
+				t.Fatalf("got %+v, %v", got, after)
 			}
-			if spared && (got.Status != delivery.Retrying || got.Reason != delivery.None || got.RetryIn != tt.in || got.Class != d.Class || got.LaneWait != d.LaneWait) {
+			if after && (got.Status != delivery.Retrying || got.Reason != delivery.None || got.RetryIn != tt.in || got.Class != d.Class || got.LaneWait != d.LaneWait) {
 				t.Errorf("got %+v of %+v", got, d)
 			}
 		})

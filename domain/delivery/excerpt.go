@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// What is kept of an answer, in bytes.
+// What is kept of a response, in bytes.
 const (
 	MaxExcerpt    = 16 << 10
 	MaxHeaderText = 4 << 10
 	MaxError      = 300
 )
 
-// HeaderText is the answer's header as it is kept: sorted lines, clipped, valid text.
+// HeaderText is the response's header as it is stored: sorted lines, clipped, valid text.
 func HeaderText(h http.Header) string {
 	var b strings.Builder
 	_ = h.Write(&b)

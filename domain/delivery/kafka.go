@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// kafkaStatuses are the HTTP statuses as which the answers of Kafka's brokers count, so that one table decides about all kinds of
-// endpoints. What is not named here is trouble of the broker's own and counts as 503.
+// kafkaStatuses maps the responses of Kafka's brokers to HTTP statuses, so that one table decides for all kinds of
+// endpoints. Errors that are not listed are problems of the broker and count as 503.
 var kafkaStatuses = map[string]int{
-	// Who writes is not known, or may not.
+	// The writer is unknown, or has no permission.
 	"SASL_AUTHENTICATION_FAILED":            401,
 	"UNSUPPORTED_SASL_MECHANISM":            401,
 	"ILLEGAL_SASL_STATE":                    401,
@@ -32,11 +32,11 @@ var kafkaStatuses = map[string]int{
 	"THROTTLING_QUOTA_EXCEEDED":      429,
 }
 
-// OfKafka is the result that an answer of a Kafka broker counts as, by the name of its error; empty is an acknowledgement by all
+// OfKafka maps a response of a Kafka broker to a result, by the name of its error; empty is an acknowledgment by all
 // replicas in sync.
 //
-// An HTTP receiver that answers 401, 403 or 404 may be speaking of this request; a broker never speaks of the record with
-// these, so that the delivery is tried again whatever the endpoint's policy is. It still counts in their streak.
+// A 401, 403 or 404 of an HTTP receiver can be about this request. A broker's is never about the record, so the
+// delivery is retried whatever the endpoint's policy is. It still counts in their streak.
 func OfKafka(name string) Result {
 	status, known := kafkaStatuses[name]
 	switch {

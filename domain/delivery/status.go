@@ -1,5 +1,5 @@
-// Package delivery holds the states of a delivery, what a response means for it and for its endpoint's health, and which
-// actions each state allows (docs/delivery.md). Nothing here reads a clock.
+// Package delivery holds the states of a delivery, what a response means for it and for its endpoint's health, and
+// which actions each state allows (docs/delivery.md). Nothing here reads a clock.
 package delivery
 
 import "fmt"
@@ -28,13 +28,13 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Terminal reports whether nothing more happens to the delivery by itself.
 func (s Status) Terminal() bool { return s == Delivered || s == Failed || s == Canceled }
 
-// ParseStatus reads a state's word; false when it is none.
+// ParseStatus reads a state's word; false for an unknown one.
 func ParseStatus(text string) (Status, bool) {
 	i := index(statusWords[:], text)
 	return Status(i), i >= 0
 }
 
-// Reason is why a delivery failed or was canceled for good, stored as smallint: the numbers never change.
+// Reason is why a delivery failed permanently or was canceled, stored as smallint: the numbers never change.
 type Reason int16
 
 // The reasons. A delivery that is not failed has None, except that one canceled with its endpoint has
@@ -58,25 +58,25 @@ func (r Reason) String() string { return word(reasonWords[:], int(r), "reason") 
 // MarshalText writes the reason's word.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// ParseReason reads a reason's word; the empty text is None; false when it is no reason.
+// ParseReason reads a reason's word; the empty text is None; false for an unknown one.
 func ParseReason(text string) (Reason, bool) {
 	i := index(reasonWords[:], text)
 	return Reason(i), i >= 0
 }
 
-// Failure is why an attempt brought no usable answer, stored as smallint: the numbers never change.
+// Failure is why an attempt brought no usable response, stored as smallint: the numbers never change.
 type Failure int16
 
 // The failures.
 const (
-	FailNone     Failure = 0 // there was an answer: look at its HTTP status
+	FailNone     Failure = 0 // there was a response: see its HTTP status
 	FailDNS      Failure = 1 // the host name has no address, or the look-up took too long
 	FailConnect  Failure = 2 // no connection
 	FailTLS      Failure = 3 // no TLS session: certificate, version or handshake
-	FailTimeout  Failure = 4 // connected, but no whole answer within the endpoint's time-out
-	FailReset    Failure = 5 // the connection broke before the answer was whole
+	FailTimeout  Failure = 4 // connected, but no complete response within the endpoint's timeout
+	FailReset    Failure = 5 // the connection broke before the response was complete
 	FailBlocked  Failure = 6 // the egress policy refused the address
-	FailProtocol Failure = 7 // the answer was not HTTP, or its head was over the limit
+	FailProtocol Failure = 7 // the response was not HTTP, or its head was over the limit
 	FailInternal Failure = 8 // nothing was sent: Posthorn could not render or sign
 )
 
@@ -90,13 +90,13 @@ func (f Failure) String() string { return word(failureWords[:], int(f), "failure
 // MarshalText writes the failure's word.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// ParseFailure reads a failure's word; the empty text is FailNone; false when it is no failure.
+// ParseFailure reads a failure's word; the empty text is FailNone; false for an unknown one.
 func ParseFailure(text string) (Failure, bool) {
 	i := index(failureWords[:], text)
 	return Failure(i), i >= 0
 }
 
-// word names unknown numbers instead of panicking: a newer process may have stored a state this one does not know.
+// word names unknown numbers instead of panicking: a newer process can have stored a state that this one does not know.
 func word(words []string, i int, kind string) string {
 	if i < 0 || i >= len(words) {
 		return fmt.Sprintf("%s_%d", kind, i)

@@ -13,80 +13,80 @@ import (
 // words are what is said of each problem of an attempt.
 var words = map[health.Problem]struct{ title, detail, mend string }{
 	health.ProblemDNS: {
-		"The host name was not found", "The name in the endpoint's URL has no address, or its name server did not answer.",
-		"Check the spelling of the host name and its DNS records. If you have just changed them, give them some minutes.",
+		"The host name was not found", "The host name in the endpoint's URL has no address, or its name server didn't respond.",
+		"Check the spelling of the host name and its DNS records. If you just changed them, wait a few minutes.",
 	},
 	health.ProblemConnect: {
 		"No connection", "Nothing accepted a connection at the endpoint's host and port.",
-		"Check that the server runs, that it listens on the URL's port, and that its firewall lets connections in from the internet.",
+		"Check that the server is running, listens on the URL's port, and accepts connections from the internet.",
 	},
 	health.ProblemTLS: {
-		"No secure connection", "The server's TLS certificate or handshake was not accepted. The attempt says why.",
-		"Check that the certificate is in date, issued for this host name, sent with its whole chain, and that TLS 1.2 or newer is on.",
+		"No secure connection", "The TLS handshake failed, or the server's certificate isn't valid. The attempt says why.",
+		"Check that the certificate hasn't expired, is issued for this host name, and is sent with its full chain, and that TLS 1.2 or newer is enabled.",
 	},
 	health.ProblemReset: {
-		"The connection broke", "The connection was closed before the answer was whole.",
-		"Look at the proxy or load balancer before the server, and whether the program behind it crashed at this time.",
+		"Connection closed early", "The connection was closed before the response was complete.",
+		"Check the proxy or load balancer in front of the server, and whether the application crashed at this time.",
 	},
 	health.ProblemBlocked: {
-		"Blocked address", "The host name leads to an address that deliveries may not go to, such as one of a private network.",
-		"Give the endpoint a public address. To receive on your own machine, use a tunnel or the inbox.",
+		"Blocked address", "The host name resolves to an address that deliveries can't be sent to, such as one in a private network.",
+		"Use a public address. To receive on your own machine, use posthorn listen, a tunnel, or a test inbox.",
 	},
 	health.ProblemProtocol: {
-		"Not an HTTP answer", "What came back could not be read as HTTP/1.1, or its headers were over 64 KiB.",
+		"Not an HTTP response", "The response isn't valid HTTP/1.1, or its headers are larger than 64 KiB.",
 		"Check what listens at the endpoint's URL and port.",
 	},
 	health.ProblemInternal: {
-		"Not sent", "Posthorn could not render or sign the request, so that nothing was sent.",
-		"Check the endpoint's format and secrets. If they are in order, tell the operator of this platform.",
+		"Not sent", "Posthorn couldn't render or sign the request, so nothing was sent.",
+		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
 	},
 	health.ProblemThrottled: {
-		"Too many requests", "The endpoint answered 429: it takes no more for now. The whole endpoint waits as long as it asks for.",
-		"Raise the limit of the receiving server, or lower the endpoint's rate limit here.",
+		"Too many requests", "The endpoint returned 429: it accepts no more requests for now. All its deliveries wait for as long as it asks.",
+		"Raise the receiving server's limit, or lower the endpoint's rate limit here.",
 	},
 	health.ProblemRedirect: {
-		"Redirected", "The endpoint answered with a redirect. Redirects are never followed, since a signed request must not be passed on.",
-		"Set the endpoint's URL to where it finally answers; often that is https instead of http, or with a slash at its end.",
+		"Redirected", "The endpoint returned a redirect. Redirects are never followed, because a signed request must not be forwarded.",
+		"Change the endpoint's URL to the redirect's target. Often only https or a trailing slash is missing.",
 	},
 }
 
 // rejections are the answers of which more can be said than that they are a 4xx.
 var rejections = map[int]struct{ title, detail, mend string }{
-	400: {"Rejected as malformed", "The endpoint answered 400: it could not make sense of the request.", "Compare the request's body with what the receiver expects, and look into the receiver's log."},
-	401: {"Not authorised", "The endpoint answered 401: it did not accept the request as coming from us.", "Check that the receiver verifies with this endpoint's secret and over the raw body, and whether it asks for a header that is not set here. The signature debugger shows which part fails."},
-	403: {"Forbidden", "The endpoint answered 403: it, or a firewall before it, refused the request.", "Check the secret with which the receiver verifies, and whether a firewall or bot filter blocks our requests."},
-	404: {"Nothing at this URL", "The endpoint answered 404: its server has nothing at this path.", "Check the endpoint's URL, its path above all, and that the receiver's route takes POST."},
-	405: {"Method not allowed", "The endpoint answered 405: its path does not take POST.", "Let the receiver's route take POST."},
-	406: {"Not acceptable", "The endpoint answered 406: it wants to answer in another form than is asked for.", "Answer any 2xx, whatever the content type."},
-	409: {"Conflict", "The endpoint answered 409: it says that it had this event already, or that it can't take it now.", "If a 409 means \"I had it already\", let it count as delivered in the endpoint's settings."},
-	410: {"Gone", "The endpoint answered 410: it is gone for good and wants nothing more.", "If that was a mistake, mend the receiver, then resume the endpoint."},
-	411: {"Length required", "The endpoint answered 411, although the request says its length.", "Look at the proxy before the receiver."},
-	413: {"Body too large", "The endpoint answered 413: the body is larger than it takes.", "Raise the body limit of the receiver and of the proxy before it."},
-	414: {"URL too long", "The endpoint answered 414: its URL is longer than its server takes.", "Shorten the endpoint's URL."},
-	415: {"Content type refused", "The endpoint answered 415: it does not take application/json.", "Let the receiver's route take application/json."},
-	422: {"Rejected as invalid", "The endpoint answered 422: it read the request and did not accept its content.", "Look at the answer below, and compare the event's data with what the receiver expects."},
-	426: {"Upgrade required", "The endpoint answered 426: it wants another protocol.", "Let the server take HTTP/1.1."},
-	451: {"Refused for legal reasons", "The endpoint answered 451.", "Ask those who run the endpoint."},
+	400: {"Rejected as malformed", "The endpoint returned 400: it couldn't parse the request.", "Compare the request's body with what the receiver expects, and check the receiver's log."},
+	401: {"Not authorized", "The endpoint returned 401: it didn't accept the request as authentic.", "Check that the receiver verifies the raw body with this endpoint's secret, and whether it needs a header that isn't set here. The signature debugger shows which part fails."},
+	403: {"Forbidden", "The endpoint returned 403: the receiver, or a firewall in front of it, rejected the request.", "Check the secret that the receiver verifies with, and whether a firewall or bot filter blocks our requests."},
+	404: {"URL not found", "The endpoint returned 404: its server has no route for this path.", "Check the path in the endpoint's URL, and that the receiver's route accepts POST."},
+	405: {"Method not allowed", "The endpoint returned 405: this path doesn't accept POST.", "Change the receiver's route to accept POST."},
+	406: {"Not acceptable", "The endpoint returned 406: it can't produce a response in the requested format.", "Return any 2xx, with any content type."},
+	409: {"Conflict", "The endpoint returned 409: it already has this event, or can't process it now.", "If 409 means \"already received\", turn on \"Treat 409 as delivered\" in the endpoint's settings."},
+	410: {"Gone", "The endpoint returned 410: it no longer exists and wants no more events.", "If that was a mistake, fix the receiver, then resume the endpoint."},
+	411: {"Length required", "The endpoint returned 411, although the request states its length.", "Check the proxy in front of the receiver."},
+	413: {"Body too large", "The endpoint returned 413: the body is larger than it accepts.", "Raise the body limit of the receiver and of the proxy in front of it."},
+	414: {"URL too long", "The endpoint returned 414: its URL is longer than its server accepts.", "Shorten the endpoint's URL."},
+	415: {"Content type rejected", "The endpoint returned 415: it doesn't accept application/json.", "Change the receiver's route to accept application/json."},
+	422: {"Rejected as invalid", "The endpoint returned 422: it parsed the request and rejected its content.", "Check the response below, and compare the event's data with what the receiver expects."},
+	426: {"Upgrade required", "The endpoint returned 426: it requires another protocol.", "Enable HTTP/1.1 on the server."},
+	451: {"Rejected for legal reasons", "The endpoint returned 451.", "Contact whoever runs the endpoint."},
 }
 
 // servers are the answers of which more can be said than that they are a 5xx.
 var servers = map[int]struct{ detail, mend string }{
-	500: {"The endpoint answered 500: the program behind it failed on this request.", "Look into the receiver's log at the time of the attempt."},
-	501: {"The endpoint answered 501: its server does not know what to do with the request.", "Check that the receiver's route takes POST."},
-	502: {"The endpoint answered 502: the proxy before it had no good answer from the program behind.", "Check that the program behind the proxy runs, and its log at the time of the attempt."},
-	503: {"The endpoint answered 503: it is overloaded, or in maintenance.", "Wait until it is back. Where it says so with Retry-After, the whole endpoint waits that long."},
-	504: {"The endpoint answered 504: the proxy before it waited in vain for the program behind.", "Answer first and work later: store the event, answer with a 2xx at once, and do the work afterwards."},
-	507: {"The endpoint answered 507: it has no room left.", "Make room on the receiving server."},
-	520: {"The endpoint answered 520: the proxy before it got an answer that it could not read.", "Look into the log of the program behind the proxy."},
-	521: {"The endpoint answered 521: the proxy before it found the server down.", "Check that the server behind the proxy runs and lets the proxy in."},
-	522: {"The endpoint answered 522: the proxy before it got no connection to the server in time.", "Check that the server behind the proxy runs and lets the proxy in."},
-	524: {"The endpoint answered 524: the proxy before it waited in vain for the server.", "Answer first and work later: store the event, answer with a 2xx at once, and do the work afterwards."},
-	525: {"The endpoint answered 525: the proxy before it had no TLS session with the server.", "Check the certificate of the server behind the proxy."},
-	526: {"The endpoint answered 526: the proxy before it did not accept the server's certificate.", "Check the certificate of the server behind the proxy."},
+	500: {"The endpoint returned 500: its application failed on this request.", "Check the receiver's log at the time of the attempt."},
+	501: {"The endpoint returned 501: its server doesn't support this request.", "Check that the receiver's route accepts POST."},
+	502: {"The endpoint returned 502: its proxy got no valid response from the application.", "Check that the application behind the proxy is running, and its log at the time of the attempt."},
+	503: {"The endpoint returned 503: it is overloaded or in maintenance.", "Wait until it is back. If the response has a Retry-After header, all the endpoint's deliveries wait that long."},
+	504: {"The endpoint returned 504: its proxy timed out waiting for the application.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	507: {"The endpoint returned 507: it has no storage left.", "Free up storage on the receiving server."},
+	520: {"The endpoint returned 520: its proxy got a response that it couldn't read.", "Check the log of the application behind the proxy."},
+	521: {"The endpoint returned 521: its proxy found the server down.", "Check that the server behind the proxy is running and accepts connections from the proxy."},
+	522: {"The endpoint returned 522: its proxy couldn't connect to the server in time.", "Check that the server behind the proxy is running and accepts connections from the proxy."},
+	524: {"The endpoint returned 524: its proxy timed out waiting for the server.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	525: {"The endpoint returned 525: the TLS handshake between its proxy and the server failed.", "Check the certificate of the server behind the proxy."},
+	526: {"The endpoint returned 526: its proxy rejected the server's certificate.", "Check the certificate of the server behind the proxy."},
 }
 
-// Attempt diagnoses the result of one attempt to reach an endpoint of a kind, whatever became of its delivery. timeout is the endpoint's, 0 where it is
-// not known. A 2xx is no problem.
+// Attempt diagnoses the result of one attempt to reach an endpoint of a kind, whatever became of its delivery. timeout
+// is the endpoint's, 0 where it is not known. A 2xx is no problem.
 func Attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagnosis {
 	return attempt(kind, r, timeout)
 }
@@ -100,26 +100,26 @@ func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagn
 	if w, ok := words[problem]; ok {
 		d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
 		if problem == health.ProblemRedirect {
-			d.Detail = fmt.Sprintf("The endpoint answered %d, a redirect. Redirects are never followed, since a signed request must not be passed on.", r.Status)
+			d.Detail = fmt.Sprintf("The endpoint returned %d, a redirect. Redirects are never followed, because a signed request must not be forwarded.", r.Status)
 		}
 		return d
 	}
 	if problem == "" {
-		return Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint answered %d.", r.Status)}
+		return Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", r.Status)}
 	}
 	if problem == health.ProblemTimeout {
 		return timedOut(d, r, timeout)
 	}
 	if problem == health.ProblemServer {
-		d.Title = "The server failed"
-		d.Detail, d.Mend = fmt.Sprintf("The endpoint answered %s: an error of its own.", answer(r.Status)), servers[500].mend
+		d.Title = "Server error"
+		d.Detail, d.Mend = fmt.Sprintf("The endpoint returned %s: a server error.", answer(r.Status)), servers[500].mend
 		if w, ok := servers[r.Status]; ok {
 			d.Detail, d.Mend = w.detail, w.mend
 		}
 		return d
 	}
-	d.Title, d.Detail = "Rejected", fmt.Sprintf("The endpoint answered %s: it rejects the request.", answer(r.Status))
-	d.Mend = "Look at the answer below, and into the receiver's log at the time of the attempt."
+	d.Title, d.Detail = "Rejected", fmt.Sprintf("The endpoint returned %s: it rejected the request.", answer(r.Status))
+	d.Mend = "Check the response below, and the receiver's log at the time of the attempt."
 	if w, ok := rejections[r.Status]; ok {
 		d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
 	}
@@ -127,14 +127,14 @@ func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagn
 }
 
 func timedOut(d Diagnosis, r delivery.Result, timeout time.Duration) Diagnosis {
-	d.Title, d.Detail = "Timed out", "The endpoint took the request and gave no whole answer in time."
+	d.Title, d.Detail = "Timed out", "The endpoint accepted the request and didn't respond in time."
 	switch {
 	case r.Failure == delivery.FailNone:
-		d.Detail = "The endpoint answered 408: it waited in vain for the whole request."
+		d.Detail = "The endpoint returned 408: it timed out waiting for the request."
 	case timeout > 0:
-		d.Detail = fmt.Sprintf("The endpoint took the request and gave no whole answer within its %d seconds.", int(timeout.Seconds()))
+		d.Detail = fmt.Sprintf("The endpoint accepted the request and didn't respond within its timeout of %d seconds.", int(timeout.Seconds()))
 	}
-	d.Mend = "Answer first and work later: store the event, answer with a 2xx at once, and do the work afterwards."
+	d.Mend = "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."
 	return d
 }
 

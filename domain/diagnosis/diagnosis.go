@@ -1,4 +1,5 @@
-// Package diagnosis says in plain words what happened to a delivery, what to do about it, and what happens next by itself.
+// Package diagnosis says in plain words what happened to a delivery, what to do about it, and what happens next by
+// itself.
 package diagnosis
 
 import (
@@ -47,9 +48,9 @@ func Of(f Facts) Diagnosis {
 		d = delivered(f)
 	case delivery.Pending, delivery.Retrying, delivery.Held:
 		// Its queue row has just gone, with its result or its endpoint.
-		d.Title, d.Next = "Being processed", "Its outcome is shown within moments."
+		d.Title, d.Next = "Being processed", "The outcome appears here in a moment."
 		if d.Detail == "" {
-			d.Detail = "Its state is changing at this moment."
+			d.Detail = "Its status is changing right now."
 		}
 	case delivery.Failed:
 		d = failed(f, d)
@@ -60,43 +61,43 @@ func Of(f Facts) Diagnosis {
 }
 
 func delivered(f Facts) Diagnosis {
-	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint answered %d.", f.LastStatus), Next: "Nothing more happens. A replay sends the event again as a new delivery."}
+	d := Diagnosis{Title: "Delivered", Detail: fmt.Sprintf("The endpoint returned %d.", f.LastStatus), Next: "No further attempts. A replay sends the event again as a new delivery."}
 	if f.Kind == endpoint.Kafka {
 		d.Detail = ofKafka(delivery.Result{Status: 200}, 0).Detail
 	}
 	if f.LastStatus == 409 && f.AcceptConflict {
-		d.Detail = "The endpoint answered 409: it had the event already, which counts as delivered here."
+		d.Detail = "The endpoint returned 409: it already has the event. This endpoint treats 409 as delivered."
 	}
 	if f.Attempts > 1 {
-		d.Detail += fmt.Sprintf(" It took %d attempts.", f.Attempts)
+		d.Detail += fmt.Sprintf(" It needed %d attempts.", f.Attempts)
 	}
 	return d
 }
 
 // nexts are what happens next by itself to what waits, and what somebody can do to hasten it.
 var nexts = map[condition.Reason]string{
-	condition.Next:               "It is sent within moments.",
-	condition.Retry:              "It is tried again by itself. Retry now sends it at once.",
-	condition.Deferred:           "It is sent when it is due. Retry now sends it at once; cancel calls it off.",
-	condition.Order:              "It is sent after the delivery before it has ended.",
-	condition.RateLimit:          "It is sent by itself. A higher rate limit in the endpoint's settings sends it sooner.",
-	condition.Concurrency:        "It is sent by itself. A higher limit of concurrent requests in the endpoint's settings sends it sooner.",
-	condition.RetryAfter:         "It is sent by itself once the pause is over.",
-	condition.Breaker:            "Waiting does not use up its retries. Retry now makes it the next probe, at once.",
+	condition.Next:               "It is sent in a moment.",
+	condition.Retry:              "It is retried automatically. Retry now sends it immediately.",
+	condition.Deferred:           "It is sent when it is due. Retry now sends it immediately; Cancel stops it.",
+	condition.Order:              "It is sent once the earlier delivery is finished.",
+	condition.RateLimit:          "It is sent automatically. A higher rate limit in the endpoint's settings sends it sooner.",
+	condition.Concurrency:        "It is sent automatically. A higher limit of concurrent requests in the endpoint's settings sends it sooner.",
+	condition.RetryAfter:         "It is sent automatically once the pause is over.",
+	condition.Breaker:            "Waiting doesn't use up its retries. Retry now sends it immediately as the next probe.",
 	condition.NoWorker:           "It keeps its place, and is sent when a worker is back.",
-	condition.OperatorPause:      "It keeps its place, and is sent when the operator ends the pause. You need not do anything.",
+	condition.OperatorPause:      "It keeps its place, and is sent when the operator ends the pause. No action is needed.",
 	condition.TenantSuspended:    "It keeps its place, and is sent when the operator resumes the tenant.",
-	condition.EndpointPaused:     "It waits until the endpoint is resumed. Past the retention it fails as expired.",
+	condition.EndpointPaused:     "It waits until the endpoint is resumed. After the retention period it fails as expired.",
 	condition.EndpointUnverified: "It waits until the endpoint is verified. After 7 days it fails as expired.",
-	condition.EndpointDisabled:   "It waits until the endpoint is resumed. Past the retention it fails as expired.",
-	condition.Listener:           "It is sent when the program that listens connects.",
+	condition.EndpointDisabled:   "It waits until the endpoint is resumed. After the retention period it fails as expired.",
+	condition.Listener:           "It is sent when posthorn listen connects.",
 }
 
 // mends are what a person does about a wait.
 var mends = map[condition.Reason]string{
 	condition.EndpointPaused:     "Resume the endpoint. You can then choose to deliver or drop what was held.",
 	condition.EndpointUnverified: "Verify the endpoint.",
-	condition.EndpointDisabled:   "Fix the cause, which the endpoint's page names, and resume the endpoint.",
+	condition.EndpointDisabled:   "Fix the cause shown on the endpoint's page, then resume the endpoint.",
 	condition.Listener:           "Run posthorn listen.",
 }
 
@@ -111,7 +112,7 @@ func waiting(w condition.Wait, last Diagnosis) Diagnosis {
 		d.Mend = last.Mend
 	}
 	if last.Detail != "" {
-		d.Detail += " Its last attempt: " + last.Detail
+		d.Detail += " Last attempt: " + last.Detail
 	}
 	return d
 }
@@ -119,34 +120,34 @@ func waiting(w condition.Wait, last Diagnosis) Diagnosis {
 func failed(f Facts, d Diagnosis) Diagnosis {
 	switch f.Reason {
 	case delivery.Exhausted:
-		d.Next = fmt.Sprintf("Nothing more happens: all %d attempts of the schedule were made. Mend the cause, then replay it.", f.Attempts)
+		d.Next = fmt.Sprintf("No more retries: all %d attempts of the schedule were made. Fix the cause, then replay.", f.Attempts)
 	case delivery.Rejected:
-		d.Next = "Nothing more happens: the endpoint is set to fail at once on such an answer. Mend the cause, then replay it."
+		d.Next = "No more retries: this endpoint doesn't retry 4xx responses. Fix the cause, then replay."
 	case delivery.Gone:
-		d.Next = "Nothing more happens: a 410 says that the endpoint is gone for good, and disables it."
+		d.Next = "No more retries: a 410 means that the endpoint wants no more events, so Posthorn disables it."
 	case delivery.Expired:
 		d = Diagnosis{
-			Problem: d.Problem, Title: "Expired", Detail: "The event left the retention before it could be delivered.",
-			Mend: "Emit the event again if it still matters.", Next: "Nothing more happens: there is nothing left to send.",
+			Problem: d.Problem, Title: "Expired", Detail: "The event's retention period ended before it could be delivered.",
+			Mend: "Emit the event again if it is still relevant.", Next: "No further attempts: there is nothing left to send.",
 		}
 	case delivery.EndpointDeleted:
 		d = deleted(d)
 	case delivery.Internal:
 		d = attempt(f.Kind, delivery.Result{Failure: delivery.FailInternal}, 0)
-		d.Next = "Nothing more happens. Mend the cause, then replay it."
+		d.Next = "No more retries. Fix the cause, then replay."
 	default:
-		d.Next = "Nothing more happens. A replay sends the event again as a new delivery."
+		d.Next = "No further attempts. A replay sends the event again as a new delivery."
 	}
 	if d.Title == "" {
-		d.Title, d.Detail = "Failed", "It was given up."
+		d.Title, d.Detail = "Failed", "It failed permanently."
 	}
 	return d
 }
 
 func deleted(last Diagnosis) Diagnosis {
 	return Diagnosis{
-		Problem: last.Problem, Title: "Endpoint deleted", Detail: "Its endpoint was deleted while it waited.",
-		Mend: "Create a new endpoint, and replay the event to it.", Next: "Nothing more happens.",
+		Problem: last.Problem, Title: "Endpoint deleted", Detail: "Its endpoint was deleted while it was waiting.",
+		Mend: "Create a new endpoint, and replay the event to it.", Next: "No further attempts.",
 	}
 }
 
@@ -154,10 +155,10 @@ func canceled(f Facts, last Diagnosis) Diagnosis {
 	if f.Reason == delivery.EndpointDeleted {
 		return deleted(last)
 	}
-	d := Diagnosis{Title: "Canceled", Detail: "Somebody called it off before it was delivered.", Next: "Nothing more happens. A replay sends the event as a new delivery."}
+	d := Diagnosis{Title: "Canceled", Detail: "It was canceled before it was delivered.", Next: "No further attempts. A replay sends the event as a new delivery."}
 	if f.Attempts > 0 && last.Title != "" {
 		d.Problem = last.Problem
-		d.Detail = fmt.Sprintf("Somebody called it off after %s. Of the last one: %s", many(f.Attempts, "attempt"), last.Detail)
+		d.Detail = fmt.Sprintf("It was canceled after %s. Last attempt: %s", many(f.Attempts, "attempt"), last.Detail)
 	}
 	return d
 }

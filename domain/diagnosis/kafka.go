@@ -11,43 +11,43 @@ import (
 // kafkaFailures is what is said where a topic could not be written to at all.
 var kafkaFailures = map[health.Problem]struct{ title, detail, mend string }{
 	health.ProblemDNS: {
-		"The host name was not found", "The name of a bootstrap server, or of a broker that the cluster names, has no address, or its name server did not answer.",
-		"Check the bootstrap servers, and the names in the brokers' advertised.listeners: they must be resolvable on the internet.",
+		"The host name was not found", "The host name of a bootstrap server, or of a broker that the cluster advertises, has no address, or its name server didn't respond.",
+		"Check the bootstrap servers, and the host names in the brokers' advertised.listeners: they must resolve on the internet.",
 	},
 	health.ProblemConnect: {
-		"No connection", "No connection to a bootstrap server, or to a broker that the cluster names, came about.",
-		"Check that the brokers run, that a firewall lets connections in, and that advertised.listeners names host and port as they are seen from outside.",
+		"No connection", "A bootstrap server, or a broker that the cluster advertises, accepted no connection.",
+		"Check that the brokers are running, that the firewall accepts connections, and that advertised.listeners has the host and port that clients outside use.",
 	},
 	health.ProblemTLS: {
-		"No secure connection", "A broker was reached, but no TLS session came about: its certificate was not accepted, or its listener speaks no TLS.",
-		"Check the certificate of the listener: in date, issued for the advertised host name, with its whole chain. Where the listener has none, give the port of the one that has.",
+		"No secure connection", "The TLS handshake with a broker failed: its certificate isn't valid, or its listener doesn't use TLS.",
+		"Check that the listener's certificate hasn't expired, is issued for the advertised host name, and has its full chain. If the listener has no TLS, use the port of one that has.",
 	},
 	health.ProblemBlocked: {
-		"Blocked address", "A bootstrap server, or a broker that the cluster advertises, has an address that deliveries may not go to.",
-		"Let the brokers advertise public addresses to their clients outside (advertised.listeners), and give the port of that listener.",
+		"Blocked address", "A bootstrap server, or a broker that the cluster advertises, has an address that deliveries can't be sent to.",
+		"Advertise public addresses to outside clients (advertised.listeners), and use the port of that listener.",
 	},
 	health.ProblemReset: {
-		"The connection broke", "A broker closed the connection before it acknowledged the record.",
-		"Check whether the listener wants TLS or SASL, and look into the broker's log at the time of the attempt.",
+		"Connection closed early", "A broker closed the connection before it acknowledged the record.",
+		"Check whether the listener requires TLS or SASL, and check the broker's log at the time of the attempt.",
 	},
 	health.ProblemProtocol: {
-		"Not a Kafka broker", "What answered does not speak Kafka's protocol, or not in a way that is known here.",
-		"Check what listens at the bootstrap servers' ports: a listener with TLS answers so to a client without.",
+		"Not a Kafka broker", "The server doesn't use Kafka's protocol, or uses a version that isn't supported.",
+		"Check what listens on the bootstrap servers' ports. A TLS listener responds like this to a client without TLS.",
 	},
 	health.ProblemInternal: {
-		"Not sent", "The record could not be rendered or signed on our side, so nothing was sent.",
-		"Check the endpoint's format and secrets. If they are in order, tell the operator of this platform.",
+		"Not sent", "Posthorn couldn't render or sign the record, so nothing was sent.",
+		"Check the endpoint's format and secrets. If they are correct, contact the operator of this platform.",
 	},
 }
 
 // kafkaAnswers is what is said of answers, by the HTTP statuses as which they count (delivery.OfKafka).
 var kafkaAnswers = map[int]struct{ title, detail, mend string }{
-	401: {"Not authenticated", "The brokers did not accept the endpoint's user name and password, or offer another SASL mechanism.", "Check mechanism, user name and password in the endpoint's connection."},
-	403: {"Not permitted", "The brokers know the user, who may not write to the topic.", "Grant the user WRITE and DESCRIBE on the topic; on brokers older than 3.0 also IDEMPOTENT_WRITE on the cluster."},
+	401: {"Not authenticated", "The brokers rejected the endpoint's user name and password, or offer another SASL mechanism.", "Check mechanism, user name and password in the endpoint's connection."},
+	403: {"Not permitted", "The user doesn't have permission to write to the topic.", "Grant the user WRITE and DESCRIBE on the topic; on brokers older than 3.0 also IDEMPOTENT_WRITE on the cluster."},
 	404: {"No such topic", "The cluster has no topic of this name, or hides it from this user.", "Create the topic, or correct its name in the endpoint. Sending never creates one."},
-	413: {"Record too large", "The record is larger than the topic or its brokers take.", "Raise max.message.bytes of the topic, or message.max.bytes of the brokers; or emit smaller data."},
-	422: {"Record refused", "The brokers did not accept this record. The answer names the reason.", "Where the topic is compacted, each event needs a key. Look at the answer below."},
-	429: {"Throttled", "The brokers ask for less: a quota is used up.", "Raise the user's quota, or lower the endpoint's rate limit here."},
+	413: {"Record too large", "The record is larger than the topic or its brokers accept.", "Raise max.message.bytes of the topic or message.max.bytes of the brokers, or send smaller data."},
+	422: {"Record rejected", "The brokers rejected this record. The response names the reason.", "Check the response below. In a compacted topic, each event needs a key."},
+	429: {"Throttled", "The brokers throttle the user: its quota is used up.", "Raise the user's quota, or lower the endpoint's rate limit here."},
 }
 
 // ofKafka diagnoses an attempt to write to a topic.
@@ -57,18 +57,18 @@ func ofKafka(r delivery.Result, timeout time.Duration) Diagnosis {
 	w, ok := kafkaFailures[problem]
 	if r.Failure == delivery.FailNone {
 		if w, ok = kafkaAnswers[r.Status]; !ok {
-			w.title, w.detail = "The brokers failed", "A broker answered with an error of its own, which the attempt names."
-			w.mend = "Look into the cluster's health: too few replicas in sync, or a partition without a leader, end so."
+			w.title, w.detail = "Broker error", "A broker returned a server error, which the attempt names."
+			w.mend = "Check the cluster's health: too few in-sync replicas, or a partition without a leader, cause this."
 		}
 	} else if !ok { // in time
-		w.title, w.detail = "Timed out", "Not all replicas in sync acknowledged the record in time. It may be in the topic all the same; another attempt carries the same id."
+		w.title, w.detail = "Timed out", "Not all in-sync replicas acknowledged the record in time. It could be in the topic anyway; the next attempt carries the same id."
 		if timeout > 0 {
-			w.detail = fmt.Sprintf("Not all replicas in sync acknowledged the record within the endpoint's %d seconds. It may be in the topic all the same; another attempt carries the same id.", int(timeout.Seconds()))
+			w.detail = fmt.Sprintf("Not all in-sync replicas acknowledged the record within the endpoint's timeout of %d seconds. It could be in the topic anyway; the next attempt carries the same id.", int(timeout.Seconds()))
 		}
-		w.mend = "Look into the cluster's health and load, or raise the endpoint's time-out."
+		w.mend = "Check the cluster's health and load, or raise the endpoint's timeout."
 	}
 	if problem == "" {
-		return Diagnosis{Title: "Delivered", Detail: "All replicas in sync have the record."}
+		return Diagnosis{Title: "Delivered", Detail: "All in-sync replicas have the record."}
 	}
 	d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
 	return d

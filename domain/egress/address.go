@@ -32,9 +32,9 @@ var specialV4 = []network{
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved or broadcast (RFC 1112)"},
 }
 
-// globalV6 is all that IANA has given out as global unicast. NAT64 (64:ff9b::/96, 64:ff9b:1::/48), IPv4-compatible and
-// SIIT addresses, unique local (fd00:ec2::254 among them), link-local, site-local, SRv6 and multicast lie outside it, so
-// what is added to IPv6 tomorrow is refused until somebody looks at it.
+// globalV6 is all that IANA has assigned as global unicast. NAT64 (64:ff9b::/96, 64:ff9b:1::/48), IPv4-compatible and
+// SIIT addresses, unique local (fd00:ec2::254 among them), link-local, site-local, SRv6 and multicast lie outside it,
+// so a future range is rejected until it is added here.
 var globalV6 = netip.MustParsePrefix("2000::/3")
 
 // specialV6 are the IANA IPv6 special-purpose ranges inside globalV6.
@@ -46,8 +46,8 @@ var specialV6 = []network{
 	{netip.MustParsePrefix("3fff::/20"), "documentation (RFC 9637)"},
 }
 
-// plain is an address without the two disguises under which netip.Prefix.Contains never matches: the IPv4-mapped form, in
-// which Go's own resolver hands out IPv4 addresses, and the zone.
+// plain is an address without the two disguises under which netip.Prefix.Contains never matches: the IPv4-mapped form,
+// in which Go's own resolver hands out IPv4 addresses, and the zone.
 func plain(addr netip.Addr) netip.Addr {
 	return addr.WithZone("").Unmap()
 }

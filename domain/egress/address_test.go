@@ -157,8 +157,8 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return addr
 }
 
-// TestASecondOpinionAgrees compares with an independent classifier over half a million addresses: random ones, ones inside
-// each special range and ones beside its edges. The one difference is known.
+// TestASecondOpinionAgrees compares with an independent classifier over half a million addresses: random ones, ones
+// inside each special range and ones beside its edges. The one difference is known.
 func TestASecondOpinionAgrees(t *testing.T) {
 	t.Parallel()
 	second := ssrf.New(ssrf.WithAnyPort())

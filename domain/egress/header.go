@@ -47,8 +47,8 @@ var reservedHeaders = map[string]string{
 	"metadata":            platform,
 }
 
-// reservedPrefixes are the families of names that a tenant can't set, in lower case. The clouds' are refused because their
-// metadata services take a header as proof that a request is meant for them.
+// reservedPrefixes are the families of names that a tenant can't set, in lower case. The clouds' are refused because
+// their metadata services take a header as proof that a request is meant for them.
 var reservedPrefixes = []struct{ prefix, whose string }{
 	{"webhook-", ours},
 	{"x-webhook-", ours},
@@ -70,12 +70,12 @@ var reservedPrefixes = []struct{ prefix, whose string }{
 const (
 	hopByHop = "belongs to the connection and not to the request"
 	ours     = "is set by Posthorn"
-	origin   = "says where a request came from, which only proxies may"
-	platform = "is spoken to a cloud's or a proxy's own services"
+	origin   = "states where a request came from, which only proxies can set"
+	platform = "is reserved for cloud and proxy services"
 )
 
-// CheckHeader decides whether a tenant may add a header to an endpoint's requests. A refusal is a *fault.Error with code
-// custom_header_refused and the field custom_headers.NAME; the value is never repeated, since it may be a secret.
+// CheckHeader decides whether a tenant can add a header to an endpoint's requests. A refusal is a *fault.Error with
+// code custom_header_refused and the field custom_headers.NAME. The value is never repeated, since it can be a secret.
 func CheckHeader(name, value string) error {
 	if why := headerFault(name, value); why != "" {
 		return fault.InvalidFields([]fault.Field{headerField(name, why)})
@@ -83,13 +83,13 @@ func CheckHeader(name, value string) error {
 	return nil
 }
 
-// CheckHeaders decides about all custom headers of an endpoint: at most 20, each as CheckHeader, no name twice in different
-// case, and none of the names that the endpoint's own wire format sets, where the caller names them. The error is a
-// *fault.Error with a field custom_headers.NAME for each that is refused, in the order of the names.
+// CheckHeaders decides about all custom headers of an endpoint: at most 20, each as CheckHeader, no name twice in
+// different case, and none of the names that the endpoint's own wire format sets, where the caller names them. The
+// error is a *fault.Error with a field custom_headers.NAME for each that is refused, in the order of the names.
 func CheckHeaders(h map[string]string, format ...string) error {
 	if len(h) > maxHeaders {
 		return fault.InvalidField("custom_headers", "custom_header_refused",
-			fmt.Sprintf("There are %d custom headers; at most %d are accepted.", len(h), maxHeaders))
+			fmt.Sprintf("The endpoint has %d custom headers; the maximum is %d.", len(h), maxHeaders))
 	}
 	names := make([]string, 0, len(h))
 	for name := range h {
@@ -106,7 +106,7 @@ func CheckHeaders(h map[string]string, format ...string) error {
 		case slices.ContainsFunc(format, func(own string) bool { return strings.EqualFold(own, name) }):
 			why = fmt.Sprintf("The header %s %s in this endpoint's format. Choose another name.", name, ours)
 		case seen[lower] != "":
-			why = fmt.Sprintf("The headers %s and %s are the same; case does not count. Keep one.", seen[lower], name)
+			why = fmt.Sprintf("The headers %s and %s are the same, because case is ignored. Keep one.", seen[lower], name)
 		}
 		seen[lower] = name
 		if why != "" {
@@ -130,24 +130,24 @@ func headerField(name, why string) fault.Field {
 // headerFault says why a header is refused, or nothing.
 func headerFault(name, value string) string {
 	if !headerToken(name) {
-		return "A header's name may hold letters, digits and !#$%&'*+-.^_`|~ alone, and must not be empty."
+		return "A header name can contain only letters, digits, and !#$%&'*+-.^_`|~, and must not be empty."
 	}
 	if len(name) > maxHeaderName {
-		return fmt.Sprintf("The header's name is %d bytes long; at most %d are accepted.", len(name), maxHeaderName)
+		return fmt.Sprintf("The header name has %d bytes; the maximum is %d.", len(name), maxHeaderName)
 	}
 	if whose := reserved(strings.ToLower(name)); whose != "" {
 		return fmt.Sprintf("The header %s %s. Choose another name.", name, whose)
 	}
 	if len(value) > maxHeaderValue {
-		return fmt.Sprintf("The value of %s is %d bytes long; at most %d are accepted.", name, len(value), maxHeaderValue)
+		return fmt.Sprintf("The value of %s has %d bytes; the maximum is %d.", name, len(value), maxHeaderValue)
 	}
 	if strings.Trim(value, " \t") != value {
-		return fmt.Sprintf("The value of %s begins or ends with white space, which is lost on the way. Remove it.", name)
+		return fmt.Sprintf("The value of %s starts or ends with white space, which HTTP doesn't preserve. Remove it.", name)
 	}
 	for i := range len(value) {
 		// Bytes over 0x7e are sent by net/http as they are and read differently by every server.
 		if c := value[i]; c != '\t' && (c < ' ' || c > '~') {
-			return fmt.Sprintf("The value of %s holds a line break, a control character or one outside ASCII. Remove or encode it.", name)
+			return fmt.Sprintf("The value of %s contains a line break, a control character, or a non-ASCII character. Remove or encode it.", name)
 		}
 	}
 	return ""
@@ -185,8 +185,8 @@ func headerToken(name string) bool {
 	return true
 }
 
-// SensitiveHeader reports whether a header's value is write-only: once stored it is sent to the endpoint and shown to
-// nobody. It errs on the side of hiding.
+// SensitiveHeader reports whether a header's value is write-only: once stored it is sent to the endpoint and never
+// shown. In doubt it hides the value.
 func SensitiveHeader(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"authorization", "authentication", "cookie", "secret", "token", "password", "passwd", "credential", "session", "signature", "bearer", "jwt", "apikey", "api_key"} {

@@ -7,9 +7,9 @@ import (
 
 const masked = "***"
 
-// Mask makes a URL fit for logs, lists and e-mails: the values of its query are masked, and user name, password and fragment
-// are gone. A query without "=" may be a token and is masked whole. A text that is no URL with a host becomes "***", since
-// nothing is known about what is secret in it. The result is not for dialing.
+// Mask makes a URL fit for logs, lists and e-mails: the values of its query are masked, and user name, password and
+// fragment are removed. A query without "=" can be a token and is masked whole. A text that is no URL with a host
+// becomes "***", since any part of it can be secret. The result is not for dialing.
 func Mask(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {

@@ -1,6 +1,6 @@
-// Package egress decides where Posthorn may send: which URLs an endpoint may have, which addresses a dialer may
-// connect to, and which headers a tenant may add. It is pure: no DNS, no dialing. The sender's dialer asks it again for
-// every address on every attempt, since what a name resolved to a minute ago says nothing about now.
+// Package egress decides where Posthorn can send: which URLs an endpoint can have, which addresses a dialer can connect
+// to, and which headers a tenant can add. It is pure: no DNS, no dialing. The sender's dialer asks it again for every
+// address on every attempt, since what a name resolved to a minute ago says nothing about now.
 package egress
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// ErrBlocked says that an address is not one that Posthorn may connect to. Its text is all that a tenant is told: naming
-// the address would turn the dashboard into a map of the operator's network. Reason has the rest, for logs.
+// ErrBlocked says that Posthorn must not connect to an address. Tenants see only its text: naming the address would
+// turn the dashboard into a map of the operator's network. Reason has the rest, for logs.
 var ErrBlocked = errors.New("blocked address")
 
 // Policy is the address and URL policy plus the operator's allowances. The zero value allows no exception. It is
@@ -26,11 +26,11 @@ type allowance struct {
 	port   uint16 // 0: every port that the port rule permits
 }
 
-// ParseAllow reads POSTHORN_EGRESS_ALLOW: networks (10.1.0.0/16), addresses (10.1.2.3, fd00::1) or addresses with a port
-// (127.0.0.1:9000, [::1]:9000), between commas or white space. An empty list allows nothing. The error names the item
-// that can't be read and how to write it; no part of a wrong list is taken.
+// ParseAllow reads POSTHORN_EGRESS_ALLOW: networks (10.1.0.0/16), addresses (10.1.2.3, fd00::1) or addresses with a
+// port (127.0.0.1:9000, [::1]:9000), between commas or white space. An empty list allows nothing. The error names the
+// item that can't be read and how to write it; no part of a wrong list is taken.
 //
-// A tenant's host name may resolve to what is listed here: every tenant can reach it.
+// A tenant's host name can resolve to what is listed here: every tenant can reach it.
 func ParseAllow(list string) (Policy, error) {
 	var p Policy
 	items := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
@@ -53,7 +53,7 @@ func parseAllowance(item string) (allowance, error) {
 		if prefix.Addr().Is4In6() {
 			return allowance{}, errors.New("is an IPv4-mapped network, which would never match: write it as IPv4")
 		}
-		// 10.1.2.3/8 may mean one host or sixteen million; a list that opens holes is no place to guess.
+		// 10.1.2.3/8 can mean one host or sixteen million. A list that opens holes must not guess.
 		if masked := prefix.Masked(); masked != prefix {
 			return allowance{}, fmt.Errorf("has bits set beyond its length: write %s or a single address", masked)
 		}
@@ -94,15 +94,15 @@ func (p Policy) allows(ap netip.AddrPort) bool {
 	return false
 }
 
-// PlainHTTP reports whether http without TLS may be spoken to an address: to what the operator listed alone, since that
-// is for development, tests and networks of the operator's own.
+// PlainHTTP reports whether an address can be reached by http without TLS: only what the operator listed, for
+// development, tests and the operator's own networks.
 func (p Policy) PlainHTTP(ap netip.AddrPort) bool {
 	return p.allows(ap)
 }
 
-// CheckAddr decides whether a connection to an address and port may be made: the address must be public and the port 443,
-// 80 or from 1024, or the operator must have listed it. It belongs in net.Dialer.ControlContext, on what the system is
-// about to dial. A refusal is an ErrBlocked; an invalid address is refused.
+// CheckAddr decides whether a connection to an address and port is allowed: the address must be public and the port
+// 443, 80 or from 1024, or the operator must have listed it. It belongs in net.Dialer.ControlContext, on what the
+// system is about to dial. A refusal is an ErrBlocked; an invalid address is refused.
 func (p Policy) CheckAddr(ap netip.AddrPort) error {
 	if !ap.Addr().IsValid() {
 		return blocked("no valid address")
@@ -119,8 +119,9 @@ func (p Policy) CheckAddr(ap netip.AddrPort) error {
 	return nil
 }
 
-// CheckAnswer decides about everything that a name resolved to: one address that CheckAddr refuses refuses the answer,
-// since a name that mixes public and private addresses is an attack or a mistake, and so does an empty answer.
+// CheckAnswer decides about everything that a name resolved to. One address that CheckAddr refuses refuses the whole
+// DNS response, since a name that mixes public and private addresses is an attack or a mistake. An empty response is
+// refused too.
 func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
 	if len(addrs) == 0 {
 		return blocked("the name has no address")
@@ -133,8 +134,8 @@ func (p Policy) CheckAnswer(addrs []netip.Addr, port uint16) error {
 	return nil
 }
 
-// portOpen is the rule for ports: 443, 80, or from 1024. The low ports are those of other protocols, some of which (mail, FTP) can be
-// made to act on what an HTTP request says.
+// portOpen is the rule for ports: 443, 80, or from 1024. The low ports are those of other protocols, and some of these
+// (mail, FTP) can be made to act on what an HTTP request says.
 func portOpen(port uint16) bool {
 	return port == 443 || port == 80 || port >= 1024
 }
@@ -148,7 +149,7 @@ func (*blockedError) Error() string { return ErrBlocked.Error() }
 func (*blockedError) Unwrap() error { return ErrBlocked }
 
 // Reason is the operator's view of a refusal, with the address: for logs and the operator console, never for a tenant.
-// It is empty for an error that is no refusal of this package.
+// It is empty for any other error.
 func Reason(err error) string {
 	var b *blockedError
 	if errors.As(err, &b) {

@@ -13,7 +13,8 @@ import (
 
 // Flaws that others published, by their numbers: what each let through is refused here.
 
-// Gitea had the hook in the right place and asked Go's IsPrivate and its kin, which know nothing of most special ranges.
+// Gitea had the hook in the right place and asked Go's IsPrivate and its kin, which know nothing of most special
+// ranges.
 func TestGiteaCVE202658314RightHookWrongClassifier(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{

@@ -7,9 +7,9 @@ import (
 	"posthorn/domain/fault"
 )
 
-// CheckServer decides whether a server may be connected to that is not spoken to in HTTP, without asking DNS: host:port under the
-// rules of CheckURL, and without TLS only what the operator listed. The result has its host in lower case. A refusal is a
-// *fault.Error with code server_refused and the given field.
+// CheckServer decides, without asking DNS, whether Posthorn can connect to a server that does not speak HTTP: host:port
+// under the rules of CheckURL, and without TLS only what the operator listed. The result has its host in lower case. A
+// refusal is a *fault.Error with code server_refused and the given field.
 func (p Policy) CheckServer(field, server string, tls bool) (string, error) {
 	host, port, why := splitServer(server)
 	if why == "" {
@@ -23,9 +23,9 @@ func (p Policy) CheckServer(field, server string, tls bool) (string, error) {
 }
 
 func splitServer(server string) (host string, port uint16, why string) {
-	const form = "A server is written as host and port, such as broker.example.com:9092."
+	const form = "Write a server as host:port, such as broker.example.com:9092."
 	if len(server) > 300 || strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || strings.ContainsAny(server, "/@\\?#,") {
-		return "", 0, form + " Nothing else may be in it."
+		return "", 0, form + " It can't contain anything else."
 	}
 	host, port, why = splitAuthority(server, "")
 	if why == "" && (host == "" || port == 0) {
@@ -42,7 +42,7 @@ func (p Policy) checkServer(host string, port uint16, tls bool) string {
 		return why
 	}
 	if !tls {
-		return "The server must be spoken to in TLS. Events are not sent unencrypted."
+		return "The connection must use TLS. Events are never sent unencrypted."
 	}
 	return ""
 }

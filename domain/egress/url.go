@@ -13,13 +13,14 @@ import (
 // maxURL bounds an endpoint's URL, in bytes.
 const maxURL = 2048
 
-// CheckURL decides whether an endpoint may have a URL, without asking DNS: the one validator for create, update, test
-// send, verify, replay, import and operator edits. It accepts https to a host name that could be public, or to a public
-// address in canonical form, on port 443, 80 or from 1024; and what the operator listed, http included. The result has its
-// scheme and host in lower case. A refusal is a *fault.Error with code endpoint_url_refused and field url.
+// CheckURL decides, without asking DNS, whether an endpoint can have a URL. It is the one validator for create, update,
+// test send, verify, replay, import and operator edits. It accepts https to a host name that can be public, or to a
+// public address in canonical form, on port 443, 80 or from 1024; and what the operator listed, http included. The
+// result has its scheme and host in lower case. A refusal is a *fault.Error with code endpoint_url_refused and field
+// url.
 //
-// The authority is read here by hand and must come out the same from net/url. Two parsers that disagree about where a host
-// ends are how most published bypasses began, so whatever is ambiguous is refused rather than understood.
+// The authority is read here by hand and must come out the same from net/url. Two parsers that disagree about where a
+// host ends are how most published bypasses began, so whatever is ambiguous is refused rather than understood.
 func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	if why := checkCharacters(raw); why != "" {
 		return nil, refuse(why)
@@ -27,14 +28,14 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	scheme, rest, found := strings.Cut(raw, "://")
 	scheme = strings.ToLower(scheme)
 	if !found || scheme != "https" && scheme != "http" {
-		return nil, refuse("The URL must begin with https:// and name a host: https://hooks.example.com/path.")
+		return nil, refuse("The URL must start with https:// and have a host, such as https://hooks.example.com/path.")
 	}
 	authority := rest
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
 		authority = rest[:end]
 	}
 	if strings.Contains(authority, "@") {
-		return nil, refuse("The URL carries a user name or password. Take it out, and put credentials in a custom header.")
+		return nil, refuse("The URL contains a user name or password. Remove it, and put credentials in a custom header.")
 	}
 	host, port, why := splitAuthority(authority, scheme)
 	if why == "" {
@@ -45,24 +46,24 @@ func (p Policy) CheckURL(raw string) (*url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil {
-		return nil, refuse("The URL can't be read. Check its percent-encoding: % is written %25.")
+		return nil, refuse("The URL is invalid. Check its percent-encoding: write % as %25.")
 	}
 	if u.Host != authority || u.Scheme != scheme || u.User != nil || u.Opaque != "" || u.Fragment != "" {
-		return nil, refuse("The URL can be read in more than one way. Write it as https://host/path.")
+		return nil, refuse("The URL is ambiguous. Use the form https://host/path.")
 	}
 	return normal(u)
 }
 
-// normal is a URL as it is stored and sent: host in lower case, and characters that a path may not hold percent-encoded,
-// which may make it longer.
+// normal is a URL as it is stored and sent: host in lower case, and characters that are invalid in a path
+// percent-encoded, which can make it longer.
 func normal(u *url.URL) (*url.URL, error) {
 	u.Host = strings.ToLower(u.Host)
 	u, err := url.Parse(u.String())
 	if err != nil {
-		return nil, refuse("The URL can't be read. Write its path percent-encoded.")
+		return nil, refuse("The URL is invalid. Percent-encode its path.")
 	}
 	if n := len(u.String()); n > maxURL {
-		return nil, refuse(fmt.Sprintf("The URL is %d bytes long once percent-encoded; at most %d are accepted.", n, maxURL))
+		return nil, refuse(fmt.Sprintf("The URL has %d bytes after percent-encoding; the maximum is %d.", n, maxURL))
 	}
 	return u, nil
 }
@@ -75,19 +76,19 @@ func refuse(detail string) error {
 // stored is what was checked.
 func checkCharacters(raw string) string {
 	if raw == "" {
-		return "The URL is missing. Give one such as https://hooks.example.com/path."
+		return "The URL is missing. Add one such as https://hooks.example.com/path."
 	}
 	if len(raw) > maxURL {
-		return fmt.Sprintf("The URL is %d bytes long; at most %d are accepted.", len(raw), maxURL)
+		return fmt.Sprintf("The URL has %d bytes; the maximum is %d.", len(raw), maxURL)
 	}
 	for i := range len(raw) {
 		switch c := raw[i]; {
 		case c <= ' ' || c == 0x7f:
-			return "The URL holds a space or a control character. Remove it, or write it percent-encoded (a space is %20)."
+			return "The URL contains a space or a control character. Remove or percent-encode it (a space is %20)."
 		case c > 0x7f:
-			return "The URL holds a character outside ASCII. Write host names in their xn-- form, and percent-encode the rest."
+			return "The URL contains a non-ASCII character. Write host names in their xn-- form, and percent-encode the rest."
 		case c == '\\':
-			return `The URL holds a backslash, which some programs read as a slash. Write / or %5C.`
+			return `The URL contains a backslash, which some programs read as a slash. Use / or %5C.`
 		case c == '#':
 			return "The URL has a fragment (#), which is never sent. Remove it, or write # as %23."
 		}
@@ -98,7 +99,7 @@ func checkCharacters(raw string) string {
 // splitAuthority takes host and port apart; an IPv6 host keeps its brackets. It says why where it can't.
 func splitAuthority(authority, scheme string) (host string, port uint16, why string) {
 	if strings.Contains(authority, "%") {
-		return "", 0, "The URL's host is percent-encoded. Write it plainly."
+		return "", 0, "The URL's host is percent-encoded. Write it without encoding."
 	}
 	host = authority
 	end := strings.LastIndexByte(authority, ']') // the colons of an IPv6 address are not a port's
@@ -130,19 +131,19 @@ func (p Policy) checkHost(host string, port uint16, scheme string) string {
 			return why
 		}
 	} else if special(addr) != "" {
-		return "The URL's address is not a public one. Posthorn delivers to public addresses only: give a host name or address that the internet can reach."
+		return "The URL's address isn't public. Posthorn delivers only to public addresses. Use a host name or address that is reachable from the internet."
 	}
 	if scheme != "https" {
-		return "The URL must begin with https://. Events are not sent unencrypted."
+		return "The URL must start with https://. Events are never sent unencrypted."
 	}
 	if !portOpen(port) {
-		return fmt.Sprintf("Port %d is not one that Posthorn sends to. Use 443, 80, or a port from 1024.", port)
+		return fmt.Sprintf("Posthorn doesn't send to port %d. Use 443, 80, or a port from 1024.", port)
 	}
 	return ""
 }
 
-// parseLiteral reads a host that is an address. A literal has exactly one spelling: other spellings of an address are how
-// blocklists were walked around (CVE-2025-47912, CVE-2022-29188).
+// parseLiteral reads a host that is an address. A literal has exactly one spelling: other spellings of an address are
+// how blocklists were walked around (CVE-2025-47912, CVE-2022-29188).
 func parseLiteral(host string) (addr netip.Addr, literal bool, why string) {
 	inner, bracketed := strings.CutPrefix(host, "[")
 	if !bracketed {
@@ -152,7 +153,7 @@ func parseLiteral(host string) (addr netip.Addr, literal bool, why string) {
 	inner, closed := strings.CutSuffix(inner, "]")
 	addr, err := netip.ParseAddr(inner)
 	if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
-		return netip.Addr{}, false, "The URL's host is in brackets but is no IPv6 address."
+		return netip.Addr{}, false, "The URL's host is in brackets, but isn't an IPv6 address."
 	}
 	if addr.Is4In6() {
 		return netip.Addr{}, false, "The URL's host is an IPv4 address in IPv6 form. Write it as IPv4."

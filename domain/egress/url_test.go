@@ -26,20 +26,20 @@ func TestRefusalsSayHowToMendTheURL(t *testing.T) {
 		"https://u:p@example.com/":                      "custom header",
 		"https://example.com/#x":                        "fragment",
 		"https://exämple.com/":                          "xn--",
-		"https://example.com./":                         "ends in a dot",
+		"https://example.com./":                         "ends with a dot",
 		"https://example.com:25/":                       "443, 80",
 		"https://example.com:0443/":                     "port",
 		"https://example.com:/":                         "port",
-		"https://redis/":                                "full public name",
-		"https://a_b.example.com/":                      "letters, digits and hyphens",
-		"https://-a.example.com/":                       "hyphen at either end",
+		"https://redis/":                                "full public host name",
+		"https://a_b.example.com/":                      "letters, digits, and hyphens",
+		"https://-a.example.com/":                       "start or end with a hyphen",
 		"https://hooks.test/":                           "reserved",
 		"https://hooks.example/":                        "reserved",
 		"https://1.in-addr.arpa/":                       "reserved",
-		"https://10.0.0.1/":                             "not a public one",
+		"https://10.0.0.1/":                             "isn't public",
 		"https://[2606:4700:4700:0::1111]/":             "[2606:4700:4700::1111]",
 		"https://[::ffff:8.8.8.8]/":                     "Write it as IPv4",
-		"https://[example.com]/":                        "no IPv6 address",
+		"https://[example.com]/":                        "isn't an IPv6 address",
 		"https://[2606:4700::1%25eth0]/":                "percent-encoded",
 		"https://example.com/%zz":                       "percent-encoding",
 		"https://example.com/a b":                       "%20",
@@ -95,8 +95,8 @@ func TestAllowListOpensLiteralsAndPlainHTTP(t *testing.T) {
 	}
 }
 
-// FuzzCheckURL holds what every accepted URL promises: net/url reads the same host out of it, that host is in the one form
-// that no resolver reads as something else, and what was accepted is accepted again as it is stored.
+// FuzzCheckURL holds what every accepted URL promises: net/url reads the same host out of it, that host is in the one
+// form that no resolver reads as something else, and what was accepted is accepted again as it is stored.
 func FuzzCheckURL(f *testing.F) {
 	for _, seed := range []string{
 		"https://example.com/hook?x=1", "https://example.com/6>", "https://1.1.1.1:8443/", "https://[2606:4700:4700::1111]/", "https://a.b:443", "https://127.1/",

@@ -17,17 +17,21 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/filter"
+	"posthorn/domain/id"
 	"posthorn/domain/retry"
 	"posthorn/domain/signature"
 )
 
-// Check says whether an endpoint may have these settings, and gives them as they are stored: the URL in its normal form,
-// the filter without white space, event types and channels once each. The error is a *fault.Error that names every field
-// that is wrong, with what it may be.
+// Check validates an endpoint's settings and returns them as they are stored: the URL in its normal form, the filter
+// without white space, event types and channels once each. The error is a *fault.Error that names every wrong field
+// with its valid values.
 func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	s = s.Clone()
 	var c collector
 	c.travel(&s, policy)
+	if s.ExternalID != "" && !id.ValidExternal(id.Endpoint, s.ExternalID) {
+		c.refuse("external_id", "external_id_malformed", fmt.Sprintf(externalRule, id.MaxExternal))
+	}
 	c.text("description", s.Description, MaxDescription)
 	c.subscription(&s)
 	c.wire(s)
@@ -46,7 +50,9 @@ func (s Settings) Check(policy egress.Policy) (Settings, error) {
 	return s, nil
 }
 
-var versionRule = fmt.Sprintf("A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion)
+const externalRule = "An external id has 1 to %d characters, no control characters and no white space at either end, and is not an id of Posthorn."
+
+var versionRule = fmt.Sprintf("A payload version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", MaxVersion)
 
 // CheckSubscription is Check of event types, channels and filter alone, and gives these as they are stored.
 func (s Settings) CheckSubscription() (Settings, error) {
@@ -59,17 +65,25 @@ func (s Settings) CheckSubscription() (Settings, error) {
 	return s, nil
 }
 
-// CheckRoom says whether a tenant that has so many endpoints may have one more.
+// CheckRoom says whether a tenant with so many endpoints can have one more.
 func CheckRoom(has, most int) error {
 	if has < most {
 		return nil
 	}
 	return fault.New(fault.Conflict, "endpoints_limit", fmt.Sprintf(
-		"This tenant may have %s endpoints and has %s. Delete one that is not needed, or ask the operator of this platform for more.",
-		thousands(most), thousands(has)))
+		"This tenant can have %s and has %s. Delete one that you don't need, or ask the operator of this platform for more.",
+		many(most), thousands(has)))
 }
 
-// collector gathers the faults of all fields, so that a caller mends them in one go.
+// many is a number of endpoints: "1 endpoint".
+func many(n int) string {
+	if n == 1 {
+		return "1 endpoint"
+	}
+	return thousands(n) + " endpoints"
+}
+
+// collector gathers the faults of all fields, so that a caller fixes them in one go.
 type collector struct{ fields []fault.Field }
 
 func (c *collector) refuse(field, code, detail string) {
@@ -99,11 +113,11 @@ func (c *collector) subscription(s *Settings) {
 		}
 	}
 	if len(s.Channels) > MaxChannels {
-		c.refuse("channels", "channels_count", fmt.Sprintf("An endpoint has at most %d channels; this one has %d.", MaxChannels, len(s.Channels)))
+		c.refuse("channels", "channels_count", fmt.Sprintf("An endpoint can have at most %d channels; this one has %d.", MaxChannels, len(s.Channels)))
 	}
 	if slices.ContainsFunc(s.Channels, func(name string) bool { return !event.ValidChannel(name) }) {
 		c.refuse("channels", "channel_malformed", fmt.Sprintf(
-			"A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", event.MaxName))
+			"A channel can have 1 to %d letters, digits, and the characters . _ - : / @", event.MaxName))
 	}
 	f, err := filter.Compile([]byte(s.Filter))
 	if err != nil {
@@ -120,14 +134,15 @@ func (c *collector) subscription(s *Settings) {
 
 func (c *collector) wire(s Settings) {
 	if !s.Format.Valid() {
-		c.refuse("format", "format_unknown", "There is no such format. Use "+either(words(signature.Formats()))+".")
+		c.refuse("format", "format_unknown", "Unknown format. Use "+either(append(words(signature.Formats()), string(signature.Templated)))+".")
 	}
 	c.rendering(s)
+	c.shape(s)
 	var own []string
 	if err := signature.ValidPrefix(s.Prefix); err != nil {
 		c.add(err)
 	} else {
-		own = signature.HeaderNames(s.Format, s.Prefix)
+		own = s.Wire().HeaderNames()
 	}
 	if err := egress.CheckHeaders(s.Headers.Values(), own...); err != nil {
 		c.add(err)
@@ -136,7 +151,7 @@ func (c *collector) wire(s Settings) {
 	for _, name := range s.Headers.Names() {
 		if signature.ReservedHeader(name) {
 			c.refuse("custom_headers."+name, "custom_header_refused",
-				fmt.Sprintf("The header %s is one that a wire format sets. Choose another name.", name))
+				fmt.Sprintf("The header %s is set by a wire format. Choose another name.", name))
 		}
 	}
 }
@@ -146,7 +161,7 @@ func (c *collector) rendering(s Settings) {
 	c.oneOf("type_field", string(s.TypeField), words(signature.TypeFields()))
 	if s.TypeField != signature.TypeAsType && s.Format != signature.XWebhook {
 		c.refuse("type_field", "type_field_unwanted", fmt.Sprintf(
-			"type_field concerns the format x-webhook alone. In the format %s leave it out, or set it to type.", s.Format))
+			"type_field applies only to the format x-webhook. With the format %s, leave it out or set it to type.", s.Format))
 	}
 	if s.Rotation == "" {
 		return
@@ -154,14 +169,35 @@ func (c *collector) rendering(s Settings) {
 	c.oneOf("rotation_signatures", string(s.Rotation), words(signature.Rotations()))
 	if s.Rotation == signature.SignAll && s.Format.OneSlot() {
 		c.refuse("rotation_signatures", "rotation_signatures_unwanted", fmt.Sprintf(
-			"The format %s has room for one signature. Set rotation_signatures to one, or leave it out.", s.Format))
+			"The format %s can carry only one signature. Set rotation_signatures to one, or leave it out.", s.Format))
+	}
+}
+
+// shape checks what the endpoint changes about its format, and the secret of its second signature.
+func (c *collector) shape(s Settings) {
+	if s.Shape == nil && s.Format != signature.Templated {
+		return
+	}
+	if s.Kind == Kafka {
+		c.refuse("wire", "wire_unwanted", "An endpoint of the kind kafka has no wire settings. Leave wire out.")
+		return
+	}
+	if err := s.Shape.Check(s.Format, s.Prefix); err != nil {
+		c.add(err)
+		return
+	}
+	if s.Shape == nil || s.Shape.AlsoSign == nil || s.AlsoSecret == "" {
+		return
+	}
+	if _, err := s.Shape.AlsoSign.Wire().ParseKey(s.AlsoSecret); err != nil {
+		c.refuse("wire.also_sign.secret", "secret_refused", "The secret can't sign in the format of also_sign.")
 	}
 }
 
 func (c *collector) retries(s Settings) {
 	if s.RetryPolicy != Custom {
 		if _, ok := retry.Named(s.RetryPolicy); !ok {
-			c.refuse("retry_policy.name", "retry_policy_unknown", "There is no such retry policy. Use "+either(append(retry.Names(), Custom))+".")
+			c.refuse("retry_policy.name", "retry_policy_unknown", "Unknown retry policy. Use "+either(append(retry.Names(), Custom))+".")
 		}
 		if len(s.RetryDelays) > 0 {
 			c.refuse("retry_policy.delays", "retry_delays_unwanted",
@@ -187,7 +223,7 @@ func (c *collector) limits(s Settings) {
 	c.within("timeout_seconds", s.TimeoutSeconds, MinTimeout, MaxTimeout, " seconds")
 	c.within("max_in_flight", s.MaxInFlight, 1, MaxInFlight, " requests")
 	if s.RateLimit != nil {
-		c.within("rate_limit", *s.RateLimit, 1, MaxRate, " requests a second, or null for no limit")
+		c.within("rate_limit", *s.RateLimit, 1, MaxRate, " requests per second, or null for unlimited")
 	}
 	if s.Burst != nil {
 		c.within("burst", *s.Burst, 1, MaxRate, " requests, or null for twice the rate")
@@ -209,20 +245,20 @@ func (c *collector) oneOf(field, value string, allowed []string) {
 func (c *collector) text(field, value string, most int) {
 	switch {
 	case utf8.RuneCountInString(value) > most:
-		c.refuse(field, "out_of_range", fmt.Sprintf("%s has at most %s characters.", field, thousands(most)))
+		c.refuse(field, "out_of_range", fmt.Sprintf("%s can have at most %s characters.", field, thousands(most)))
 	case !clean(value):
-		c.refuse(field, "text_malformed", field+" holds a control character or bytes that are no UTF-8. Remove them.")
+		c.refuse(field, "text_malformed", field+" contains a control character or invalid UTF-8. Remove it.")
 	}
 }
 
 func (c *collector) metadata(m map[string]string) {
 	if len(m) > MaxMetadata {
-		c.refuse("metadata", "out_of_range", fmt.Sprintf("metadata has at most %d entries; this has %d.", MaxMetadata, len(m)))
+		c.refuse("metadata", "out_of_range", fmt.Sprintf("metadata can have at most %d entries; this has %d.", MaxMetadata, len(m)))
 		return
 	}
 	for _, key := range sortedKeys(m) {
 		if key == "" || utf8.RuneCountInString(key) > MaxMetadataKey || !clean(key) {
-			c.refuse("metadata", "text_malformed", fmt.Sprintf("A key of metadata has 1 to %d characters, none of them a control character.", MaxMetadataKey))
+			c.refuse("metadata", "text_malformed", fmt.Sprintf("A metadata key must have 1 to %d characters, without control characters.", MaxMetadataKey))
 			continue
 		}
 		c.text("metadata."+key, m[key], MaxMetadataVal)

@@ -26,8 +26,8 @@ func (s Settings) SameRetries(other Settings) bool {
 	return s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays) && same(s.RetryJitter, other.RetryJitter)
 }
 
-// SetDefaultRetries writes the retry policy of s as the default of a tenant's new endpoints into its settings; nil takes the
-// tenant's own default away. Other settings stay. ReadDefaults reads it.
+// SetDefaultRetries writes the retry policy of s as the default of a tenant's new endpoints into its settings; nil
+// takes the tenant's own default away. Other settings stay. ReadDefaults reads it.
 func SetDefaultRetries(settings json.RawMessage, s *Settings) (json.RawMessage, error) {
 	all, endpoints := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(settings) > 0 {
@@ -62,4 +62,13 @@ func SetDefaultRetries(settings json.RawMessage, s *Settings) (json.RawMessage, 
 		delete(all, "endpoints")
 	}
 	return json.Marshal(all)
+}
+
+// OwnRetries names the default schedule that a tenant's settings have, empty where they have none.
+func OwnRetries(settings json.RawMessage) string {
+	var own defaultsJSON
+	if json.Unmarshal(settings, &own) != nil {
+		return ""
+	}
+	return own.Endpoints.RetryPolicy
 }

@@ -12,7 +12,7 @@ func TestATenantsDefaultScheduleIsThatOfItsNewEndpoints(t *testing.T) {
 	tenant := []byte(`{"endpoints":{"max":7},"health":{"gone":false}}`)
 	for _, s := range []endpoint.Settings{
 		{RetryPolicy: "once"},
-		{RetryPolicy: endpoint.Custom, RetryDelays: []int{60, 300}, RetryJitter: share(0)},
+		{RetryPolicy: endpoint.Custom, RetryDelays: []int{60, 300}, RetryJitter: fraction(0)},
 		{RetryPolicy: endpoint.Custom, RetryDelays: []int{60}},
 		{RetryPolicy: endpoint.Custom},
 	} {

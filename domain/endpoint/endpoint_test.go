@@ -76,11 +76,11 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		{"20 delays", func(s *endpoint.Settings) { custom(s, slices.Repeat([]int{86400}, 20)...) }, "", ""},
 		{"21 delays", func(s *endpoint.Settings) { custom(s, slices.Repeat([]int{1}, 21)...) }, "retry_policy.delays", "at most 20"},
 		{"no delays: a single attempt", func(s *endpoint.Settings) { custom(s) }, "", ""},
-		{"a jitter of 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = share(1) }, "", ""},
-		{"a jitter over 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = share(1.01) }, "retry_policy.jitter", "from 0 to 1"},
-		{"a named schedule with a jitter", func(s *endpoint.Settings) { s.RetryJitter = share(0.1) }, "retry_policy.jitter", "custom"},
+		{"a jitter of 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = fraction(1) }, "", ""},
+		{"a jitter over 1", func(s *endpoint.Settings) { custom(s, 5); s.RetryJitter = fraction(1.01) }, "retry_policy.jitter", "from 0 to 1"},
+		{"a named schedule with a jitter", func(s *endpoint.Settings) { s.RetryJitter = fraction(0.1) }, "retry_policy.jitter", "custom"},
 		{"a type field", func(s *endpoint.Settings) { s.Format, s.TypeField = "x-webhook", "both" }, "", ""},
-		{"a type field of another format", func(s *endpoint.Settings) { s.TypeField = "event" }, "type_field", "x-webhook alone"},
+		{"a type field of another format", func(s *endpoint.Settings) { s.TypeField = "event" }, "type_field", "the format x-webhook"},
 		{"an unknown type field", func(s *endpoint.Settings) { s.Format, s.TypeField = "x-webhook", "kind" }, "type_field", "type, event or both"},
 		{"one signature", func(s *endpoint.Settings) { s.Rotation = "one" }, "", ""},
 		{"several signatures", func(s *endpoint.Settings) { s.Format, s.Rotation = "x-webhook", "all" }, "", ""},
@@ -144,7 +144,7 @@ func entries(n int) map[string]string {
 	return out
 }
 
-func share(f float64) *float64 { return &f }
+func fraction(f float64) *float64 { return &f }
 
 func custom(s *endpoint.Settings, delays ...int) {
 	s.RetryPolicy, s.RetryDelays = endpoint.Custom, delays
@@ -342,11 +342,11 @@ func TestSecretsFitTheirFormatAndNeverPrint(t *testing.T) {
 			t.Errorf("%s took a key pair: %v", f, err)
 		}
 	}
-	short, err := endpoint.ImportSecret(signature.Raw, "hunter2")
+	short, err := endpoint.ImportSecret(signature.Wire{Format: signature.Raw}, "hunter2")
 	if err != nil || short.Hint != "" {
 		t.Errorf("a short secret: hint %q, %v", short.Hint, err)
 	}
-	if _, err := endpoint.ImportSecret(signature.Standard, "hunter2"); !fault.Is(err, "secret_refused") || strings.Contains(err.Error(), "hunter2") {
+	if _, err := endpoint.ImportSecret(signature.Wire{Format: signature.Standard}, "hunter2"); !fault.Is(err, "secret_refused") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -355,15 +355,15 @@ func TestAFormatIsTakenOnlyWithSecretsThatCanSignInIt(t *testing.T) {
 	t.Parallel()
 	hmac, _ := endpoint.NewSecret(signature.Standard, endpoint.HMAC, [32]byte{1})
 	pair, _ := endpoint.NewSecret(signature.Standard, endpoint.Ed25519, [32]byte{1})
-	own, _ := endpoint.ImportSecret(signature.Raw, "hunter2")
+	own, _ := endpoint.ImportSecret(signature.Wire{Format: signature.Raw}, "hunter2")
 	for _, f := range signature.Formats() {
-		if err := endpoint.CheckFormat(f, hmac); err != nil {
+		if err := endpoint.CheckFormat(signature.Wire{Format: f}, hmac); err != nil {
 			t.Errorf("%s with whsec_: %v", f, err)
 		}
-		if err := endpoint.CheckFormat(f, pair); (err == nil) != (f == signature.Standard) {
+		if err := endpoint.CheckFormat(signature.Wire{Format: f}, pair); (err == nil) != (f == signature.Standard) {
 			t.Errorf("%s with a key pair: %v", f, err)
 		}
-		if err := endpoint.CheckFormat(f, own); (err == nil) != (f != signature.Standard) {
+		if err := endpoint.CheckFormat(signature.Wire{Format: f}, own); (err == nil) != (f != signature.Standard) {
 			t.Errorf("%s with an imported text: %v", f, err)
 		}
 	}
@@ -426,22 +426,25 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*endpoint.Settings){
 		"url": func(s *endpoint.Settings) { s.URL += "x" }, "description": func(s *endpoint.Settings) { s.Description = "x" },
+		"external_id": func(s *endpoint.Settings) { s.ExternalID = "x" },
 		"event_types": func(s *endpoint.Settings) { s.EventTypes = []string{"a"} }, "filter": func(s *endpoint.Settings) { s.Filter = `"true"` },
 		"channels": func(s *endpoint.Settings) { s.Channels = []string{"a"} }, "format": func(s *endpoint.Settings) { s.Format = "raw" },
 		"prefix": func(s *endpoint.Settings) { s.Prefix = "A" }, "type_field": func(s *endpoint.Settings) { s.TypeField = "both" },
-		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" }, "retry_policy": func(s *endpoint.Settings) { custom(s, 5) },
+		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" },
+		"wire":                func(s *endpoint.Settings) { s.Shape = &signature.Shape{Body: "payload"} }, "retry_policy": func(s *endpoint.Settings) { custom(s, 5) },
 		"retry_client_errors": func(s *endpoint.Settings) { s.RetryClientErrors = true },
 		"timeout_seconds":     func(s *endpoint.Settings) { s.TimeoutSeconds = 3 }, "max_in_flight": func(s *endpoint.Settings) { s.MaxInFlight = 3 },
 		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },
 		"ordering": func(s *endpoint.Settings) { s.Ordering = "key" }, "payload_version": func(s *endpoint.Settings) { s.PayloadVersion = "1" },
 		"accept_conflict": func(s *endpoint.Settings) { s.AcceptConflict = true }, "verification": func(s *endpoint.Settings) { s.Verification = "simple" },
-		"when_held":      func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
-		"kind":           func(s *endpoint.Settings) { s.Kind = "pigeon" },
-		"http":           func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
-		"custom_headers": func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
+		"circuit_breaker": func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
+		"when_held":       func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
+		"kind":            func(s *endpoint.Settings) { s.Kind = "pigeon" },
+		"http":            func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
+		"custom_headers":  func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
-	// Three fields make one name: a policy, its delays and their jitter.
-	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+2 {
+	// Three fields make one name: a policy, its delays and their jitter. Two are wire: the shape and its secret.
+	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+3 {
 		t.Errorf("%d fields, %d cases: a field is not tried", fields, len(changes))
 	}
 	for name, change := range changes {

@@ -67,12 +67,13 @@ func DecodeHeaders(text []byte, marked []string) (Headers, error) {
 	return h, nil
 }
 
-// Marker stands for a hidden value in answers; null stands for it too. Sent back, either keeps what is stored.
+// Marker replaces a hidden value in responses, and so does null. Sent back, either keeps what is stored.
 const Marker = "***"
 
 // Replace makes the headers that a request asks for: given is the whole new set, in which nil or Marker keeps the value
-// stored under the same name, and sensitive lists names whose values are to be hidden (nil: what is marked stays marked).
-// A header that is hidden stays hidden as long as its value is kept: otherwise taking the mark off would show it.
+// stored under the same name, and sensitive lists names whose values are to be hidden (nil: what is marked stays
+// marked). A header that is hidden stays hidden as long as its value is kept: otherwise taking the mark off would show
+// it.
 func (h Headers) Replace(given map[string]*string, sensitive []string) (Headers, error) {
 	marked := make(map[string]bool, len(sensitive))
 	for _, name := range sensitive {
@@ -90,7 +91,7 @@ func (h Headers) Replace(given map[string]*string, sensitive []string) (Headers,
 		default:
 			wrong = append(wrong, fault.Field{
 				Name: "custom_headers." + printable(name), Code: "custom_header_unknown",
-				Detail: "There is no stored value to keep under this name. Give the header's value.",
+				Detail: "This header has no stored value. Send its value.",
 			})
 		}
 	}
@@ -98,7 +99,7 @@ func (h Headers) Replace(given map[string]*string, sensitive []string) (Headers,
 		if _, ok := out[name]; !ok {
 			wrong = append(wrong, fault.Field{
 				Name: "sensitive_headers", Code: "custom_header_unknown",
-				Detail: "Every name in sensitive_headers must be one in custom_headers, spelled alike.",
+				Detail: "Every name in sensitive_headers must also be in custom_headers, spelled the same.",
 			})
 			break
 		}

@@ -74,11 +74,11 @@ func (k *KafkaConnection) Clone() Connection {
 // errPasswordNeeded says that a stored password is not sent to whom it was not given for.
 var errPasswordNeeded = fault.Field{
 	Name: "kafka.sasl.password", Code: "kafka_password_needed",
-	Detail: "Give the password again: the stored one is kept only where servers, TLS and its certificate, mechanism and user name stay as they are.",
+	Detail: "Send the password again. The stored password is kept only if the servers, TLS, certificate, mechanism, and user name don't change.",
 }
 
-// Keep takes over the stored password where none is given, as long as it goes to whom it was given for, under the same name and
-// no less protected. given is the connection that is asked for.
+// Keep takes over the stored password where none is given, as long as it goes to whom it was given for, under the same
+// name and no less protected. given is the connection that is asked for.
 func (k *KafkaConnection) Keep(given *KafkaConnection) error {
 	if given.SASL == nil || given.SASL.Password != "" && given.SASL.Password != Marker {
 		return nil
@@ -102,22 +102,22 @@ func readKafka(text []byte) (Connection, error) {
 	return &k, nil
 }
 
-// kafka checks a topic's connection and makes the URL under which it is shown. What is written and acknowledged is proof enough
-// that the endpoint wants it: there is nobody to answer a challenge.
+// kafka checks a topic's connection and makes the URL under which it is shown. An acknowledged record is proof enough
+// that the endpoint wants it: no receiver could respond to a challenge.
 func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	s.Verification = "simple"
 	k, ok := s.Connection.(*KafkaConnection)
 	if !ok || k == nil {
-		c.refuse("kafka", "kafka_missing", "An endpoint of the kind kafka needs its connection: kafka.bootstrap_servers and kafka.topic.")
+		c.refuse("kafka", "kafka_missing", "A kafka endpoint needs kafka.bootstrap_servers and kafka.topic.")
 		return
 	}
 	c.kafkaServers(k, policy)
 	switch {
 	case k.Topic == "" || len(k.Topic) > MaxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, notInTopic):
 		c.refuse("kafka.topic", "kafka_topic_malformed", fmt.Sprintf(
-			"A topic has 1 to %d letters, digits and the characters . _ - and nothing else.", MaxKafkaTopic))
+			"A topic can have 1 to %d letters, digits, and the characters . _ -", MaxKafkaTopic))
 	case strings.HasPrefix(k.Topic, "__"):
-		c.refuse("kafka.topic", "kafka_topic_malformed", "Topics that begin with two underscores are Kafka's own. Give one of yours.")
+		c.refuse("kafka.topic", "kafka_topic_malformed", "Topics that start with two underscores are internal to Kafka. Use another topic.")
 	}
 	c.kafkaCA(k)
 	if k.SASL != nil {
@@ -130,7 +130,7 @@ func (c *collector) kafkaServers(k *KafkaConnection, policy egress.Policy) {
 	k.Servers = once(k.Servers)
 	if len(k.Servers) == 0 || len(k.Servers) > MaxKafkaServers {
 		c.refuse("kafka.bootstrap_servers", "kafka_servers_count", fmt.Sprintf(
-			"Give 1 to %d bootstrap servers, each as host:port; there are %d.", MaxKafkaServers, len(k.Servers)))
+			"Add 1 to %d bootstrap servers, each as host:port; there are %d.", MaxKafkaServers, len(k.Servers)))
 		return
 	}
 	for i, server := range k.Servers {
@@ -156,7 +156,7 @@ func (c *collector) sasl(s SASL) {
 		most              int
 	}{{"kafka.sasl.username", "user name", s.Username, maxSASLName}, {"kafka.sasl.password", "password", s.Password, maxSASLPassword}} {
 		if f.text == "" || len(f.text) > f.most || !clean(f.text) || strings.ContainsAny(f.text, "\r\n\t") {
-			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("A %s has 1 to %s bytes of UTF-8 and no control characters.", f.name, thousands(f.most)))
+			c.refuse(f.field, "kafka_credentials_malformed", fmt.Sprintf("A %s must have 1 to %s bytes of UTF-8, without control characters.", f.name, thousands(f.most)))
 		}
 	}
 }

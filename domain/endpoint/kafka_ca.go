@@ -14,11 +14,11 @@ const (
 	maxKafkaCertificates = 10
 )
 
-// Certificates are those of a text in PEM, and the text without what stands beside them. refusal says what is wrong with it;
-// empty where nothing is.
+// Certificates are those of a text in PEM, and the text without other content. refusal says what is wrong with it;
+// empty if nothing is.
 func Certificates(text string) (all []*x509.Certificate, tidy, refusal string) {
 	if len(text) > MaxKafkaCA {
-		return nil, "", fmt.Sprintf("Certificates have at most %s bytes of PEM; these have %s.", thousands(MaxKafkaCA), thousands(len(text)))
+		return nil, "", fmt.Sprintf("Certificates can have at most %s bytes of PEM; these have %s.", thousands(MaxKafkaCA), thousands(len(text)))
 	}
 	var out bytes.Buffer
 	for rest := []byte(text); ; {
@@ -27,20 +27,20 @@ func Certificates(text string) (all []*x509.Certificate, tidy, refusal string) {
 			break
 		}
 		if strings.Contains(block.Type, "PRIVATE KEY") {
-			return nil, "", "This holds a private key. Give the certificate alone, and take the key for known to others."
+			return nil, "", "This contains a private key. Send only the certificate, and treat the key as compromised."
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if block.Type != "CERTIFICATE" || err != nil {
-			return nil, "", "One of the blocks of PEM is no certificate. Give those that begin with -----BEGIN CERTIFICATE-----, each whole."
+			return nil, "", "One of the PEM blocks isn't a certificate. Send complete blocks that start with -----BEGIN CERTIFICATE-----."
 		}
 		all = append(all, c)
 		_ = pem.Encode(&out, &pem.Block{Type: block.Type, Bytes: block.Bytes}) // a buffer takes everything
 	}
 	switch {
 	case len(all) == 0:
-		return nil, "", "This is no certificate in PEM. Give it from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----."
+		return nil, "", "This isn't a PEM certificate. Send everything from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----."
 	case len(all) > maxKafkaCertificates:
-		return nil, "", fmt.Sprintf("Give at most %d certificates; these are %d.", maxKafkaCertificates, len(all))
+		return nil, "", fmt.Sprintf("Send at most %d certificates; there are %d.", maxKafkaCertificates, len(all))
 	}
 	return all, out.String(), ""
 }
@@ -60,7 +60,7 @@ func (c *collector) kafkaCA(k *KafkaConnection) {
 	}
 	_, tidy, refusal := Certificates(k.CA)
 	if refusal == "" && !k.TLS {
-		refusal = "Without TLS the brokers show no certificate. Leave ca_certificate out, or switch tls on."
+		refusal = "ca_certificate needs TLS. Leave it out, or turn on tls."
 	}
 	if refusal != "" {
 		c.refuse("kafka.ca_certificate", "ca_certificate_refused", refusal)

@@ -27,14 +27,14 @@ func TestTheAuthorityOfBrokersIsOneOrMoreCertificatesAndNothingElse(t *testing.T
 		"none":                 {text: "  \n", kept: ""},
 		"words around it":      {text: "my CA:\n" + authority + "\nthat was it\n", kept: authority},
 		"with line ends of \r": {text: strings.ReplaceAll(authority, "\n", "\r\n"), kept: authority},
-		"no PEM":               {text: "my CA", says: "no certificate in PEM"},
-		"cut off":              {text: authority[:len(authority)/2], says: "no certificate in PEM"},
+		"no PEM":               {text: "my CA", says: "isn't a PEM certificate"},
+		"cut off":              {text: authority[:len(authority)/2], says: "isn't a PEM certificate"},
 		"a private key":        {text: authority + "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0\n-----END EC PRIVATE KEY-----\n", says: "private key"},
-		"a public key":         {text: "-----BEGIN PUBLIC KEY-----\nc2VjcmV0\n-----END PUBLIC KEY-----\n", says: "no certificate."},
-		"other bytes":          {text: "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n", says: "no certificate."},
+		"a public key":         {text: "-----BEGIN PUBLIC KEY-----\nc2VjcmV0\n-----END PUBLIC KEY-----\n", says: "isn't a certificate."},
+		"other bytes":          {text: "-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n", says: "isn't a certificate."},
 		"eleven":               {text: strings.Repeat(authority, 11), says: "at most 10"},
 		"very long":            {text: authority + strings.Repeat("a", endpoint.MaxKafkaCA), says: "at most 16,384 bytes"},
-		"without TLS":          {text: authority, plain: true, says: "switch tls on"},
+		"without TLS":          {text: authority, plain: true, says: "turn on tls"},
 	} {
 		s, k := topic()
 		allow, err := egress.ParseAllow("10.0.0.1")

@@ -17,14 +17,15 @@ const (
 	Inbox Kind = "inbox" // a test inbox: a POST to this server's own receiver; made with its URL, which stays
 )
 
-// Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its JSON.
+// Connection is what a kind needs beyond the URL that people see, credentials among it. It is stored sealed, as its
+// JSON.
 type Connection interface {
 	Place() string     // where it leads: what has another place has proved nothing yet
 	Clone() Connection // shares nothing with it
 }
 
-// kinds has a row for each kind, the default first: how its settings are checked, which also makes their URL, and how its
-// connection is read (nil: it has none).
+// kinds has a row for each kind, the default first: how its settings are checked, which also makes their URL, and how
+// its connection is read (nil: it has none).
 var kinds = []struct {
 	kind  Kind
 	check func(*collector, *Settings, egress.Policy)
@@ -73,7 +74,7 @@ func (c *collector) travel(s *Settings, policy egress.Policy) {
 			return
 		}
 	}
-	c.refuse("kind", "kind_unknown", fmt.Sprintf("There is no such kind of endpoint. Use %s.", either(words(Kinds()))))
+	c.refuse("kind", "kind_unknown", fmt.Sprintf("Unknown kind of endpoint. Use %s.", either(words(Kinds()))))
 }
 
 // ownURL lets the URL of an inbox be what it is: nothing is connected to by it.
@@ -84,7 +85,7 @@ func CheckURLStays(before, after Settings) error {
 	if before.Kind != Inbox && after.Kind != Inbox || before.Kind == after.Kind && before.URL == after.URL {
 		return nil
 	}
-	return fault.InvalidField("url", "inbox_url_fixed", "The URL of a test inbox stays as it is. Add an endpoint for the other URL.")
+	return fault.InvalidField("url", "inbox_url_fixed", "The URL of a test inbox can't be changed. Create an endpoint for the other URL.")
 }
 
 func (c *collector) httpURL(s *Settings, policy egress.Policy) {

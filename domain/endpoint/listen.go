@@ -7,22 +7,23 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Listen is the kind of an endpoint whose deliveries wait until a developer's own program fetches them. Nothing is ever sent
-// to its URL, which only says where that program hands them on. It is none of Kinds: nothing carries to it.
+// Listen is the kind of an endpoint whose deliveries wait until a developer's own program fetches them. Nothing is ever
+// sent to its URL, which only says where that program forwards them. It is not in Kinds, since it has no transport.
 const Listen Kind = "listen"
 
-// MaxListeners is how many listeners a tenant may have at once.
+// MaxListeners is how many listeners a tenant can have at once.
 const MaxListeners = 20
 
-// maxForward is how long a listener's address may be, in bytes.
+// maxForward is the longest address of a listener, in bytes.
 const maxForward = 2048
 
 // ErrListener refuses what makes no sense for a listener.
 var ErrListener = fault.New(fault.Conflict, "endpoint_is_listener",
-	"This endpoint is a listener: it is neither changed nor verified. Delete it and make another one.")
+	"This endpoint is a listener. It can't be changed or verified. Delete it and create another one.")
 
-// CheckListener is Check for a listener, of which only the subscription and the wire format are its own. forward is where its
-// program hands deliveries on, for people to see; it may be an address that no delivery could go to, or empty.
+// CheckListener is Check for a listener, where only the subscription and the wire format are the tenant's choice.
+// forward is where its program forwards deliveries, for people to see. It can be an address that no delivery could
+// reach, or empty.
 func (s Settings) CheckListener(forward string) (Settings, error) {
 	s = s.Clone()
 	s.Kind, s.Connection = Listen, nil
@@ -37,7 +38,7 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 		u, err := url.Parse(forward)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || len(forward) > maxForward {
 			c.refuse("forward", "forward_malformed", fmt.Sprintf(
-				"forward is where your program hands deliveries on, as http://localhost:3000/hook, in at most %d characters and without a password. Leave it out if it is none.", maxForward))
+				"forward is the URL that your program forwards deliveries to, such as http://localhost:3000/hook. It can have at most %d characters and no password. Leave it out if you don't forward.", maxForward))
 		} else {
 			s.URL = u.String()
 		}
@@ -49,11 +50,11 @@ func (s Settings) CheckListener(forward string) (Settings, error) {
 	return s, nil
 }
 
-// CheckListenerRoom says whether a tenant that has so many listeners may have one more.
+// CheckListenerRoom says whether a tenant with so many listeners can have one more.
 func CheckListenerRoom(has int) error {
 	if has < MaxListeners {
 		return nil
 	}
 	return fault.New(fault.Conflict, "listeners_limit", fmt.Sprintf(
-		"This tenant has %d listeners, the most that it may. End one of them; one whose program is gone ends by itself after a day.", has))
+		"This tenant has %d listeners, the maximum. Stop one of them. A listener without a connected program is deleted after a day.", has))
 }

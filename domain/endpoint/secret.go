@@ -25,7 +25,7 @@ const (
 	Ed25519 SecretType = "ed25519" // a key pair; the standard format alone knows it
 )
 
-// Secret is the text of a signing secret and what may be shown of it.
+// Secret is the text of a signing secret and what can be shown of it.
 type Secret struct {
 	Text   string
 	Public string // whpk_ of a key pair; empty for HMAC
@@ -43,7 +43,7 @@ func NewSecret(f signature.Format, t SecretType, random [32]byte) (Secret, error
 	case Ed25519:
 		if f != signature.Standard {
 			return Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
-				fmt.Sprintf("The %s format signs with HMAC alone. Use secret_type hmac, or the standard format.", f))
+				fmt.Sprintf("The %s format supports only HMAC. Use secret_type hmac, or the standard format.", f))
 		}
 		text, public := signature.NewKeyPair(random)
 		return takeSecret(text, public), nil
@@ -52,8 +52,8 @@ func NewSecret(f signature.Format, t SecretType, random [32]byte) (Secret, error
 }
 
 // ImportSecret takes over a secret that receivers know already. The refusal is a *fault.Error that never holds it.
-func ImportSecret(f signature.Format, text string) (Secret, error) {
-	key, err := signature.ParseKey(f, text)
+func ImportSecret(w signature.Wire, text string) (Secret, error) {
+	key, err := w.ParseKey(text)
 	if err != nil {
 		return Secret{}, err
 	}
@@ -64,7 +64,8 @@ func takeSecret(text, public string) Secret {
 	return Secret{Text: text, Public: public, Hint: hint(text)}
 }
 
-// hint is the end of a secret, to tell secrets apart by: four characters of what is long enough to stay secret without them.
+// hint is the end of a secret, to tell secrets apart by: four characters of what is long enough to stay secret without
+// them.
 func hint(text string) string {
 	bare := strings.TrimRight(text, "=")
 	if len(bare) < 24 {
@@ -78,10 +79,10 @@ func hint(text string) string {
 }
 
 // CheckFormat says whether a secret that signs now can sign in another format.
-func CheckFormat(f signature.Format, s Secret) error {
-	_, err := signature.ParseKey(f, s.Text)
-	if err == nil && (s.Public == "" || f == signature.Standard) {
-		return nil
+func CheckFormat(w signature.Wire, s Secret) error {
+	_, err := w.ParseKey(s.Text)
+	if err == nil && (s.Public == "" || w.Format == signature.Standard) {
+		return checkAlso(w, s)
 	}
 	detail := "The endpoint's secret can't sign in this format. Rotate the secret to an HMAC one without an overlap, then change the format."
 	return &fault.Error{
@@ -90,7 +91,22 @@ func CheckFormat(f signature.Format, s Secret) error {
 	}
 }
 
-// CheckOverlap says whether an old secret may go on signing for so many seconds.
+// checkAlso says whether the endpoint's own secret can make the second signature where that has none of its own.
+func checkAlso(w signature.Wire, s Secret) error {
+	if w.Shape == nil || w.Shape.AlsoSign == nil || w.Shape.AlsoSign.OwnSecret {
+		return nil
+	}
+	if _, err := w.Shape.AlsoSign.Wire().ParseKey(s.Text); err == nil && s.Public == "" {
+		return nil
+	}
+	detail := "The endpoint's secret can't sign in the format of also_sign. Give also_sign a secret of its own."
+	return &fault.Error{
+		Kind: fault.Conflict, Code: "format_secret_mismatch", Detail: detail,
+		Fields: []fault.Field{{Name: "wire.also_sign.secret", Code: "format_secret_mismatch", Detail: detail}},
+	}
+}
+
+// CheckOverlap says whether an old secret can go on signing for so many seconds.
 func CheckOverlap(seconds int) error {
 	if seconds >= 0 && seconds <= MaxOverlap {
 		return nil
@@ -99,17 +115,17 @@ func CheckOverlap(seconds int) error {
 		fmt.Sprintf("overlap_seconds must be from 0 to %s (7 days).", thousands(MaxOverlap)))
 }
 
-// CheckLive says whether a secret may be added to so many live ones.
+// CheckLive says whether a secret can be added to so many live ones.
 func CheckLive(live int) error {
 	if live < MaxLiveSecrets {
 		return nil
 	}
 	return fault.New(fault.Conflict, "secrets_limit", fmt.Sprintf(
-		"The endpoint has %d live secrets, and no more are allowed. Wait until an overlap ends, or rotate with overlap_seconds 0, which ends them all.", live))
+		"The endpoint has %d live secrets, the maximum. Wait until an overlap ends, or rotate with overlap_seconds 0, which ends all of them.", live))
 }
 
-// Slot is the index of the secret that signs where a format has room for one signature, among the ids of the live secrets,
-// newest first: after a rotation the one that signed before it, until the member switches or its overlap ends.
+// Slot is the index of the secret that signs where a format has room for one signature, among the ids of the live
+// secrets, newest first: after a rotation the one that signed before it, until the member switches or its overlap ends.
 func Slot(live []id.UUID, chosen *id.UUID) int {
 	if chosen != nil {
 		for i, secret := range live {
@@ -122,4 +138,4 @@ func Slot(live []id.UUID, chosen *id.UUID) int {
 }
 
 // ErrNoSecret says that an endpoint has nothing to sign with.
-var ErrNoSecret = fault.New(fault.Conflict, "secret_missing", "The endpoint has no live secret. Rotate its secret to make one.")
+var ErrNoSecret = fault.New(fault.Conflict, "secret_missing", "The endpoint has no live secret. Rotate its secret to create one.")

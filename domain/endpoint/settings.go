@@ -1,5 +1,5 @@
-// Package endpoint holds what a tenant may say about an endpoint: its settings with their ranges and defaults, its custom
-// headers, and the rules of its states and secrets.
+// Package endpoint holds an endpoint's settings with their ranges and defaults, its custom headers, and the rules of
+// its states and secrets.
 package endpoint
 
 import (
@@ -28,10 +28,10 @@ const (
 	MaxVersion     = 64      // characters
 )
 
-// Orderings are the orders that an endpoint may ask for, the default first.
+// Orderings are the possible orders of an endpoint, the default first.
 func Orderings() []string { return []string{"none", "key", "strict"} }
 
-// Verifications are the ways in which an endpoint may prove itself, the default first.
+// Verifications are the ways in which an endpoint can be verified, the default first.
 func Verifications() []string { return []string{"challenge", "challenge_get", "simple"} }
 
 // What becomes of events while an endpoint is not active.
@@ -49,19 +49,22 @@ const Custom = "custom"
 // DefaultJitter spreads the waits of a custom schedule that does not say otherwise, as most named ones are spread.
 const DefaultJitter = 0.10
 
-// Settings is everything that a tenant says about an endpoint. Check says whether it may.
+// Settings is everything that a tenant sets for an endpoint. Check validates it.
 type Settings struct {
 	Kind              Kind
+	ExternalID        string     // the company's own id; empty: none
 	URL               string     // of other kinds than HTTP: their connection as people see it
 	Connection        Connection // nil where the kind needs none
 	Description       string
 	EventTypes        []string
-	Filter            string // JSON as saved: a string is CEL, an object means equality on all; empty is none
+	Filter            string // JSON as saved: a string is CEL, an object means equality on all; empty: none
 	Channels          []string
 	Format            signature.Format
 	Prefix            string
 	TypeField         signature.TypeField // of XWebhook bodies
 	Rotation          signature.Rotation  // empty is the format's default
+	Shape             *signature.Shape    // what it changes about the format; nil is nothing
+	AlsoSecret        string              // of the second signature; empty is the endpoint's own
 	RetryPolicy       string              // a named schedule, or Custom
 	RetryDelays       []int               // seconds; of a custom policy alone, where none is a single attempt
 	RetryJitter       *float64            // of a custom policy alone; nil is DefaultJitter
@@ -73,6 +76,7 @@ type Settings struct {
 	Ordering          string
 	PayloadVersion    string // empty is any
 	AcceptConflict    bool
+	CircuitBreaker    bool // off: deliveries keep to their schedules however the endpoint fails
 	Verification      string
 	WhenHeld          string
 	Headers           Headers
@@ -86,6 +90,7 @@ func (s Settings) Clone() Settings {
 	s.RetryDelays = slices.Clone(s.RetryDelays)
 	s.Headers = maps.Clone(s.Headers)
 	s.Metadata = maps.Clone(s.Metadata)
+	s.Shape = s.Shape.Clone()
 	s.RateLimit, s.Burst, s.RetryJitter = clonePointer(s.RateLimit), clonePointer(s.Burst), clonePointer(s.RetryJitter)
 	if s.Connection != nil {
 		s.Connection = s.Connection.Clone()
@@ -135,11 +140,31 @@ func (s *Settings) SetFormat(f signature.Format) {
 	if f.OneSlot() {
 		s.Rotation = ""
 	}
+	if f != signature.Templated && s.Shape != nil {
+		s.Shape.Signature = nil
+		if s.Shape.IsZero() {
+			s.Shape = nil
+		}
+	}
 	s.Format = f
 }
 
-// EffectiveBurst is how many requests may go at once after a quiet time: what was asked, or twice the rate within its range.
-// It is 0 for an endpoint without a rate.
+// SetPreset makes requests as the receivers of another sender expect them.
+func (s *Settings) SetPreset(p signature.Preset) {
+	s.SetFormat(p.Format)
+	s.Shape, s.AlsoSecret = p.Shape.Clone(), ""
+	if s.Prefix = p.Prefix; s.Prefix == "" {
+		s.Prefix = signature.DefaultPrefix
+	}
+}
+
+// Wire is how the endpoint's requests are rendered and signed.
+func (s Settings) Wire() signature.Wire {
+	return signature.Wire{Format: s.Format, Prefix: s.Prefix, TypeField: s.TypeField, Shape: s.Shape}
+}
+
+// EffectiveBurst is how many requests can start at once after a quiet time: what was asked, or twice the rate within
+// its range. It is 0 for an endpoint without a rate.
 func (s Settings) EffectiveBurst() int {
 	switch {
 	case s.RateLimit == nil:
@@ -180,15 +205,15 @@ type defaultsJSON struct {
 	} `json:"endpoints"`
 }
 
-// ReadDefaults lays the settings of the platform and of a tenant, both JSON objects, over Posthorn's own defaults,
-// and returns the number of endpoints that a tenant may have unless they say otherwise. What does not read as settings
-// is left out: a wrong setting must not keep tenants from their endpoints.
+// ReadDefaults lays the settings of the platform and of a tenant, both JSON objects, over Posthorn's own defaults, and
+// returns the default of the largest number of endpoints for a tenant. What does not read as settings is left out: a
+// wrong setting must not keep tenants from their endpoints.
 func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
 		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
 		TypeField:   signature.TypeAsType,
-		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
+		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none", CircuitBreaker: true,
 		Verification: "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
 	}}
 	for _, raw := range [][]byte{platform, tenant} {
@@ -243,6 +268,7 @@ func (s Settings) Diff(other Settings) []string {
 		{"url", s.URL == other.URL},
 		{"kind", s.Kind == other.Kind},
 		{string(s.Kind), reflect.DeepEqual(s.Connection, other.Connection)},
+		{"external_id", s.ExternalID == other.ExternalID},
 		{"description", s.Description == other.Description},
 		{"event_types", slices.Equal(s.EventTypes, other.EventTypes)},
 		{"filter", s.Filter == other.Filter},
@@ -251,6 +277,7 @@ func (s Settings) Diff(other Settings) []string {
 		{"prefix", s.Prefix == other.Prefix},
 		{"type_field", s.TypeField == other.TypeField},
 		{"rotation_signatures", s.Rotation == other.Rotation},
+		{"wire", reflect.DeepEqual(s.Shape, other.Shape) && s.AlsoSecret == other.AlsoSecret},
 		{"retry_policy", s.SameRetries(other)},
 		{"retry_client_errors", s.RetryClientErrors == other.RetryClientErrors},
 		{"timeout_seconds", s.TimeoutSeconds == other.TimeoutSeconds},
@@ -260,6 +287,7 @@ func (s Settings) Diff(other Settings) []string {
 		{"ordering", s.Ordering == other.Ordering},
 		{"payload_version", s.PayloadVersion == other.PayloadVersion},
 		{"accept_conflict", s.AcceptConflict == other.AcceptConflict},
+		{"circuit_breaker", s.CircuitBreaker == other.CircuitBreaker},
 		{"verification", s.Verification == other.Verification},
 		{"when_held", s.WhenHeld == other.WhenHeld},
 		{"custom_headers", maps.Equal(s.Headers, other.Headers)},

@@ -22,20 +22,21 @@ type Change struct {
 	Verify bool   // a verification is sent; its success makes the endpoint active
 }
 
-// Pause says what pausing an endpoint in a state does. Pausing a paused one changes nothing; what receives nothing anyway
-// can't be paused, since resuming would then skip what keeps it from receiving. The refusal names the present state.
+// Pause says what pausing an endpoint in a state does. Pausing a paused one changes nothing; what receives nothing
+// anyway can't be paused, since resuming would then skip what keeps it from receiving. The refusal names the present
+// state.
 func Pause(s Status) (Change, error) {
 	switch s {
 	case Active, Paused:
 		return Change{To: Paused}, nil
 	case Unverified:
-		return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified and receives nothing. There is nothing to pause until it is verified.")
+		return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified and receives nothing. You can pause it once it is verified.")
 	}
-	return Change{}, refuse(s, "endpoint_disabled", "The endpoint is disabled and receives nothing. There is nothing to pause until it is resumed.")
+	return Change{}, refuse(s, "endpoint_disabled", "The endpoint is disabled and receives nothing. You can pause it once it is resumed.")
 }
 
-// Resume says what resuming an endpoint in a state does: a paused one is active at once, a disabled one has to prove itself
-// first, an active one stays as it is. An unverified one has not been stopped by anybody.
+// Resume says what resuming an endpoint in a state does: a paused one is active at once, a disabled one has to prove
+// itself first, an active one stays as it is. An unverified one has not been stopped by anybody.
 func Resume(s Status) (Change, error) {
 	switch s {
 	case Active, Paused:
@@ -43,10 +44,10 @@ func Resume(s Status) (Change, error) {
 	case Disabled:
 		return Change{To: Disabled, Verify: true}, nil
 	}
-	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it: it becomes active by itself.")
+	return Change{}, refuse(s, "endpoint_unverified", "The endpoint is unverified. Verify it; it then becomes active.")
 }
 
-// TestType is the event type of a test where nobody names another. Such an event is for one endpoint alone.
+// TestType is the event type of a test that names no other. Such an event is for one endpoint only.
 const TestType = "endpoint.test"
 
 // Test says whether an endpoint in a state can be sent a test event; the refusal says what to do first.

@@ -6,8 +6,8 @@ import (
 	"posthorn/domain/fault"
 )
 
-// batchDepth bounds the scanner's recursion over a whole batch. It is far above any emission's own bound, so that an item
-// that nests too deep is refused alone, by Parse.
+// batchDepth bounds the scanner's recursion over a whole batch. It is far above any emission's own bound, so that an
+// item that nests too deep is refused alone, by Parse.
 const batchDepth = 10_000
 
 // SplitBatch cuts a batch, either {"events":[...]} or [...], into its items, each to be given to Parse. It refuses the
@@ -28,7 +28,7 @@ func SplitBatch(body []byte, most int) ([][]byte, error) {
 		if err := s.value(0); err != nil {
 			return nil, err
 		}
-		return nil, fault.InvalidField("events", CodeFieldType, `A batch is {"events": [...]} or the array alone.`)
+		return nil, fault.InvalidField("events", CodeFieldType, `A batch must be {"events": [...]} or an array.`)
 	}
 	items, err := s.items(most)
 	if err != nil {
@@ -37,7 +37,7 @@ func SplitBatch(body []byte, most int) ([][]byte, error) {
 	s.space()
 	if wrapped {
 		if s.peek() == ',' {
-			return nil, fault.InvalidField("events", CodeUnknownField, `A batch has the one field "events", once.`)
+			return nil, fault.InvalidField("events", CodeUnknownField, `A batch must have exactly one field, "events".`)
 		}
 		if !s.take('}') {
 			return nil, s.unexpected("a comma or }")
@@ -56,7 +56,7 @@ func SplitBatch(body []byte, most int) ([][]byte, error) {
 // eventsField passes over the name "events" and its colon.
 func (s *scanner) eventsField() error {
 	if s.peek() == '}' {
-		return fault.InvalidField("events", CodeBatchCount, `The batch has no events. Give them as {"events": [...]}.`)
+		return fault.InvalidField("events", CodeBatchCount, `The batch has no events. Send them as {"events": [...]}.`)
 	}
 	if s.peek() != '"' {
 		return s.unexpected("a field name in quotes")
@@ -66,7 +66,7 @@ func (s *scanner) eventsField() error {
 		return err
 	}
 	if string(name) != "events" {
-		return fault.InvalidField("events", CodeUnknownField, `A batch has the one field "events", once.`)
+		return fault.InvalidField("events", CodeUnknownField, `A batch must have exactly one field, "events".`)
 	}
 	s.space()
 	if !s.take(':') {
@@ -86,7 +86,7 @@ func (s *scanner) items(most int) ([][]byte, error) {
 	}
 	for {
 		if len(items) == most {
-			return nil, fault.InvalidField("events", CodeBatchCount, fmt.Sprintf("A batch has at most %d events. Send the rest in a further one.", most))
+			return nil, fault.InvalidField("events", CodeBatchCount, fmt.Sprintf("A batch can have at most %d events. Send the rest in another batch.", most))
 		}
 		start := s.at
 		if err := s.value(0); err != nil {

@@ -1,4 +1,4 @@
-// Package event holds what may be emitted: the shape of an event as a producer posts it, and its limits. It reads each
+// Package event holds what can be emitted: the shape of an event as a producer posts it, and its limits. It reads each
 // body once and keeps the data's exact bytes, so that duplicate keys, number spellings and white space inside the data
 // reach the receiver as they were sent.
 package event
@@ -18,22 +18,30 @@ import (
 type Emission struct {
 	Type           string
 	Data           []byte    // one JSON value, byte for byte as received, without the white space around it; part of the parsed body
-	Key            string    // ordering key; empty is none
+	Key            string    // ordering key; empty: none
 	Channels       []string  // each once, in the order received
 	OccurredAt     time.Time // the producer's time, UTC; zero when it gave none
 	DeliverAt      time.Time // not before, UTC; zero is at once, and so is a time that has passed
 	Late           bool      // deliver_at was more than LateAfter in the past: worth a warning
-	Version        string    // of the payload; empty is none
+	Version        string    // of the payload; empty: none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
+	EventID        string    // the producer's own id of the event, which receivers see instead of Posthorn's; empty: none
+	CreateTenant   bool      // a tenant that the request names by an unknown external id is created
+
+	keyField span // the field idempotency_key in the body, with a comma; empty where it is absent or null
 }
 
-// Parse reads one emission, a JSON object of type, data and optionally key, channels, occurred_at, deliver_at, version
-// and idempotency_key (an optional field may be null). now bounds deliver_at. Emission.Data aliases body, which must not
-// change afterwards. Every refusal is a *fault.Error with one of the codes above and the field.
+// span is a part of a body.
+type span struct{ from, to int }
+
+// Parse reads one emission, a JSON object of type, data and optionally key, channels, occurred_at, deliver_at, version,
+// idempotency_key, event_id and create_tenant (an optional field can be null). now bounds deliver_at. Emission.Data
+// aliases body, which must not change afterwards. Every refusal is a *fault.Error with one of the codes above and the
+// field.
 //
-// Data may be any JSON value. Half of a surrogate pair written as an escape ("\ud83d" alone) is refused although it
-// passes JSON's grammar: it is no Unicode text, and receivers with strict parsers could never read the event
-// (RFC 8259 section 8.2, RFC 7493 section 2.1).
+// Data can be any JSON value. Half of a surrogate pair written as an escape ("\ud83d" alone) is refused although it
+// passes JSON's grammar: it is no Unicode text, and receivers with strict parsers could never read the event (RFC 8259
+// section 8.2, RFC 7493 section 2.1).
 func Parse(body []byte, lim Limits, now time.Time) (Emission, error) {
 	if lim.MaxPayload <= 0 {
 		lim.MaxPayload = DefaultMaxPayload
@@ -48,7 +56,7 @@ func Parse(body []byte, lim Limits, now time.Time) (Emission, error) {
 	if len(p.out.Data) > lim.MaxPayload {
 		return Emission{}, &fault.Error{
 			Kind: fault.TooLarge, Code: CodePayloadTooLarge,
-			Detail: fmt.Sprintf("The data has %d bytes; at most %d are allowed. Send a reference to the rest instead.", len(p.out.Data), lim.MaxPayload),
+			Detail: fmt.Sprintf("The data has %d bytes; the maximum is %d. Send a reference to the rest instead.", len(p.out.Data), lim.MaxPayload),
 			Fields: []fault.Field{{Name: "data", Code: CodePayloadTooLarge, Detail: fmt.Sprintf("At most %d bytes.", lim.MaxPayload)}},
 		}
 	}
@@ -66,7 +74,7 @@ type parser struct {
 }
 
 // fields is the set of top-level fields met so far.
-type fields uint8
+type fields uint16
 
 const (
 	fieldType fields = 1 << iota
@@ -77,6 +85,8 @@ const (
 	fieldDeliverAt
 	fieldVersion
 	fieldIdempotencyKey
+	fieldEventID
+	fieldCreateTenant
 )
 
 func (p *parser) emission() error {
@@ -85,19 +95,26 @@ func (p *parser) emission() error {
 		if err := p.value(0); err != nil {
 			return err
 		}
-		return fault.New(fault.Invalid, CodeNotObject, `An event is a JSON object with the fields "type" and "data".`)
+		return fault.New(fault.Invalid, CodeNotObject, `An event must be a JSON object with the fields "type" and "data".`)
 	}
 	p.at++
 	p.space()
 	for first := true; !p.take('}'); first = false {
+		comma, key := p.at, p.out.keyField
 		if !first {
 			if !p.take(',') {
 				return p.unexpected("a comma or }")
 			}
 			p.space()
+			if key.to > 0 && p.seen&(p.seen-1) == 0 { // the key is the first field
+				p.out.keyField.to = p.at
+			}
 		}
 		if err := p.field(); err != nil {
 			return err
+		}
+		if key.to == 0 && p.out.IdempotencyKey != "" {
+			p.out.keyField = span{from: comma, to: p.at}
 		}
 		p.space()
 	}
@@ -111,10 +128,10 @@ func (p *parser) emission() error {
 func (p *parser) required() error {
 	var wrong []fault.Field
 	if p.out.Type == "" {
-		wrong = append(wrong, fault.Field{Name: "type", Code: CodeTypeMissing, Detail: `Name the event's type, such as "type": "order.completed".`})
+		wrong = append(wrong, fault.Field{Name: "type", Code: CodeTypeMissing, Detail: `Add the event's type, such as "type": "order.completed".`})
 	}
 	if p.seen&fieldData == 0 {
-		wrong = append(wrong, fault.Field{Name: "data", Code: CodeDataMissing, Detail: `Give the event's data, such as "data": {}.`})
+		wrong = append(wrong, fault.Field{Name: "data", Code: CodeDataMissing, Detail: `Add the event's data, such as "data": {}.`})
 	}
 	if len(wrong) > 0 {
 		return fault.InvalidFields(wrong)
@@ -152,19 +169,23 @@ func (p *parser) field() error {
 		return p.textField(fieldVersion, "version", &p.out.Version, checkVersion)
 	case "idempotency_key":
 		return p.textField(fieldIdempotencyKey, "idempotency_key", &p.out.IdempotencyKey, CheckIdempotencyKey)
+	case "event_id":
+		return p.textField(fieldEventID, "event_id", &p.out.EventID, CheckEventID)
+	case "create_tenant":
+		return p.boolField(fieldCreateTenant, "create_tenant", &p.out.CreateTenant)
 	}
 	shown := string(decoded(raw))
 	if len(shown) > 64 {
 		shown = strings.ToValidUTF8(shown[:64], "") + "..."
 	}
 	return fault.InvalidField(shown, CodeUnknownField, fmt.Sprintf(
-		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version and idempotency_key; everything else belongs into data.", shown))
+		"There is no field %q. An event has type, data, key, channels, occurred_at, deliver_at, version, idempotency_key, event_id and create_tenant; everything else belongs into data.", shown))
 }
 
 // once refuses a second field of one name: parsers disagree on which of two wins.
 func (p *parser) once(f fields, name string) error {
 	if p.seen&f != 0 {
-		return fault.InvalidField(name, CodeDuplicateField, fmt.Sprintf("The field %q is given twice. Send it once.", name))
+		return fault.InvalidField(name, CodeDuplicateField, fmt.Sprintf("The field %q appears twice. Send it once.", name))
 	}
 	p.seen |= f
 	return nil
@@ -198,6 +219,25 @@ func (p *parser) textField(f fields, name string, into *string, check func(strin
 	}
 	*into = string(decoded(raw))
 	return check(*into)
+}
+
+func (p *parser) boolField(f fields, name string, into *bool) error {
+	if err := p.once(f, name); err != nil {
+		return err
+	}
+	switch p.peek() {
+	case 't':
+		*into = true
+		return p.literal("true")
+	case 'f':
+		return p.literal("false")
+	case 'n':
+		return p.literal("null")
+	}
+	if err := p.value(0); err != nil {
+		return err
+	}
+	return fault.InvalidField(name, CodeFieldType, fmt.Sprintf("The field %q must be true or false.", name))
 }
 
 func (p *parser) dataField() error {
@@ -246,7 +286,7 @@ func (p *parser) channelsField() error {
 	return nil
 }
 
-// notStrings refuses what stands where channels should; that it is no JSON at all goes first.
+// notStrings refuses other values in the place of channels. A value that is not JSON is reported first.
 func (p *parser) notStrings() error {
 	if err := p.value(0); err != nil {
 		return err
@@ -257,13 +297,13 @@ func (p *parser) notStrings() error {
 func (p *parser) channel(name string) error {
 	if !ValidChannel(name) {
 		return fault.InvalidField("channels", CodeChannelMalformed, fmt.Sprintf(
-			"A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", MaxName))
+			"A channel can have 1 to %d letters, digits, and the characters . _ - : / @", MaxName))
 	}
 	if slices.Contains(p.out.Channels, name) {
 		return nil
 	}
 	if len(p.out.Channels) == MaxChannels {
-		return fault.InvalidField("channels", CodeChannelsCount, fmt.Sprintf("An event has at most %d channels.", MaxChannels))
+		return fault.InvalidField("channels", CodeChannelsCount, fmt.Sprintf("An event can have at most %d channels.", MaxChannels))
 	}
 	p.out.Channels = append(p.out.Channels, name)
 	return nil
@@ -280,18 +320,18 @@ func (p *parser) timeField(f fields, name string, into *time.Time) error {
 	at, ok := parseTime(decoded(raw))
 	if !ok {
 		return fault.InvalidField(name, CodeTimeMalformed, fmt.Sprintf(
-			"The field %q must be an RFC 3339 time with its offset, such as 2026-01-31T12:00:00Z.", name))
+			"The field %q must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.", name))
 	}
 	// From 1970, because the zero time would read as "not given"; to 9999, because RFC 3339 ends there, also in UTC.
 	if at = at.UTC(); at.Year() < 1970 || at.Year() > 9999 {
-		return fault.InvalidField(name, CodeTimeRange, fmt.Sprintf("The field %q must lie between the years 1970 and 9999.", name))
+		return fault.InvalidField(name, CodeTimeRange, fmt.Sprintf("The field %q must be between the years 1970 and 9999.", name))
 	}
 	*into = at
 	return nil
 }
 
-// parseTime reads an RFC 3339 time. The standard library reads more than that (golang.org/issue/54580): one-digit hours, a
-// comma before the fraction, offsets of 24 hours. Other readers of the event would stumble over them.
+// parseTime reads an RFC 3339 time. The standard library reads more than that (golang.org/issue/54580): one-digit
+// hours, a comma before the fraction, offsets of 24 hours. Other readers of the event would stumble over them.
 func parseTime(text []byte) (time.Time, bool) {
 	var at time.Time
 	n := len(text)
@@ -310,7 +350,7 @@ func (p *parser) deliverAtField() error {
 	}
 	switch wait := p.out.DeliverAt.Sub(p.now); {
 	case wait > MaxDelay:
-		return fault.InvalidField("deliver_at", CodeTimeRange, "The time to deliver at may lie at most 30 days ahead.")
+		return fault.InvalidField("deliver_at", CodeTimeRange, "deliver_at can be at most 30 days in the future.")
 	case wait <= 0:
 		p.out.Late = wait < -LateAfter && !p.out.DeliverAt.IsZero()
 		p.out.DeliverAt = time.Time{}

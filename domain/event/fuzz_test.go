@@ -97,6 +97,8 @@ type reference struct {
 	DeliverAt      *time.Time      `json:"deliver_at"`
 	Version        *string         `json:"version"`
 	IdempotencyKey *string         `json:"idempotency_key"`
+	EventID        *string         `json:"event_id"`
+	CreateTenant   *bool           `json:"create_tenant"`
 }
 
 func FuzzAnAcceptedBodyReadsAsEncodingJSONReadsIt(f *testing.F) {
@@ -104,7 +106,7 @@ func FuzzAnAcceptedBodyReadsAsEncodingJSONReadsIt(f *testing.F) {
 		f.Add([]byte(`{"type":"a","data":` + s + `}`))
 	}
 	f.Add([]byte(`{"type":"order.completed","data":{"a":1},"key":"k\u0041","channels":["a","b","a"],"occurred_at":"2026-03-05T12:00:00.5+01:00",` +
-		`"deliver_at":"2026-03-06T12:00:00Z","version":"1","idempotency_key":"x"}`))
+		`"deliver_at":"2026-03-06T12:00:00Z","version":"1","idempotency_key":"x","event_id":"e","create_tenant":true}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept := bytes.Clone(body)
 		got, err := event.Parse(body, event.Limits{}, now)

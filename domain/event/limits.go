@@ -11,7 +11,7 @@ const (
 	MaxChannels       = 10
 	MaxVersion        = 64
 	MaxIdempotencyKey = 255
-	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at may lie
+	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at can be
 	LateAfter         = time.Minute         // a deliver_at in the past by less is a clock that differs, and worth no warning
 )
 
@@ -37,6 +37,7 @@ const (
 	CodeTimeRange         = "time_range"
 	CodeVersionMalformed  = "version_malformed"
 	CodeIdempotencyKey    = "idempotency_key_malformed"
+	CodeEventID           = "event_id_malformed"
 	CodeBatchCount        = "batch_count"
 )
 

@@ -11,7 +11,8 @@ import (
 )
 
 // ValidType reports whether name can be an event type: 1 to 128 characters, segments of ASCII letters, digits, hyphens
-// and underscores, joined by full stops (order.completed). It does not begin with a hyphen, which a spreadsheet reads as a formula.
+// and underscores, joined by full stops (order.completed). It does not begin with a hyphen, which a spreadsheet reads
+// as a formula.
 func ValidType(name string) bool {
 	if len(name) > MaxName || name != "" && name[0] == '-' {
 		return false
@@ -68,19 +69,38 @@ func CheckIdempotencyKey(key string) error {
 		return nil
 	}
 	return fault.InvalidField("idempotency_key", CodeIdempotencyKey, fmt.Sprintf(
-		"An idempotency key has 1 to %d visible ASCII characters and no space; a UUID is a good one.", MaxIdempotencyKey))
+		"An idempotency key must have 1 to %d visible ASCII characters without spaces, such as a UUID.", MaxIdempotencyKey))
+}
+
+// MaxEventID is the length of the longest event id of a producer.
+const MaxEventID = 256
+
+// CheckEventID says whether a producer can give an event this id: 1 to 256 visible ASCII characters. A full stop is
+// refused, since Standard Webhooks joins the parts of what it signs with it, and quotes and backslashes need no escapes
+// in a body without them.
+func CheckEventID(text string) error {
+	ok := text != "" && len(text) <= MaxEventID
+	for i := range len(text) {
+		c := text[i]
+		ok = ok && c > ' ' && c <= '~' && c != '.' && c != '"' && c != '\\'
+	}
+	if ok {
+		return nil
+	}
+	return fault.InvalidField("event_id", CodeEventID, fmt.Sprintf(
+		"An event id has 1 to %d visible ASCII characters without spaces, full stops, quotes and backslashes. Leave the field out to use Posthorn's id.", MaxEventID))
 }
 
 func (p *parser) checkType(name string) error {
 	switch {
 	case ReservedType(name) && !p.reserved:
 		return fault.InvalidField("type", CodeTypeReserved,
-			"Event types that begin with endpoint. or posthorn. are Posthorn's own. Give the type another name.")
+			"Event types that start with endpoint. or posthorn. are reserved. Choose another name.")
 	case ValidType(name):
 		return nil
 	}
 	return fault.InvalidField("type", CodeTypeMalformed, fmt.Sprintf(
-		"An event type has at most %d letters, digits, hyphens and underscores, in parts joined by full stops, such as order.completed.", MaxName))
+		"An event type can have at most %d letters, digits, hyphens, and underscores, in segments joined by dots, such as order.completed.", MaxName))
 }
 
 func checkVersion(version string) error {
@@ -94,7 +114,7 @@ func checkVersion(version string) error {
 		return nil
 	}
 	return fault.InvalidField("version", CodeVersionMalformed, fmt.Sprintf(
-		"A payload version has 1 to %d letters, digits and the characters . _ - and nothing else, such as 2026-01-31.", MaxVersion))
+		"A payload version can have 1 to %d letters, digits, and the characters . _ -, such as 2026-01-31.", MaxVersion))
 }
 
 // checkKey refuses control characters, NUL above all: PostgreSQL's text cannot hold it.
@@ -107,7 +127,7 @@ func checkKey(key string) error {
 		return nil
 	}
 	return fault.InvalidField("key", CodeKeyMalformed, fmt.Sprintf(
-		"An ordering key has 1 to %d bytes and no control characters. Leave the field out to send without an order.", MaxKey))
+		"An ordering key must have 1 to %d bytes, without control characters. Leave the field out to send without ordering.", MaxKey))
 }
 
 func isAlphanumeric(c byte) bool {

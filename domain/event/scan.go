@@ -15,7 +15,7 @@ import (
 type scanner struct {
 	body []byte
 	at   int
-	most int // how many arrays and objects may nest
+	most int // how deep arrays and objects can nest
 	// halves lets halves of surrogate pairs pass, where a later look at the same bytes refuses them.
 	halves bool
 }
@@ -27,17 +27,17 @@ func (s *scanner) fail(code, format string, args ...any) error {
 // unexpected is the error for a byte that the grammar does not allow here.
 func (s *scanner) unexpected(wanted string) error {
 	if s.at >= len(s.body) {
-		return s.fail(CodeNotJSON, "The body is not JSON: it ends after %d bytes where %s should follow.", len(s.body), wanted)
+		return s.fail(CodeNotJSON, "Invalid JSON: the body ends after %d bytes, where %s is expected.", len(s.body), wanted)
 	}
 	r, n := utf8.DecodeRune(s.body[s.at:])
 	if r == utf8.RuneError && n == 1 {
 		return s.notUTF8()
 	}
-	return s.fail(CodeNotJSON, "The body is not JSON: at byte %d there is %q where %s should be.", s.at+1, r, wanted)
+	return s.fail(CodeNotJSON, "Invalid JSON: found %[2]q at byte %[1]d, where %[3]s is expected.", s.at+1, r, wanted)
 }
 
 func (s *scanner) notUTF8() error {
-	return s.fail(CodeNotUTF8, "Byte %d of the body is not UTF-8. Encode the request as UTF-8.", s.at+1)
+	return s.fail(CodeNotUTF8, "Byte %d of the body isn't UTF-8. Encode the request as UTF-8.", s.at+1)
 }
 
 func (s *scanner) space() {
@@ -150,7 +150,7 @@ func (s *scanner) array(depth int) error {
 
 func (s *scanner) tooDeep() error {
 	return fault.InvalidField("data", CodeTooDeep,
-		fmt.Sprintf("The JSON nests more than %d arrays and objects at byte %d. Flatten it.", s.most, s.at+1))
+		fmt.Sprintf("The JSON is nested more than %d levels deep at byte %d. Flatten it.", s.most, s.at+1))
 }
 
 func (s *scanner) literal(word string) error {
@@ -216,7 +216,7 @@ func (s *scanner) text() (inner []byte, err error) {
 			}
 		case c < 0x20:
 			return nil, s.fail(CodeNotJSON,
-				"The body is not JSON: at byte %d a string holds the control character %#02x. Write it as an escape.", s.at+1, c)
+				"Invalid JSON: the string at byte %d contains the control character %#02x. Escape it.", s.at+1, c)
 		case c < utf8.RuneSelf:
 			s.at++
 		default:
@@ -288,7 +288,7 @@ func (s *scanner) escape() error {
 		return nil
 	}
 	return s.fail(CodeUnpairedSurrogate,
-		"At byte %d a string holds half of a surrogate pair (\\u%04x), which is no character. A text was probably cut inside an emoji; cut it between characters.",
+		"The string at byte %d contains half of a surrogate pair (\\u%04x). Text was probably cut inside an emoji. Cut it between characters.",
 		start+1, first)
 }
 

@@ -7,15 +7,15 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Lasts is for how long an export stands for what its tenant has: long enough to look whether it opens and to put it away,
-// and short enough that little has been added since.
+// Lasts is how long an export counts as current: long enough to check that it opens and to store it, and short enough
+// that little has been added since.
 const Lasts = 24 * time.Hour
 
-// ErrNone refuses to end a tenant whose data nobody has taken along.
+// ErrNone says that a tenant can't be deleted before its data is exported.
 var ErrNone = fault.InvalidField("name", "out_of_range", "Export it first: nothing brings back what is deleted.")
 
-// Stands says whether an export stands for what its tenant has now: one that was sent whole, nil: none was, and less than Lasts
-// ago. One of a time that is still to come is of a clock that was wrong, and stands for nothing. Both times are of one clock.
+// Stands says whether an export still counts as current: it was sent whole (nil: there is none), less than Lasts ago.
+// An export in the future comes from a wrong clock, and does not count. Both times are of one clock.
 func Stands(sent *time.Time, now time.Time) bool {
 	return sent != nil && !sent.After(now) && now.Sub(*sent) < Lasts
 }

@@ -1,4 +1,4 @@
-// Package fault is Posthorn's one error type: a stable code for programs, a sentence for people that says how to mend
+// Package fault is Posthorn's one error type: a stable code for programs, a sentence for people that says how to fix
 // it, the fields concerned, and a cause that is logged and never shown.
 package fault
 
@@ -29,9 +29,9 @@ const (
 type Error struct {
 	Kind   Kind
 	Code   string  // stable, snake_case, documented
-	Detail string  // what is wrong and how to mend it, for people
+	Detail string  // what is wrong and how to fix it, for people
 	Fields []Field // which fields, where the request had any
-	// RetryAfter is the number of seconds after which the same request may succeed; 0 says nothing.
+	// RetryAfter is the number of seconds after which the same request can succeed; 0: unknown.
 	RetryAfter int
 	Cause      error // logged, never shown
 }
@@ -62,7 +62,8 @@ func InvalidField(field, code, detail string) *Error {
 	return &Error{Kind: Invalid, Code: code, Detail: detail, Fields: []Field{{Name: field, Code: code, Detail: detail}}}
 }
 
-// InvalidFields makes one error of several wrong fields, or nil of none. The first field's code and detail speak for all.
+// InvalidFields makes one error of several wrong fields, or nil of none. The first field's code and detail speak for
+// all.
 func InvalidFields(fields []Field) *Error {
 	if len(fields) == 0 {
 		return nil
@@ -70,7 +71,7 @@ func InvalidFields(fields []Field) *Error {
 	return &Error{Kind: Invalid, Code: fields[0].Code, Detail: fields[0].Detail, Fields: fields}
 }
 
-// As finds the Error in a chain; nil when there is none.
+// As finds the Error in a chain; nil if there is none.
 func As(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -85,5 +86,5 @@ func Is(err error, code string) bool {
 	return e != nil && e.Code == code
 }
 
-// ErrNotFound is the one answer for an id that does not exist and for one that belongs to somebody else.
-var ErrNotFound = New(NotFound, "not_found", "No such object here. Check the id; ids of other tenants answer the same.")
+// ErrNotFound is the one response for an id that does not exist and for one of another tenant.
+var ErrNotFound = New(NotFound, "not_found", "No such object. Check the id. Ids of other tenants return the same error.")

@@ -14,17 +14,17 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// CEL counts the cost of a call after the call, and some calls can take the whole time that a run may take, or a hundred
-// times as long: comparing two deep structures, a regular expression over a megabyte. So three operations are replaced by
-// ones that weigh their arguments and pay first, texts of more than 64 KiB are errors, and every other call pays by the
-// length of the texts that it touches.
+// CEL counts the cost of a call after the call, and some calls can use up the whole time limit of a run, or a hundred
+// times as much: comparing two deep structures, a regular expression over a megabyte. So three operations are replaced
+// by ones that weigh their arguments and pay first, texts of more than 64 KiB are errors, and every other call pays by
+// the length of the texts that it reads.
 
-// adapter turns an event's values into CEL's. Every value that an expression uses passes through it; a value that is only
-// stepped through on the way to a field does not.
+// adapter turns an event's values into CEL's. Every value that an expression uses passes through it; a value that is
+// only stepped through on the way to a field does not.
 type adapter struct{}
 
-// largeObject is from where on an object is not indexed by CEL's own type, which copies all keys whenever a loop over it
-// starts, a cost that nothing counts.
+// largeObject is from where on an object is not indexed by CEL's own type, which copies all keys whenever a loop over
+// it starts, a cost that nothing counts.
 const largeObject = 32
 
 // NativeToValue implements types.Adapter.
@@ -32,7 +32,7 @@ func (a adapter) NativeToValue(value any) ref.Val {
 	switch v := value.(type) {
 	case string:
 		if len(v) > maxText {
-			return types.NewErr("a text of more than %d KiB can't be used in a filter", maxText>>10)
+			return types.NewErr("strings of more than %d KiB can't be used in a filter", maxText>>10)
 		}
 		return types.String(v)
 	case map[string]any:
@@ -46,8 +46,8 @@ func (a adapter) NativeToValue(value any) ref.Val {
 	return types.DefaultTypeAdapter.NativeToValue(value)
 }
 
-// pricing is what calls cost in units. It replaces CEL's own figures for texts, which take a lookup for a traversal and a
-// count of characters for nothing.
+// pricing is what calls cost in units. It replaces CEL's own figures for texts, which take a lookup for a traversal and
+// a count of characters for nothing.
 type pricing struct{}
 
 // charge is the pretended call by which the replaced operations pay; its argument is the price.
@@ -169,7 +169,7 @@ func (o *operation) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	return o.do(frame, o.id, l, r)
 }
 
-var errTooLarge = types.NewErr("lists or objects of more than %d elements can't be compared whole", maxComparing)
+var errTooLarge = types.NewErr("lists or objects of more than %d elements can't be compared", maxComparing)
 
 // equals is == on values of any type.
 func equals(frame *interpreter.ExecutionFrame, id int64, l, r ref.Val) ref.Val {
@@ -213,8 +213,8 @@ func contains(frame *interpreter.ExecutionFrame, id int64, l, r ref.Val) ref.Val
 	return within.Contains(l)
 }
 
-// add is + on values of any type. CEL joins two lists by remembering both, so that a list of many joints takes many steps for
-// every element that is read; ours are copied.
+// add is + on values of any type. CEL joins two lists by remembering both, so that a list of many joints takes many
+// steps for every element that is read; ours are copied.
 func add(frame *interpreter.ExecutionFrame, id int64, l, r ref.Val) ref.Val {
 	first, ok := l.(traits.Adder)
 	if !ok {
@@ -249,7 +249,8 @@ func container(v ref.Val) bool {
 	return false
 }
 
-// weigh counts the values that a value is made of, texts by length, up to something over a limit: at most that many steps.
+// weigh counts the values that a value is made of, texts by length, up to something over a limit: at most that many
+// steps.
 func weigh(v ref.Val, limit int) int {
 	n := 1
 	switch v := v.(type) {
@@ -278,8 +279,8 @@ type matcher struct {
 }
 
 var (
-	errNotLiteral      = errors.New("the pattern of matches() must be a literal text")
-	errPatternTooLarge = fmt.Errorf("the pattern of matches() is too complicated, since it compiles to more than %d instructions", maxPattern)
+	errNotLiteral      = errors.New("the pattern of matches() must be a string literal")
+	errPatternTooLarge = fmt.Errorf("the pattern of matches() is too complex: it compiles to more than %d instructions", maxPattern)
 )
 
 func newMatcher(text string) (*matcher, error) {
@@ -309,7 +310,7 @@ func (m *matcher) match(frame *interpreter.ExecutionFrame, id int64, l, _ ref.Va
 	}
 	steps := m.size * (len(text) + 1)
 	if steps > maxSteps {
-		return types.NewErr("a text of %d bytes is too long for the pattern of matches()", len(text))
+		return types.NewErr("a string of %d bytes is too long for the pattern of matches()", len(text))
 	}
 	pay(frame, id, 1+steps/32)
 	return types.Bool(m.pattern.MatchString(string(text)))

@@ -12,22 +12,23 @@ const (
 	ClauseState   Clause = "state"
 )
 
-// Subscription is what an endpoint takes: event types, channels (none: whatever the event's channels) and a filter (nil: all).
+// Subscription is what an endpoint takes: event types, channels (none: whatever the event's channels) and a filter
+// (nil: all).
 type Subscription struct {
 	EventTypes []string
 	Channels   []string
 	Filter     *Filter
 }
 
-// Decide reports whether a subscription takes an event, and if not, which clause refused first and a plain sentence for "who
-// got it and why not". It does not allocate unless a filter is evaluated.
+// Decide reports whether a subscription takes an event, and if not, which clause refused first and a plain sentence for
+// "who got it and why not". It does not allocate unless a filter is evaluated.
 func (s Subscription) Decide(in *Input) (bool, Clause, string) {
 	if !MatchType(s.EventTypes, in.typ) {
 		return false, ClauseType, "The endpoint does not subscribe to this event type."
 	}
 	if len(s.Channels) > 0 && !share(s.Channels, in.channels) {
 		if len(in.channels) == 0 {
-			return false, ClauseChannel, "The endpoint takes events of its channels alone, and this event has no channel."
+			return false, ClauseChannel, "The endpoint receives only events on its channels, and this event has no channel."
 		}
 		return false, ClauseChannel, "The event has none of the endpoint's channels."
 	}
@@ -36,10 +37,10 @@ func (s Subscription) Decide(in *Input) (bool, Clause, string) {
 	}
 	ok, err := s.Filter.Match(in)
 	if err != nil {
-		return false, ClauseFilter, "The endpoint's filter can't be evaluated on this event: " + err.Error() + "."
+		return false, ClauseFilter, "The endpoint's filter can't be evaluated for this event: " + err.Error() + "."
 	}
 	if !ok {
-		return false, ClauseFilter, "The endpoint's filter does not match this event."
+		return false, ClauseFilter, "The endpoint's filter doesn't match this event."
 	}
 	return true, ClauseNone, ""
 }

@@ -22,7 +22,7 @@ func TestDecideNamesTheClauseThatRefusedFirst(t *testing.T) {
 		"other channels":           {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu"}, Filter: paid}, []string{"us"}, ClauseChannel, "none of the endpoint's"},
 		"a shared channel":         {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu", "us"}}, []string{"asia", "us"}, ClauseNone, ""},
 		"channels of the event":    {Subscription{EventTypes: []string{"*"}}, []string{"us"}, ClauseNone, ""},
-		"a filter that is false":   {Subscription{EventTypes: []string{"*"}, Filter: mustCompile(t, []byte(`{"status":"open"}`))}, nil, ClauseFilter, "does not match"},
+		"a filter that is false":   {Subscription{EventTypes: []string{"*"}, Filter: mustCompile(t, []byte(`{"status":"open"}`))}, nil, ClauseFilter, "doesn't match"},
 		"a filter that can't tell": {Subscription{EventTypes: []string{"*"}, Filter: mustCompile(t, []byte(`"data.amount > 5"`))}, nil, ClauseFilter, "the field amount is missing"},
 	} {
 		ok, clause, sentence := c.s.Decide(NewInput("order.created", []byte(order), c.channels))

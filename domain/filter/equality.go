@@ -14,37 +14,37 @@ type equality struct {
 	want any // nil, bool, string, int64, uint64 or float64
 }
 
-// compileEqualities reads {"path.to.field": scalar}. It reads token by token, since a map would hide a path that is given
-// twice.
+// compileEqualities reads {"path.to.field": scalar}. It reads token by token, since a map would hide a path that is
+// given twice.
 func compileEqualities(raw []byte) (*Filter, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if !json.Valid(raw) {
-		return nil, invalid("The filter is not a JSON object.")
+		return nil, invalid("The filter isn't a JSON object.")
 	}
 	if _, err := dec.Token(); err != nil { // the opening brace
-		return nil, invalid("The filter is not a JSON object.")
+		return nil, invalid("The filter isn't a JSON object.")
 	}
 	f := &Filter{source: string(raw), readsData: true}
 	seen := map[string]bool{}
 	for dec.More() {
 		name, err := dec.Token()
 		if err != nil {
-			return nil, invalid("The filter is not a JSON object.")
+			return nil, invalid("The filter isn't a JSON object.")
 		}
 		path := name.(string) // a valid object's member begins with a string
 		value, err := dec.Token()
 		if err != nil {
-			return nil, invalid("The filter is not a JSON object.")
+			return nil, invalid("The filter isn't a JSON object.")
 		}
 		parts := strings.Split(path, ".")
 		switch _, container := value.(json.Delim); {
 		case container:
-			return nil, invalid(fmt.Sprintf("The filter's value at %.64q is an object or a list. Give a string, number, true, false or null, or write an expression instead.", path))
+			return nil, invalid(fmt.Sprintf("The filter's value at %.64q is an object or a list. Use a string, number, true, false, or null, or write an expression instead.", path))
 		case seen[path]:
 			return nil, invalid(fmt.Sprintf("The filter has the path %.64q twice.", path))
 		case hasEmpty(parts):
-			return nil, invalid(fmt.Sprintf("The filter's path %.64q has an empty part. Write names of fields joined by dots, such as order.status.", path))
+			return nil, invalid(fmt.Sprintf("The filter's path %.64q has an empty segment. Use field names joined by dots, such as order.status.", path))
 		}
 		seen[path] = true
 		f.equal = append(f.equal, equality{path: parts, want: exact(value)})
@@ -74,7 +74,7 @@ func matchEqualities(clauses []equality, data any) bool {
 	return true
 }
 
-// holds reports whether something stands at the clause's path, and whether it is what the clause asks for.
+// holds reports whether there is a value at the clause's path, and whether it is what the clause asks for.
 func (e *equality) holds(data any) (there, equal bool) {
 	at := data
 	for _, name := range e.path {

@@ -16,8 +16,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// The bounds on an expression. A unit of cost is about 50 to 100 ns here, so that one run of a hostile expression ends within
-// a millisecond or two: see bounds.go for what each operation costs.
+// The bounds on an expression. A unit of cost is about 50 to 100 ns here, so that one run of a hostile expression ends
+// within a millisecond or two: see bounds.go for what each operation costs.
 const (
 	maxNesting   = 64      // brackets in brackets, and operators in a row
 	maxNodes     = 2000    // of the syntax tree, macros expanded
@@ -30,8 +30,8 @@ const (
 	maxComparing = 2000 // elements of two lists or objects that are compared whole
 )
 
-// environment is what expressions may use: CEL's standard library over three variables. It takes milliseconds to build and
-// is shared.
+// environment is what expressions can use: CEL's standard library over three variables. It takes milliseconds to build
+// and is shared.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("type", cel.StringType),
@@ -52,7 +52,7 @@ func compileExpression(expression string) (*Filter, error) {
 	}
 	env, err := environment()
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Filters can't be compiled now. Try again, and tell the operator if it lasts.", Cause: err}
+		return nil, &fault.Error{Kind: fault.Internal, Code: "internal", Detail: "Filters can't be compiled right now. Try again, and contact the operator if this persists.", Cause: err}
 	}
 	compiling.Lock()
 	tree, issues := env.Compile(expression)
@@ -61,7 +61,7 @@ func compileExpression(expression string) (*Filter, error) {
 		return nil, issueFault(issues)
 	}
 	if out := tree.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
-		return nil, invalid(fmt.Sprintf("The filter's expression gives a value of type %s. It must give true or false: compare it with something.", out))
+		return nil, invalid(fmt.Sprintf("The filter's expression returns a value of type %s. It must return true or false, for example with a comparison.", out))
 	}
 	readsData, err := inspect(tree)
 	if err != nil {
@@ -69,7 +69,7 @@ func compileExpression(expression string) (*Filter, error) {
 	}
 	estimate, err := env.EstimateCost(tree, estimator{})
 	if err != nil || estimate.Max > maxEstimate {
-		return nil, invalid("The filter's expression would cost too much to run on a larger event. Use fewer loops (all, exists, map, filter) inside one another.")
+		return nil, invalid("The filter's expression is too expensive for large events. Use fewer nested loops (all, exists, map, filter).")
 	}
 	program, err := env.Program(tree,
 		cel.EvalOptions(cel.OptOptimize),
@@ -90,11 +90,11 @@ func issueFault(issues *cel.Issues) error {
 	if first.Location != nil && first.Location.Line() > 0 {
 		where = fmt.Sprintf(" at line %d, column %d", first.Location.Line(), first.Location.Column()+1)
 	}
-	return invalid(fmt.Sprintf("The filter's expression is wrong%s: %s. It may use type, data and channels.", where, plainText(readable(first.Message))))
+	return invalid(fmt.Sprintf("Invalid filter expression%s: %s. It can use type, data, and channels.", where, plainText(readable(first.Message))))
 }
 
-// inspect walks a checked expression once: it refuses patterns of matches() that are not literals, since their cost is not
-// known before they run, and reports whether the event's data is read at all.
+// inspect walks a checked expression once: it refuses patterns of matches() that are not literals, since their cost is
+// not known before they run, and reports whether the event's data is read at all.
 func inspect(tree *cel.Ast) (readsData bool, err error) {
 	native := tree.NativeRep()
 	ast.PreOrderVisit(native.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -108,7 +108,7 @@ func inspect(tree *cel.Ast) (readsData bool, err error) {
 			}
 			if why := patternFault(call.Args()); why != nil && err == nil {
 				at := native.SourceInfo().GetStartLocation(e.ID())
-				err = invalid(fmt.Sprintf("The filter's expression is wrong at line %d, column %d: %s.", at.Line(), at.Column()+1, plainText(why.Error())))
+				err = invalid(fmt.Sprintf("Invalid filter expression at line %d, column %d: %s.", at.Line(), at.Column()+1, plainText(why.Error())))
 			}
 		}
 	}))
@@ -145,22 +145,22 @@ func (estimator) EstimateCallCost(function, _ string, _ *cost.AstNode, _ []cost.
 func evaluationError(err error) error {
 	var canceled interpreter.EvalCancelledError
 	if errors.As(err, &canceled) {
-		return errors.New("it would take too much work")
+		return errors.New("it is too expensive to evaluate")
 	}
 	return errors.New(plainText(err.Error()))
 }
 
-// plainText shortens one of CEL's messages, which may quote what an event or an expression held, and puts the frequent ones
-// into words.
+// plainText shortens one of CEL's messages, which can quote what an event or an expression held, and puts the frequent
+// ones into words.
 func plainText(message string) string {
 	if message == "no such overload" {
-		message = "an operation got values of types that it does not work on"
+		message = "an operation doesn't support the types of its values"
 	}
 	if name, missing := strings.CutPrefix(message, "no such key: "); missing {
-		message = "the field " + name + " is missing (has() asks whether a field is there)"
+		message = "the field " + name + " is missing (use has() to test for a field)"
 	}
 	if at, outside := strings.CutPrefix(message, "index out of bounds: "); outside {
-		message = "a list has no element " + at
+		message = "the list has no element " + at
 	}
 	message = strings.Join(strings.Fields(message), " ")
 	if runes := []rune(message); len(runes) > 160 {
@@ -169,5 +169,6 @@ func plainText(message string) string {
 	return strings.TrimSuffix(message, ".")
 }
 
-// compiling lets one expression be compiled at a time: the parser's generated code shares tables that it fills as it goes.
+// compiling lets one expression be compiled at a time: the parser's generated code shares tables that it fills as it
+// goes.
 var compiling sync.Mutex

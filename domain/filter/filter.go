@@ -30,12 +30,12 @@ type Filter struct {
 //     which must say true or false: data.amount > 100 && "eu" in channels;
 //   - an object: paths into data with the scalars that must stand there, all of them: {"order.status": "paid"}.
 //
-// Expressions that would cost too much to run are refused; so is a pattern of matches() that is not a literal. Errors are
-// *fault.Error with code filter_invalid and field filter, with the position in an expression.
+// Expressions that would cost too much to run are refused; so is a pattern of matches() that is not a literal. Errors
+// are *fault.Error with code filter_invalid and field filter, with the position in an expression.
 func Compile(raw []byte) (*Filter, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) > maxFilter {
-		return nil, invalid(fmt.Sprintf("The filter is %d bytes long; at most %d are accepted.", len(raw), maxFilter))
+		return nil, invalid(fmt.Sprintf("The filter has %d bytes; the maximum is %d.", len(raw), maxFilter))
 	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -43,13 +43,13 @@ func Compile(raw []byte) (*Filter, error) {
 	case raw[0] == '"':
 		var expression string
 		if err := json.Unmarshal(raw, &expression); err != nil {
-			return nil, invalid("The filter is not a JSON string.")
+			return nil, invalid("The filter isn't a JSON string.")
 		}
 		return compileExpression(expression)
 	case raw[0] == '{':
 		return compileEqualities(raw)
 	}
-	return nil, invalid("A filter is an expression in a string, or an object of paths and values. Other JSON is not accepted.")
+	return nil, invalid("A filter must be a string with an expression, or an object of paths and values.")
 }
 
 func invalid(detail string) *fault.Error {
@@ -65,7 +65,8 @@ func (f *Filter) Source() string {
 }
 
 // Match reports whether the filter takes an event. An expression that can't be evaluated on this event (a field that is
-// missing, a comparison of different types, too much work) takes nothing, and the error says why in terms of the expression.
+// missing, a comparison of different types, too much work) takes nothing, and the error says why in terms of the
+// expression.
 func (f *Filter) Match(in *Input) (bool, error) {
 	if f == nil {
 		return true, nil
@@ -84,7 +85,7 @@ func (f *Filter) Match(in *Input) (bool, error) {
 	}
 	answer, ok := out.Value().(bool)
 	if !ok {
-		return false, errors.New("the expression gives neither true nor false on this event")
+		return false, errors.New("the expression doesn't return true or false for this event")
 	}
 	return answer, nil
 }
@@ -92,23 +93,23 @@ func (f *Filter) Match(in *Input) (bool, error) {
 // ReadsData reports whether the filter looks at the event's data at all.
 func (f *Filter) ReadsData() bool { return f != nil && f.readsData }
 
-// Explain says in a sentence why the filter does not take an event, more closely than Decide does, which runs on the way of
-// every event. It is empty where the filter takes the event. It names fields and never shows what is in them.
+// Explain says in a sentence why the filter does not take an event, more closely than Decide does, which runs on the
+// way of every event. It is empty where the filter takes the event. It names fields and never shows what is in them.
 func (f *Filter) Explain(in *Input) string {
 	ok, err := f.Match(in)
 	switch {
 	case ok:
 		return ""
 	case err != nil:
-		return "The endpoint's filter can't be evaluated on this event: " + err.Error() + "."
+		return "The endpoint's filter can't be evaluated for this event: " + err.Error() + "."
 	case f.program != nil:
-		return "The endpoint's filter is false on this event."
+		return "The endpoint's filter returns false for this event."
 	}
 	for _, clause := range f.equal {
 		if there, equal := clause.holds(in.data); !there {
-			return fmt.Sprintf("The endpoint's filter asks for the field %.64q, which this event's data does not have.", strings.Join(clause.path, "."))
+			return fmt.Sprintf("The endpoint's filter uses the field %.64q, which this event's data doesn't have.", strings.Join(clause.path, "."))
 		} else if !equal {
-			return fmt.Sprintf("The field %.64q of this event's data is not what the endpoint's filter asks for.", strings.Join(clause.path, "."))
+			return fmt.Sprintf("The field %.64q in this event's data doesn't have the value that the endpoint's filter expects.", strings.Join(clause.path, "."))
 		}
 	}
 	return ""

@@ -12,8 +12,8 @@ import (
 	"cel.dev/cel-go/cel"
 )
 
-// Input is one event, looked at by many filters. Its data is decoded when the first filter asks for it, once. It is safe for
-// concurrent use; the data given to NewInput must not change.
+// Input is one event, looked at by many filters. Its data is decoded when the first filter asks for it, once. It is
+// safe for concurrent use; the data given to NewInput must not change.
 type Input struct {
 	typ      string
 	raw      []byte
@@ -49,8 +49,8 @@ func decode(raw []byte) (any, error) {
 	return exact(v), nil
 }
 
-// exact replaces the numbers of a decoded value, in place: integers stay integers, so that a 64-bit id is compared digit by
-// digit and not as the nearest double.
+// exact replaces the numbers of a decoded value, in place: integers stay integers, so that a 64-bit id is compared
+// digit by digit and not as the nearest double.
 func exact(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -79,8 +79,8 @@ func needsExact(v any) bool {
 	return false
 }
 
-// number is a JSON number as int64 or uint64 where it is an integer that fits, else as the nearest double, which is infinite
-// for one beyond all doubles.
+// number is a JSON number as int64 or uint64 where it is an integer that fits, else as the nearest double, which is
+// infinite for one beyond all doubles.
 func number(n json.Number) any {
 	if i, err := strconv.ParseInt(string(n), 10, 64); err == nil {
 		return i
@@ -95,7 +95,7 @@ func number(n json.Number) any {
 // variables shows an Input to CEL under the names type, data and channels.
 type variables Input
 
-// ResolveName implements cel.Activation. Whoever evaluates has seen to it that the data is decoded.
+// ResolveName implements cel.Activation. The caller has decoded the data.
 func (v *variables) ResolveName(name string) (any, bool) {
 	switch name {
 	case "type":

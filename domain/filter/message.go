@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// The messages of CEL's parser and checker that people meet, and what is said instead. Those of the parser list the grammar's
-// own names, which help nobody.
+// The messages of CEL's parser and checker that people meet, and what is said instead. Those of the parser list the
+// grammar's own names, which help nobody.
 var (
 	unexpected = regexp.MustCompile(`^(?:mismatched|extraneous) input '(.*)' expecting (.*)$`)
 	viable     = regexp.MustCompile(`^no viable alternative at input '(.*)'$`)
@@ -47,7 +47,7 @@ func readable(message string) string {
 		return m[1] + "() does not work on " + m[2]
 	}
 	if message == "invalid argument to has() macro" {
-		return "has() asks for a field, as in has(data.total)"
+		return "has() needs a field, such as has(data.total)"
 	}
 	return message
 }
@@ -59,13 +59,13 @@ func notExpected(input string) string {
 	return "'" + input + "' is not expected here"
 }
 
-// unknownText is about what is no word of the language.
+// unknownText describes a word that the language does not have.
 func unknownText(text string) string {
 	switch {
 	case text == "=":
 		return "'=' is not expected here; == compares"
 	case strings.HasPrefix(text, "'"), strings.HasPrefix(text, `"`):
-		return "a text begins here and does not end; it needs another quotation mark"
+		return "a string starts here and isn't closed; add a quotation mark"
 	}
 	return "'" + text + "' can't be read"
 }

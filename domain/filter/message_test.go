@@ -16,7 +16,7 @@ func TestAWrongExpressionIsExplainedInWordsForPeople(t *testing.T) {
 		"data.":              "'.' is not expected here.",
 		"foo == 1":           "column 1: 'foo' is unknown.",
 		"foo(1)":             "'foo' is unknown.",
-		"data.x == 'a":       "a text begins here and does not end",
+		"data.x == 'a":       "a string starts here and isn't closed",
 		"(data.x == 1":       "')' is missing.",
 		"data.x == 1)":       "')' is not expected here.",
 		"data.x = 1":         "'=' is not expected here; == compares.",
@@ -26,7 +26,7 @@ func TestAWrongExpressionIsExplainedInWordsForPeople(t *testing.T) {
 		"data.x ? 1":         "the expression ends too early; ':' is missing.",
 		"[1,2":               "the expression ends too early.",
 		"§":                  "'§' can't be read.",
-		"has(data)":          "has() asks for a field",
+		"has(data)":          "has() needs a field",
 	} {
 		_, err := filter.Compile(fmt.Appendf(nil, "%q", expression))
 		if err == nil || !strings.Contains(err.Error(), want) {

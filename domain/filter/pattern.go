@@ -1,6 +1,7 @@
-// Package filter decides which events an endpoint gets: event type patterns, channels, and filters over the event. A filter
-// is an expression of the Common Expression Language (CEL) or a plain object of values that must be equal. Filters are
-// written by tenants and run on the path of every event, so whatever one is, compiling it and running it are bounded.
+// Package filter decides which events an endpoint gets: event type patterns, channels, and filters over the event. A
+// filter is an expression of the Common Expression Language (CEL) or a plain object of values that must be equal.
+// Filters are written by tenants and run on the path of every event, so whatever one is, compiling it and running it
+// are bounded.
 package filter
 
 import (
@@ -12,30 +13,30 @@ import (
 // maxType bounds an event type's name, in bytes.
 const maxType = 128
 
-// ValidType reports whether an event type's name is well-formed: 1 to 128 characters, segments of letters, digits, _ and -
-// joined by dots, as in order.completed. The error is a *fault.Error with code event_type_invalid and field type.
+// ValidType reports whether an event type's name is well-formed: 1 to 128 characters, segments of letters, digits, _
+// and - joined by dots, as in order.completed. The error is a *fault.Error with code event_type_invalid and field type.
 func ValidType(name string) error {
 	if len(name) <= maxType && segments(name) {
 		return nil
 	}
 	return fault.InvalidField("type", "event_type_invalid",
-		"An event type is 1 to 128 characters: letters, digits, _ and -, in segments joined by dots, such as order.completed.")
+		"An event type has 1 to 128 letters, digits, _, and -, in segments joined by dots, such as order.completed.")
 }
 
-// ValidPattern reports whether a subscription's pattern is well-formed: *, an event type, or a prefix that ends in .* such as
-// order.*. The error is a *fault.Error with code event_type_pattern_invalid and field event_types.
+// ValidPattern reports whether a subscription's pattern is well-formed: *, an event type, or a prefix that ends in .*
+// such as order.*. The error is a *fault.Error with code event_type_pattern_invalid and field event_types.
 func ValidPattern(p string) error {
 	prefix, _ := strings.CutSuffix(p, ".*")
 	if p == "*" || len(p) <= maxType && segments(prefix) {
 		return nil
 	}
 	return fault.InvalidField("event_types", "event_type_pattern_invalid",
-		"A subscription names an event type such as order.completed, all types below a prefix such as order.*, or all types with *. A * stands at the end alone.")
+		"A subscription is an event type such as order.completed, a prefix such as order.*, or * for all types. A * can only be the last segment.")
 }
 
 // segments reports whether a text is segments of letters, digits, _ and - joined by dots.
 func segments(s string) bool {
-	fresh := true // at the start of a segment, where no dot and no end may be
+	fresh := true // at the start of a segment, where no dot and no end is allowed
 	for i := range len(s) {
 		c := s[i]
 		switch {
@@ -50,8 +51,9 @@ func segments(s string) bool {
 	return !fresh
 }
 
-// MatchType reports whether any of the patterns takes an event type. order.* takes order.created and order.item.created, not
-// order itself. No pattern takes nothing. It does not allocate. Patterns are those that ValidPattern accepts.
+// MatchType reports whether any of the patterns takes an event type. order.* takes order.created and
+// order.item.created, not order itself. No pattern takes nothing. It does not allocate. Patterns are those that
+// ValidPattern accepts.
 func MatchType(patterns []string, typ string) bool {
 	for _, p := range patterns {
 		if p == "*" || p == typ {

@@ -10,7 +10,8 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// EndpointInput is what a summary is told of one endpoint: how it is, and what its attempts of the last 24 hours ended with.
+// EndpointInput is what a summary is told of one endpoint: how it is, and what its attempts of the last 24 hours ended
+// with.
 type EndpointInput struct {
 	ID, Name string // ep_..., and what people call it
 	Day      Attempts
@@ -40,7 +41,8 @@ func (r Response) String() string {
 	return ""
 }
 
-// Dominant is the problem that most failed attempts of an endpoint had, by the real counts, and the most frequent response.
+// Dominant is the problem that most failed attempts of an endpoint had, by the real counts, and the most frequent
+// response.
 func Dominant(errors []ErrorCount, day Attempts) (Problem, Response) {
 	p, _ := dominant(errors, day)
 	return p, frequent(errors, p)
@@ -57,7 +59,7 @@ func frequent(errors []ErrorCount, p Problem) (most Response) {
 	return most
 }
 
-// Alert is one endpoint that needs somebody: what is wrong, in real counts, and what to do about it.
+// Alert is one endpoint that needs attention: what is wrong, in real counts, and what to do about it.
 type Alert struct {
 	Endpoint, Name   string
 	Severity         Severity
@@ -78,8 +80,8 @@ func AlertOf(e EndpointInput) Alert {
 // MostAlerts is how many endpoints a summary names, the worst first.
 const MostAlerts = 5
 
-// alertOf is an endpoint's alert. degraded says that the tenant's success rate is too low; an endpoint that only fails now and then is
-// told of only then.
+// alertOf is an endpoint's alert. degraded says that the tenant's success rate is too low; an endpoint that only fails
+// now and then is told of only then.
 func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 	rate := e.Day.Rate()
 	a := Alert{Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total, Failed: rate.Total - rate.Succeeded}
@@ -115,7 +117,7 @@ func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 	return a, true
 }
 
-// problemOf is what a reason to disable says of the problem: a single 410 may outweigh any number of other failures.
+// problemOf maps a reason to disable to its problem: a single 410 can outweigh any number of other failures.
 func problemOf(r Reason, counted Problem) Problem {
 	switch {
 	case r == Gone:

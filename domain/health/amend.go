@@ -10,9 +10,9 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Amend changes the policy within the settings of a tenant or of the platform: parts by name, each a bool or an int as the part has,
-// or nil to have it be again what holds otherwise. Other settings stay. Parts that are unknown, no value of their kind or out of range
-// are refused with a *fault.Error that names them below field, with what they may be.
+// Amend changes the policy within the settings of a tenant or of the platform: parts by name, each a bool or an int, or
+// nil to inherit again. Other settings stay. Unknown parts, values of a wrong type and values out of range are refused
+// with a *fault.Error that names them below field, with their valid values.
 func Amend(settings []byte, field string, parts map[string]any) ([]byte, error) {
 	var wrong []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(parts)) {

@@ -1,6 +1,6 @@
-// Package health decides from numbers that others keep: when a lane stops and probes, when an endpoint's owner is warned
-// and the endpoint disabled, how well a tenant is, and when it is told. See docs/health.md. Nothing here
-// reads a clock, and the same numbers at the same moment always give the same answer.
+// Package health decides from numbers that others keep: when a lane stops and probes, when an endpoint's owner is
+// warned and the endpoint disabled, how well a tenant is, and when it is notified. See docs/health.md. Nothing here
+// reads a clock, and the same numbers at the same moment always give the same result.
 package health
 
 import (
@@ -17,8 +17,8 @@ const (
 	MaxProbeWait   = time.Hour
 	// LongOutage is how long a breaker is open at least before its owner is told that the endpoint is well again.
 	LongOutage = time.Hour
-	// ProbeLost is how long a probe may stay without a result before another may go: more than the longest time-out of an
-	// endpoint (30 s) and the recorder together, so that only a worker that died leaves one behind.
+	// ProbeLost is how long a probe can stay without a result before another starts: more than the longest timeout of
+	// an endpoint (30 s) and the recorder together, so that only a dead worker leaves one behind.
 	ProbeLost = 2 * time.Minute
 )
 
@@ -27,7 +27,7 @@ type State int16
 
 // The states.
 const (
-	Closed   State = 0 // the lane sends as it may
+	Closed   State = 0 // the lane sends normally
 	Open     State = 1 // the lane sends nothing until the next probe
 	HalfOpen State = 2 // one request is under way, to see how the endpoint is
 )
@@ -45,22 +45,14 @@ func (s State) String() string {
 // MarshalText writes the state's word.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Breaker stops a lane whose endpoint does nothing but fail, and lets one waiting delivery at a time see whether it is well
-// again. Neither waiting nor probing uses up a delivery's schedule: that is the sender's part. The zero value is closed.
+// Breaker stops a lane whose endpoint does nothing but fail, and lets one waiting delivery at a time see whether it is
+// well again. Neither waiting nor probing uses up a delivery's schedule: that is the sender's part. The zero value is
+// closed.
 type Breaker struct {
 	State       State
 	OpenedAt    time.Time // zero when closed
 	NextProbeAt time.Time // zero when closed; while half open the moment when the probe counts as lost
 	Probes      int       // probes that failed in a row; the wait doubles with each
-}
-
-// FromCounters is the breaker of a lane whose new owner has nothing but the counters: open where they say so, with the first
-// probe a minute after the last failure.
-func FromCounters(c delivery.Counters) Breaker {
-	if c.ConsecutiveFailures < FailuresToOpen {
-		return Breaker{}
-	}
-	return opened(c.LastFailureAt)
 }
 
 func opened(at time.Time) Breaker {
@@ -69,9 +61,10 @@ func opened(at time.Time) Breaker {
 
 // After is the breaker after an outcome of a class; c are the counters that the outcome is already part of.
 //
-// A success closes it, whoever brought it. What ends while it is open was sent before it opened and says nothing new. An
-// unhealthy probe doubles the wait. A probe that was throttled leaves the wait as it is; any other answer shows a server
-// that is there, so that the wait begins anew at a minute and a backlog of deliveries that the server rejects does not take an hour each.
+// A success closes it, whichever request brought it. What ends while it is open was sent before it opened and says
+// nothing new. An unhealthy probe doubles the wait. A throttled probe leaves the wait as it is. Any other response
+// shows a server that is there, so the wait starts over at a minute: a backlog of deliveries that the server rejects
+// does not take an hour each.
 func (b Breaker) After(c delivery.Counters, class delivery.Class, now time.Time) Breaker {
 	switch {
 	case class == delivery.Success:
@@ -97,8 +90,8 @@ func probeWait(failed int) time.Duration {
 	return min(FirstProbeWait<<min(max(failed, 0), 6), MaxProbeWait)
 }
 
-// MayProbe reports whether one request may go now to see how the endpoint is. A closed breaker has nothing to probe: its
-// lane sends as it may. A moment that lies further ahead than any wait was set by a clock that has been put back since.
+// MayProbe reports whether one request can be sent now as a probe. A closed breaker has nothing to probe: its lane
+// sends normally. A moment further ahead than any wait was set by a clock that has been put back since.
 func (b Breaker) MayProbe(now time.Time) bool {
 	if b.State == Closed {
 		return false
@@ -107,7 +100,7 @@ func (b Breaker) MayProbe(now time.Time) bool {
 	return wait <= 0 || wait > MaxProbeWait
 }
 
-// Probe is the breaker with a probe under way, from now; false, and the breaker as it was, where none may go.
+// Probe is the breaker with a probe under way, from now; false, and the breaker as it was, if none is allowed.
 func (b Breaker) Probe(now time.Time) (Breaker, bool) {
 	if !b.MayProbe(now) {
 		return b, false
@@ -116,8 +109,8 @@ func (b Breaker) Probe(now time.Time) (Breaker, bool) {
 	return b, true
 }
 
-// GiveBack is the breaker after a probe that was never sent, because its delivery was canceled or its worker stops: another
-// may go at once.
+// GiveBack is the breaker after a probe that was never sent, because its delivery was canceled or its worker stops:
+// another can start at once.
 func (b Breaker) GiveBack(now time.Time) Breaker {
 	if b.State == HalfOpen {
 		b.State, b.NextProbeAt = Open, now
@@ -125,16 +118,16 @@ func (b Breaker) GiveBack(now time.Time) Breaker {
 	return b
 }
 
-// Spread brings an open breaker's next probe forward by share (0 to 1) of a fifth of its wait: endpoints that failed together
-// are not all probed at once.
-func (b Breaker) Spread(share float64, now time.Time) Breaker {
+// Spread brings an open breaker's next probe forward by share (0 to 1) of a fifth of its wait: endpoints that failed
+// together are not all probed at once.
+func (b Breaker) Spread(fraction float64, now time.Time) Breaker {
 	if wait := b.NextProbeAt.Sub(now); b.State == Open && wait > 0 {
-		b.NextProbeAt = b.NextProbeAt.Add(-time.Duration(share * float64(wait) / 5))
+		b.NextProbeAt = b.NextProbeAt.Add(-time.Duration(fraction * float64(wait) / 5))
 	}
 	return b
 }
 
-// Asked is the breaker after somebody asked for a request now: where it is open, a probe may go at once.
+// Asked is the breaker after a request for a probe: if it is open, a probe can start at once.
 func (b Breaker) Asked(now time.Time) Breaker {
 	if b.State == Open {
 		b.NextProbeAt = now

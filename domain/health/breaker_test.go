@@ -120,19 +120,6 @@ func TestAProbeThatNeverWentIsGivenBack(t *testing.T) {
 	}
 }
 
-func TestANewOwnerFindsTheBreakerAsTheCountersSay(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]health.Breaker{
-		0: {}, 9: {},
-		10:  {State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Minute)},
-		500: {State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Minute)},
-	} {
-		if got := health.FromCounters(failed(n)); got != want {
-			t.Errorf("after %d failures: got %+v, want %+v", n, got, want)
-		}
-	}
-}
-
 func TestAnEndpointThatStaysDownIsProbedHourlyAtLast(t *testing.T) {
 	t.Parallel()
 	b, c, now := health.Breaker{}, delivery.Counters{}, noon
@@ -159,8 +146,8 @@ func TestAnEndpointThatStaysDownIsProbedHourlyAtLast(t *testing.T) {
 	}
 }
 
-// Whatever comes in whatever order, a breaker never keeps a lane from its next probe for more than an hour, never lets two
-// probes go at once, and is closed by a success.
+// Whatever comes in whatever order, a breaker never keeps a lane from its next probe for more than an hour, never lets
+// two probes go at once, and is closed by a success.
 func TestNoOrderOfOutcomesLocksALane(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -236,9 +223,9 @@ func TestProbesOfEndpointsThatFailedTogetherAreSpread(t *testing.T) {
 	t.Parallel()
 	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(10 * time.Minute), Probes: 3}
 	for _, tt := range []struct {
-		b     health.Breaker
-		share float64
-		want  time.Time
+		b        health.Breaker
+		fraction float64
+		want     time.Time
 	}{
 		{open, 0, after(10 * time.Minute)},
 		{open, 0.5, after(9 * time.Minute)},
@@ -247,8 +234,8 @@ func TestProbesOfEndpointsThatFailedTogetherAreSpread(t *testing.T) {
 		{health.Breaker{}, 1, time.Time{}},
 		{health.Breaker{State: health.Open, NextProbeAt: noon}, 1, noon},
 	} {
-		if got := tt.b.Spread(tt.share, noon).NextProbeAt; !got.Equal(tt.want) {
-			t.Errorf("%+v by %g: next probe at %s, want %s", tt.b, tt.share, got, tt.want)
+		if got := tt.b.Spread(tt.fraction, noon).NextProbeAt; !got.Equal(tt.want) {
+			t.Errorf("%+v by %g: next probe at %s, want %s", tt.b, tt.fraction, got, tt.want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestADigestGoesAtMostOncePerUTCDayAndOnlyWithAReason(t *testing.T) {
 	}
 }
 
-func TestAWeekOfTroubleMakesSevenDigests(t *testing.T) {
+func TestAWeekOfFailuresMakesSevenDigests(t *testing.T) {
 	t.Parallel()
 	s := health.Summarise(health.Inputs{BreakersOpen: 1})
 	var last time.Time

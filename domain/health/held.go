@@ -6,8 +6,8 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// UnverifiedHold is how long an endpoint that was never verified holds a delivery. Other endpoints hold deliveries for as
-// long as the tenant keeps its events.
+// UnverifiedHold is how long an endpoint that was never verified holds a delivery. Other endpoints hold deliveries for
+// as long as the tenant keeps its events.
 const UnverifiedHold = 7 * day
 
 // HeldNotice is how long before the first held delivery expires its owner is told of it, where it is held that long.

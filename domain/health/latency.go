@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// LatencyBounds are the bounds of the roll-ups' histogram: slot i holds what took at least bound i-1 and less than bound i, the last
-// slot what took as long as the last bound or longer. The same as those of the roll-ups, which count in microseconds.
+// LatencyBounds are the bounds of the roll-ups' histogram: slot i holds durations of at least bound i-1 and less than
+// bound i, the last slot those from the last bound on. They equal those of the roll-ups, which count in microseconds.
 var LatencyBounds = [15]time.Duration{
 	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
 }
 
-// Histogram counts attempts by how long they took, in the slots of LatencyBounds.
+// Histogram counts attempts by duration, in the slots of LatencyBounds.
 type Histogram [len(LatencyBounds) + 1]int64
 
-// Quantile is the time within which the share q (0 to 1) of the attempts ended, as if those of a slot were spread evenly over it.
-// False when there were none. The last slot has no upper bound and gives 30 s, the longest time-out of an endpoint.
+// Quantile is the time within which the share q (0 to 1) of the attempts ended, as if those of a slot were spread
+// evenly over it. False when there were none. The last slot has no upper bound and gives 30 s, the longest time-out of
+// an endpoint.
 func (h Histogram) Quantile(q float64) (time.Duration, bool) {
 	var total int64
 	for _, n := range h {
@@ -41,8 +42,8 @@ func (h Histogram) Quantile(q float64) (time.Duration, bool) {
 		if i > 0 {
 			low = LatencyBounds[i-1]
 		}
-		share := (rank - below) / n
-		return low + time.Duration(share*float64(LatencyBounds[i]-low)), true
+		fraction := (rank - below) / n
+		return low + time.Duration(fraction*float64(LatencyBounds[i]-low)), true
 	}
 	return LatencyBounds[len(LatencyBounds)-1], true
 }

@@ -5,7 +5,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Cause is what may move an endpoint from one state to another.
+// Cause is what can move an endpoint from one state to another.
 type Cause string
 
 // The causes.
@@ -14,21 +14,22 @@ const (
 	Resume     Cause = "resume"      // by a member
 	Disable    Cause = "disable"     // by Posthorn, for a Reason
 	Verified   Cause = "verified"    // the endpoint has proven itself
-	Verify     Cause = "verify"      // somebody asks for a verification
+	Verify     Cause = "verify"      // a verification is requested
 	URLChanged Cause = "url_changed" // another URL has proven nothing yet
 )
 
 // Causes lists the causes.
 func Causes() []Cause { return []Cause{Pause, Resume, Disable, Verified, Verify, URLChanged} }
 
-// Arrow is one way from a state to another. Where Verify is set and the state stays, the verification's success is the next arrow.
+// Arrow is one way from a state to another. Where Verify is set and the state stays, the verification's success is the
+// next arrow.
 type Arrow struct {
 	From endpoint.Status
 	By   Cause
 	endpoint.Change
 }
 
-// own are the arrows that nobody asks for by name; what members ask for is ruled by endpoint.Pause and endpoint.Resume.
+// own are the arrows that no request names. What members ask for is decided by endpoint.Pause and endpoint.Resume.
 var own = []Arrow{
 	{endpoint.Unverified, Verified, endpoint.Change{To: endpoint.Active}},
 	{endpoint.Disabled, Verified, endpoint.Change{To: endpoint.Active}},
@@ -43,8 +44,9 @@ var own = []Arrow{
 	{endpoint.Disabled, Verify, endpoint.Change{To: endpoint.Disabled, Verify: true}},
 }
 
-// Next says what a cause does to an endpoint in a state. What a member asks for and can't have is refused with a *fault.Error; what
-// Posthorn does and no longer fits (a verification or a verdict that comes after somebody paused the endpoint) changes nothing.
+// Next says what a cause does to an endpoint in a state. An impossible request of a member is refused with a
+// *fault.Error. A late step of Posthorn itself (a verification or a verdict after the endpoint was paused) changes
+// nothing.
 func Next(from endpoint.Status, by Cause) (endpoint.Change, error) {
 	switch by {
 	case Pause:
@@ -53,7 +55,7 @@ func Next(from endpoint.Status, by Cause) (endpoint.Change, error) {
 		return endpoint.Resume(from)
 	case Disable, Verified, Verify, URLChanged:
 	default:
-		return endpoint.Change{To: from}, fault.New(fault.Internal, "cause_unknown", "There is no such way to change an endpoint's state: "+string(by)+".")
+		return endpoint.Change{To: from}, fault.New(fault.Internal, "cause_unknown", "Unknown change of an endpoint's state: "+string(by)+".")
 	}
 	for _, a := range own {
 		if a.From == from && a.By == by {

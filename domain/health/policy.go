@@ -25,18 +25,18 @@ const (
 // Reasons lists the reasons, the most telling first: where several policies hold at once, the first names the cause.
 func Reasons() []Reason { return []Reason{Gone, TLS, Auth, Unhealthy, Failures, Exhausted} }
 
-// Sentence says what an endpoint did that was disabled for the reason, without a full stop; empty for no reason of these. auth and failures
-// are how many 401, 403 and 404 responses and how many failures there were in a row.
+// Sentence says what an endpoint did that was disabled for the reason, without a full stop; empty for no reason of
+// these. auth and failures are how many 401, 403 and 404 responses and how many failures there were in a row.
 func (r Reason) Sentence(auth, failures int) string {
 	switch r {
 	case Gone:
 		return "Its server responded 410 Gone, which means that it wants no more events"
 	case TLS:
-		return "No TLS session with its server came about for too long"
+		return "The TLS handshake with its server failed for too long"
 	case Auth:
 		return "Its server rejected " + count(max(auth, 1), "delivery", "deliveries") + " in a row with 401, 403, or 404"
 	case Unhealthy:
-		return "It has done nothing but fail for days"
+		return "Every attempt failed for days"
 	case Failures:
 		return count(max(failures, 1), "delivery", "deliveries") + " failed in a row"
 	case Exhausted:
@@ -45,8 +45,8 @@ func (r Reason) Sentence(auth, failures int) string {
 	return ""
 }
 
-// Policy says when an endpoint is disabled (docs/health.md). Each part is a setting of the platform and of the tenant, under
-// "health" with the names below; 0 means never, where the part allows it.
+// Policy says when an endpoint is disabled (docs/health.md). Each part is a setting of the platform and of the tenant,
+// under "health" with the names below; 0 means never, where the part allows it.
 type Policy struct {
 	Gone              bool `json:"gone"`               // a 410 disables at once
 	AuthFailures      int  `json:"auth_failures"`      // so many consecutive 401, 403 and 404; 0 never
@@ -74,8 +74,8 @@ type Range struct {
 	Never     bool // 0 is allowed too, and switches the policy off
 }
 
-// The longest stretch, 30 days, is well within the retention that events have by default: a warning comes while there is still
-// something to deliver.
+// The longest stretch, 30 days, is well within the retention that events have by default: a warning comes while there
+// is still something to deliver.
 var ranges = []struct {
 	Range
 	of func(*Policy) *int
@@ -110,8 +110,8 @@ func (r Range) Sentence() string {
 	return fmt.Sprintf("health.%s must be from %s to %s %s%s.", r.Name, thousands(r.Low), thousands(r.High), r.Unit, never)
 }
 
-// Check says whether every number is within its range. The error is a *fault.Error that names every field that is not, as
-// "health.<name>", with the range.
+// Check says whether every number is within its range. The error is a *fault.Error that names every field that is not,
+// as "health.<name>", with the range.
 func (p Policy) Check() error {
 	var wrong []fault.Field
 	for _, r := range ranges {
@@ -125,9 +125,9 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// ReadPolicy lays the settings of the platform and of a tenant, both JSON objects with the parts of a policy under "health", over
-// the defaults. What is absent, null, no number of its kind or out of range is left out, field by field: a wrong setting must not
-// switch off what protects everybody else.
+// ReadPolicy lays the settings of the platform and of a tenant, both JSON objects with the parts of a policy under
+// "health", over the defaults. What is absent, null, no number of its kind or out of range is left out, field by field:
+// a wrong setting must not switch off what protects everybody else.
 func ReadPolicy(platform, tenant []byte) Policy {
 	p := DefaultPolicy()
 	for _, raw := range [][]byte{platform, tenant} {
@@ -154,18 +154,18 @@ func (p *Policy) lay(over map[string]json.RawMessage) {
 	}
 }
 
-// Sentence says in words what a reason means under this policy, for notices: "The endpoint did nothing but fail (at least
-// 10 times) for 5 days." It is empty for a reason that is none.
+// Sentence says in words what a reason means under this policy, for notices: "Every attempt (at least 10)
+// failed for 5 days." It is empty for a reason that is none.
 func (p Policy) Sentence(r Reason) string {
 	switch r {
 	case Gone:
-		return "The endpoint answered 410 Gone: its server wants no more events."
+		return "The endpoint returned 410 Gone: its server wants no more events."
 	case TLS:
-		return fmt.Sprintf("For %s no TLS session with the endpoint came about.", duration(p.TLSHours))
+		return fmt.Sprintf("The TLS handshake with the endpoint failed for %s.", duration(p.TLSHours))
 	case Auth:
-		return fmt.Sprintf("The endpoint answered 401, 403 or 404 %s times without a success in between.", thousands(p.AuthFailures))
+		return fmt.Sprintf("The endpoint returned 401, 403, or 404 in %s attempts without a success in between.", thousands(p.AuthFailures))
 	case Unhealthy:
-		return fmt.Sprintf("The endpoint did nothing but fail (at least %s times) for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
+		return fmt.Sprintf("Every attempt (at least %s) failed for %s.", thousands(p.UnhealthyFailures), duration(p.UnhealthyHours))
 	case Failures:
 		if p.FailuresHours == 0 {
 			return fmt.Sprintf("The endpoint failed more than %s times without a success in between.", thousands(p.FailuresOver))

@@ -131,10 +131,10 @@ func TestEveryReasonIsSaidInWords(t *testing.T) {
 	p := health.DefaultPolicy()
 	p.Exhausted, p.FailuresHours = 2000, 1
 	want := map[health.Reason]string{
-		health.Gone:      "The endpoint answered 410 Gone: its server wants no more events.",
-		health.TLS:       "For 24 hours no TLS session with the endpoint came about.",
-		health.Auth:      "The endpoint answered 401, 403 or 404 10 times without a success in between.",
-		health.Unhealthy: "The endpoint did nothing but fail (at least 10 times) for 5 days.",
+		health.Gone:      "The endpoint returned 410 Gone: its server wants no more events.",
+		health.TLS:       "The TLS handshake with the endpoint failed for 24 hours.",
+		health.Auth:      "The endpoint returned 401, 403, or 404 in 10 attempts without a success in between.",
+		health.Unhealthy: "Every attempt (at least 10) failed for 5 days.",
 		health.Failures:  "The endpoint failed more than 100 times over at least 1 hour without a success in between.",
 		health.Exhausted: "2,000 deliveries to the endpoint ran out of attempts without a success in between.",
 	}

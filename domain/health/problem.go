@@ -29,21 +29,21 @@ var actions = []struct {
 	Problem Problem
 	Action  string
 }{
-	{ProblemDNS, "Check the host name in the endpoint's URL and its DNS records: no address was found for it."},
-	{ProblemTLS, "Check the TLS certificate of the endpoint's server: it must be in date, issued for the host name, and sent with its whole chain."},
-	{ProblemConnect, "Check that the endpoint's server is running and that its firewall lets connections in on the URL's port: none came about."},
-	{ProblemBlocked, "Give the endpoint a public address: its host name leads to one that deliveries may not go to."},
-	{ProblemAuth, "Check the secret with which the endpoint verifies signatures, and the authorisation that it asks for: it answers 401 or 403."},
-	{ProblemURL, "Check the endpoint's URL: its server answers 404 or 410, so nothing receives events there."},
-	{ProblemServer, "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx)."},
-	{ProblemTimeout, "Answer first and work later: store the event, answer with a 2xx at once, and do the work afterwards."},
-	{ProblemThrottled, "Raise the limit of the endpoint's server, or lower the endpoint's rate_limit here: it answers 429 (too many requests)."},
-	{ProblemRedirect, "Give the endpoint the URL that finally answers: redirects (3xx) are never followed."},
-	{ProblemReset, "Check the proxy or load balancer before the endpoint's server: connections break before the answer is whole."},
-	{ProblemProtocol, "Check what listens at the endpoint's URL: its answers are not HTTP, or their headers are too large."},
-	{ProblemNetwork, "Check the host name, the TLS certificate and the firewall of the endpoint's server: no request came through. The attempts say which it is."},
-	{ProblemRejected, "Look at the answers in the failed deliveries: the endpoint's server rejects what it is sent (4xx)."},
-	{ProblemInternal, "Check the endpoint's format and secrets: Posthorn could not render or sign deliveries. If they are in order, tell the operator of this platform."},
+	{ProblemDNS, "The endpoint's host name has no address. Check the host name in its URL and its DNS records."},
+	{ProblemTLS, "The TLS handshake with the endpoint fails. Check that its certificate hasn't expired, is issued for the host name, and is sent with its full chain."},
+	{ProblemConnect, "The endpoint accepts no connections. Check that its server is running and that its firewall allows connections to the URL's port."},
+	{ProblemBlocked, "The endpoint's host name resolves to an address that deliveries can't be sent to. Use a public address."},
+	{ProblemAuth, "The endpoint returns 401 or 403. Check the secret that it verifies signatures with, and the authorization that it requires."},
+	{ProblemURL, "The endpoint returns 404 or 410, so nothing receives events there. Check its URL."},
+	{ProblemServer, "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt."},
+	{ProblemTimeout, "The endpoint times out. Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	{ProblemThrottled, "The endpoint returns 429 (too many requests). Raise its server's limit, or lower the endpoint's rate_limit here."},
+	{ProblemRedirect, "The endpoint returns redirects (3xx), which are never followed. Change its URL to the redirect's target."},
+	{ProblemReset, "Connections close before the response is complete. Check the proxy or load balancer in front of the endpoint's server."},
+	{ProblemProtocol, "The endpoint's responses aren't valid HTTP, or their headers are too large. Check what listens at its URL."},
+	{ProblemNetwork, "No request reaches the endpoint. Check its host name, TLS certificate, and firewall; the attempts say which of them fails."},
+	{ProblemRejected, "The endpoint rejects requests (4xx). Check the responses in its failed deliveries."},
+	{ProblemInternal, "Posthorn couldn't render or sign deliveries. Check the endpoint's format and secrets. If they are correct, contact the operator of this platform."},
 }
 
 // Problems lists the problems.
@@ -65,25 +65,17 @@ func (p Problem) Action() string {
 	return ""
 }
 
+// problemOfFailure is what an attempt without a response shows.
+var problemOfFailure = map[delivery.Failure]Problem{
+	delivery.FailDNS: ProblemDNS, delivery.FailConnect: ProblemConnect, delivery.FailTLS: ProblemTLS,
+	delivery.FailTimeout: ProblemTimeout, delivery.FailReset: ProblemReset, delivery.FailBlocked: ProblemBlocked,
+	delivery.FailProtocol: ProblemProtocol, delivery.FailInternal: ProblemInternal,
+}
+
 // ProblemOf says which problem the result of a failed attempt shows. What it calls no problem is a 2xx.
 func ProblemOf(r delivery.Result) Problem {
-	switch r.Failure {
-	case delivery.FailDNS:
-		return ProblemDNS
-	case delivery.FailConnect:
-		return ProblemConnect
-	case delivery.FailTLS:
-		return ProblemTLS
-	case delivery.FailTimeout:
-		return ProblemTimeout
-	case delivery.FailReset:
-		return ProblemReset
-	case delivery.FailBlocked:
-		return ProblemBlocked
-	case delivery.FailProtocol:
-		return ProblemProtocol
-	case delivery.FailInternal:
-		return ProblemInternal
+	if p, ok := problemOfFailure[r.Failure]; ok {
+		return p
 	}
 	switch s := r.Status; {
 	case s >= 200 && s < 300:
@@ -133,8 +125,8 @@ func classOf(r delivery.Result) int {
 	return ClassServer
 }
 
-// problems counts failed attempts by problem. The results say what exactly failed; attempts whose result is not known count by
-// their class, so that all that failed is counted once.
+// problems counts failed attempts by problem. The results say what exactly failed; attempts whose result is not known
+// count by their class, so that all that failed is counted once.
 func problems(errors []ErrorCount, a Attempts) map[Problem]int64 {
 	counts, rest := map[Problem]int64{}, a
 	for _, e := range errors {

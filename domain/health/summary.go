@@ -62,7 +62,7 @@ func (r Rate) String() string {
 		return "-"
 	}
 	tenths := r.Succeeded * 1000 / r.Total
-	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+	return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10)
 }
 
 // under reports whether less than so many percent succeeded.
@@ -139,7 +139,7 @@ type Finding struct {
 // Reason says why the severity is what it is.
 func (s Summary) Reason() string {
 	if len(s.Findings) == 0 {
-		return "All is well."
+		return "No problems detected."
 	}
 	return s.Findings[0].Detail
 }
@@ -224,29 +224,29 @@ func (s *Summary) find() {
 	}
 	add(s.Disabled > s.Resumed, Finding{
 		Critical, "endpoint_disabled", s.disabledSentence(), s.worst("endpoint_disabled"),
-		"Fix what the notice names, then resume the endpoint and replay what failed.",
+		"Fix the cause named in the notice, then resume the endpoint and replay its failed deliveries.",
 	})
 	add(s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent), Finding{
 		Critical, "success_hour", rateSentence(s.SuccessHour, "hour"), s.worst(), "",
 	})
 	add(s.OldestDue > cmp.Or(s.MayBeDue, CriticalDue), Finding{
-		Critical, "oldest_due", fmt.Sprintf("A delivery has been due for %s minutes and still waits.", thousands(int(s.OldestDue.Minutes()))), "",
-		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, tell the operator of this platform.",
+		Critical, "oldest_due", fmt.Sprintf("A delivery has been overdue for %s minutes.", thousands(int(s.OldestDue.Minutes()))), "",
+		"Raise the rate_limit or max_in_flight of the endpoint with the longest backlog. If none is at its limit, contact the operator of this platform.",
 	})
 	add(s.SuccessDay.under(warningPercent), Finding{
 		Warned, "success_day", rateSentence(s.SuccessDay, "24 hours"), s.worst(), "",
 	})
 	add(s.BreakersOpen > 0, Finding{
 		Warned, "breaker_open",
-		s.named(count(s.BreakersOpen, "endpoint is failing every request, and its circuit breaker is open.", "endpoints are failing every request, and their circuit breakers are open."), "breaker_open"),
+		s.named(count(s.BreakersOpen, "endpoint is failing every request. We're sending it one delivery at a time as a probe.", "endpoints are failing every request. We're sending each one delivery at a time as a probe."), "breaker_open"),
 		s.worst("breaker_open", "warning_running"),
-		"Look at the endpoint's last attempts: when one succeeds, the backlog is delivered by itself.",
+		"Check the endpoint's last attempts. The first success releases the backlog.",
 	})
 	add(s.Warnings > 0, Finding{
 		Warned, "warning_running",
-		s.named(count(s.Warnings, "endpoint is", "endpoints are")+" going to be disabled unless a delivery succeeds.", "warning_running"),
+		s.named(count(s.Warnings, "endpoint is", "endpoints are")+" about to be disabled unless a delivery succeeds.", "warning_running"),
 		s.worst("warning_running"),
-		"Fix the endpoint and send it a test event: one success ends the countdown.",
+		"Fix the endpoint and send it a test event. One success ends the countdown.",
 	})
 }
 
@@ -258,5 +258,5 @@ func count(n int, one, many string) string {
 }
 
 func rateSentence(r Rate, period string) string {
-	return fmt.Sprintf("Only %s of the attempts of the last %s succeeded (%s of %s).", r, period, thousands(int(r.Succeeded)), thousands(int(r.Total)))
+	return fmt.Sprintf("%s of delivery attempts succeeded in the last %s (%s of %s).", r, period, thousands(int(r.Succeeded)), thousands(int(r.Total)))
 }

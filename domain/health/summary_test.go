@@ -22,29 +22,29 @@ func TestSeverityChangesBeyondTheThresholdsOfTheDesign(t *testing.T) {
 		want   health.Severity
 		reason string
 	}{
-		{"a tenant that has nothing", health.Inputs{}, health.OK, "All is well."},
-		{"all is well", health.Inputs{ActiveEndpoints: 3, Day: attempts(1000, 1000), Hour: attempts(50, 50)}, health.OK, "All is well."},
-		{"failed deliveries alone degrade nothing", health.Inputs{FailedDeliveries: 5}, health.OK, "All is well."},
+		{"a tenant that has nothing", health.Inputs{}, health.OK, "No problems detected."},
+		{"all is well", health.Inputs{ActiveEndpoints: 3, Day: attempts(1000, 1000), Hour: attempts(50, 50)}, health.OK, "No problems detected."},
+		{"failed deliveries alone degrade nothing", health.Inputs{FailedDeliveries: 5}, health.OK, "No problems detected."},
 
 		{"an endpoint disabled", health.Inputs{Disabled: 1}, health.Critical, "1 endpoint was disabled in the last 24 hours."},
 		{"endpoints disabled", health.Inputs{Disabled: 1200}, health.Critical, "1,200 endpoints were disabled in the last 24 hours."},
 
-		{"90 % of 20 in the last hour", health.Inputs{Hour: attempts(18, 20)}, health.OK, "All is well."},
-		{"under 90 % of 20", health.Inputs{Hour: attempts(17, 20)}, health.Critical, "Only 85.0 % of the attempts of the last hour succeeded (17 of 20)."},
-		{"nothing of 19 is too few to tell", health.Inputs{Hour: attempts(0, 19)}, health.OK, "All is well."},
-		{"just 90 %", health.Inputs{Hour: attempts(9000, 10_000)}, health.OK, "All is well."},
-		{"just under 90 %", health.Inputs{Hour: attempts(8999, 10_000)}, health.Critical, "Only 89.9 % of the attempts of the last hour succeeded (8,999 of 10,000)."},
+		{"90 % of 20 in the last hour", health.Inputs{Hour: attempts(18, 20)}, health.OK, "No problems detected."},
+		{"under 90 % of 20", health.Inputs{Hour: attempts(17, 20)}, health.Critical, "85.0% of delivery attempts succeeded in the last hour (17 of 20)."},
+		{"nothing of 19 is too few to tell", health.Inputs{Hour: attempts(0, 19)}, health.OK, "No problems detected."},
+		{"just 90 %", health.Inputs{Hour: attempts(9000, 10_000)}, health.OK, "No problems detected."},
+		{"just under 90 %", health.Inputs{Hour: attempts(8999, 10_000)}, health.Critical, "89.9% of delivery attempts succeeded in the last hour (8,999 of 10,000)."},
 
-		{"due for 15 min", health.Inputs{OldestDue: 15 * time.Minute}, health.OK, "All is well."},
-		{"due for longer", health.Inputs{OldestDue: 15*time.Minute + 1}, health.Critical, "A delivery has been due for 15 minutes and still waits."},
+		{"due for 15 min", health.Inputs{OldestDue: 15 * time.Minute}, health.OK, "No problems detected."},
+		{"due for longer", health.Inputs{OldestDue: 15*time.Minute + 1}, health.Critical, "A delivery has been overdue for 15 minutes."},
 
-		{"99 % in 24 h", health.Inputs{Day: attempts(99, 100)}, health.OK, "All is well."},
-		{"just under 99 %", health.Inputs{Day: attempts(9899, 10_000)}, health.Warned, "Only 98.9 % of the attempts of the last 24 hours succeeded (9,899 of 10,000)."},
-		{"a single attempt that failed", health.Inputs{Day: attempts(0, 1)}, health.Warned, "Only 0.0 % of the attempts of the last 24 hours succeeded (0 of 1)."},
-		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint is failing every request, and its circuit breaker is open."},
-		{"a warning running", health.Inputs{Warnings: 2}, health.Warned, "2 endpoints are going to be disabled unless a delivery succeeds."},
+		{"99 % in 24 h", health.Inputs{Day: attempts(99, 100)}, health.OK, "No problems detected."},
+		{"just under 99 %", health.Inputs{Day: attempts(9899, 10_000)}, health.Warned, "98.9% of delivery attempts succeeded in the last 24 hours (9,899 of 10,000)."},
+		{"a single attempt that failed", health.Inputs{Day: attempts(0, 1)}, health.Warned, "0.0% of delivery attempts succeeded in the last 24 hours (0 of 1)."},
+		{"a breaker", health.Inputs{BreakersOpen: 1}, health.Warned, "1 endpoint is failing every request. We're sending it one delivery at a time as a probe."},
+		{"a warning running", health.Inputs{Warnings: 2}, health.Warned, "2 endpoints are about to be disabled unless a delivery succeeds."},
 
-		{"the worst speaks", health.Inputs{BreakersOpen: 1, Day: attempts(1, 2), OldestDue: time.Hour}, health.Critical, "A delivery has been due for 60 minutes and still waits."},
+		{"the worst speaks", health.Inputs{BreakersOpen: 1, Day: attempts(1, 2), OldestDue: time.Hour}, health.Critical, "A delivery has been overdue for 60 minutes."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,12 +93,12 @@ func TestTheActionFollowsTheDominantError(t *testing.T) {
 		{"dns", []health.ErrorCount{failure(delivery.FailDNS, 3)}, health.Attempts{}, health.ProblemDNS, 3, "host name"},
 		{"tls", []health.ErrorCount{failure(delivery.FailTLS, 3)}, health.Attempts{}, health.ProblemTLS, 3, "certificate"},
 		{"connect", []health.ErrorCount{failure(delivery.FailConnect, 3)}, health.Attempts{}, health.ProblemConnect, 3, "firewall"},
-		{"time-out", []health.ErrorCount{failure(delivery.FailTimeout, 3)}, health.Attempts{}, health.ProblemTimeout, 3, "Answer first and work later"},
-		{"time-out of the server", []health.ErrorCount{status(408, 3)}, health.Attempts{}, health.ProblemTimeout, 3, "Answer first"},
+		{"time-out", []health.ErrorCount{failure(delivery.FailTimeout, 3)}, health.Attempts{}, health.ProblemTimeout, 3, "Respond first, process later"},
+		{"time-out of the server", []health.ErrorCount{status(408, 3)}, health.Attempts{}, health.ProblemTimeout, 3, "Respond first"},
 		{"reset", []health.ErrorCount{failure(delivery.FailReset, 3)}, health.Attempts{}, health.ProblemReset, 3, "load balancer"},
 		{"blocked", []health.ErrorCount{failure(delivery.FailBlocked, 3)}, health.Attempts{}, health.ProblemBlocked, 3, "public address"},
-		{"protocol", []health.ErrorCount{failure(delivery.FailProtocol, 3)}, health.Attempts{}, health.ProblemProtocol, 3, "not HTTP"},
-		{"a status that is none", []health.ErrorCount{status(999, 3)}, health.Attempts{}, health.ProblemProtocol, 3, "not HTTP"},
+		{"protocol", []health.ErrorCount{failure(delivery.FailProtocol, 3)}, health.Attempts{}, health.ProblemProtocol, 3, "aren't valid HTTP"},
+		{"a status that is none", []health.ErrorCount{status(999, 3)}, health.Attempts{}, health.ProblemProtocol, 3, "aren't valid HTTP"},
 		{"internal", []health.ErrorCount{failure(delivery.FailInternal, 3)}, health.Attempts{}, health.ProblemInternal, 3, "operator"},
 		{"401", []health.ErrorCount{status(401, 3)}, health.Attempts{}, health.ProblemAuth, 3, "secret"},
 		{"403", []health.ErrorCount{status(403, 3)}, health.Attempts{}, health.ProblemAuth, 3, "secret"},
@@ -120,10 +120,10 @@ func TestTheActionFollowsTheDominantError(t *testing.T) {
 		{"classes: 3xx", nil, health.Attempts{health.ClassRedirect: 2, health.ClassOK: 900}, health.ProblemRedirect, 2, "never followed"},
 		{"classes: 4xx", nil, health.Attempts{health.ClassClient: 2}, health.ProblemRejected, 2, "4xx"},
 		{"classes: network", nil, health.Attempts{health.ClassNetwork: 2}, health.ProblemNetwork, 2, "firewall"},
-		{"classes: time-out", nil, health.Attempts{health.ClassTimeout: 2}, health.ProblemTimeout, 2, "Answer first"},
+		{"classes: time-out", nil, health.Attempts{health.ClassTimeout: 2}, health.ProblemTimeout, 2, "Respond first"},
 		{"classes: blocked", nil, health.Attempts{health.ClassBlocked: 2}, health.ProblemBlocked, 2, "public address"},
 
-		{"no attempt failed", nil, attempts(50, 50), "", 0, "Look at the endpoint's last attempts"},
+		{"no attempt failed", nil, attempts(50, 50), "", 0, "Check the endpoint's last attempts"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,8 +157,8 @@ func TestEveryProblemHasAnActionOfItsOwn(t *testing.T) {
 func TestRatesReadInPercentAndNeverBetterThanTheyAre(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]health.Attempts{
-		"-": {}, "100.0 %": attempts(7, 7), "0.0 %": attempts(0, 7), "98.9 %": attempts(989, 1000), "99.9 %": attempts(999_999, 1_000_000),
-		"66.6 %": {2, 0, 1}, "14.2 %": {1, 1, 1, 1, 1, 1, 1}, "50.0 %": {1, -5, 0, 1},
+		"-": {}, "100.0%": attempts(7, 7), "0.0%": attempts(0, 7), "98.9%": attempts(989, 1000), "99.9%": attempts(999_999, 1_000_000),
+		"66.6%": {2, 0, 1}, "14.2%": {1, 1, 1, 1, 1, 1, 1}, "50.0%": {1, -5, 0, 1},
 	} {
 		if got := a.Rate().String(); got != want {
 			t.Errorf("%v: got %s, want %s", a, got, want)

@@ -1,5 +1,6 @@
 // Package id holds Posthorn's identifiers: a UUIDv7 (RFC 9562) inside, a type-prefixed lower-case base32 text outside
-// (`evt_01jd...`). The first 48 bits are the creation time in milliseconds, so an id names the day partition of its row.
+// (`evt_01jd...`). The first 48 bits are the creation time in milliseconds, so an id names the day partition of its
+// row.
 package id
 
 import (
@@ -113,6 +114,14 @@ func (k Kind) Format(u UUID) string {
 	}
 	return string(out)
 }
+
+// Rule says what an id of the kind looks like: "ep_ and 26 lowercase letters and digits".
+func (k Kind) Rule() string {
+	return string(k) + "_ and 26 lowercase letters and digits"
+}
+
+// None is an id that no row has. It stands for a text that is no id where such a text is as unknown as a random id.
+var None = UUID{15: 1}
 
 // Parse reads the outer form. Anything but the exact canonical text of this kind is ErrMalformed.
 func (k Kind) Parse(s string) (UUID, error) {

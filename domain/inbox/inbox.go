@@ -1,5 +1,5 @@
-// Package inbox holds the rules of test inboxes: endpoints whose receiver is Posthorn itself, so that somebody sees a first
-// delivery, and what retries look like, before writing a receiver.
+// Package inbox holds the rules of test inboxes: endpoints whose receiver is Posthorn itself, so that a developer sees
+// a first delivery, and what retries look like, before writing a receiver.
 package inbox
 
 import (
@@ -29,7 +29,7 @@ const (
 	MaxRequest   = 2 << 20        // bytes of a body that is read at all: more than the largest event makes
 	PerSecond    = 20             // requests that one inbox takes
 	Burst        = 100
-	RateLimit    = 10               // requests a second that its endpoint is sent unless somebody says otherwise
+	RateLimit    = 10               // requests per second to its endpoint unless a setting overrides it
 	SlowFor      = 35 * time.Second // longer than any endpoint's time-out
 )
 
@@ -41,10 +41,10 @@ func Settings(defaults endpoint.Settings) endpoint.Settings {
 	return s
 }
 
-// Answer is what an inbox answers to deliveries.
+// Answer is an inbox's response to deliveries.
 type Answer string
 
-// The answers.
+// The responses.
 const (
 	OK    Answer = "200"
 	Error Answer = "500"
@@ -55,15 +55,15 @@ const (
 // Answers lists them, the default first.
 func Answers() []Answer { return []Answer{OK, Error, Gone, Slow} }
 
-// ParseAnswer reads an answer's name. The error is a *fault.Error with code inbox_answer_unknown and field answer.
+// ParseAnswer reads a response's name. The error is a *fault.Error with code inbox_answer_unknown and field answer.
 func ParseAnswer(name string) (Answer, error) {
 	if a := Answer(name); slices.Contains(Answers(), a) {
 		return a, nil
 	}
-	return "", fault.InvalidField("answer", "inbox_answer_unknown", "There is no such answer. Give one of 200, 500, 410, slow.")
+	return "", fault.InvalidField("answer", "inbox_answer_unknown", "Unknown response. Use 200, 500, 410, or slow.")
 }
 
-// Status is the answer's status, as it is sent in the end.
+// Status is the response's status, as it is sent in the end.
 func (a Answer) Status() int {
 	switch a {
 	case Error:
@@ -74,18 +74,18 @@ func (a Answer) Status() int {
 	return http.StatusOK
 }
 
-// CheckRoom says whether a tenant with so many inboxes may have one more.
+// CheckRoom says whether a tenant with so many inboxes can have one more.
 func CheckRoom(has int) error {
 	if has < MaxPerTenant {
 		return nil
 	}
-	return fault.New(fault.Conflict, "inboxes_limit", "A tenant has 5 test inboxes at most. Delete one that is not needed.")
+	return fault.New(fault.Conflict, "inboxes_limit", "A tenant can have up to 5 test inboxes. Delete one that you don't need.")
 }
 
 // VerificationType is the event type of a verification.
 const VerificationType = "endpoint.verification"
 
-// Challenge is what a verification's body asks to be echoed, empty for what is none. kind is the event type as the headers
+// Challenge is the challenge in a verification's body; empty if there is none. kind is the event type as the headers
 // name it, for the format raw, whose body is the data alone.
 func Challenge(kind string, body []byte) string {
 	var in struct {
@@ -108,7 +108,8 @@ func Challenge(kind string, body []byte) string {
 	return ""
 }
 
-// Plain lets a challenge pass that is short and of letters and digits, as those of Posthorn are: nothing else is echoed.
+// Plain lets a challenge pass that is short and of letters and digits, as those of Posthorn are: nothing else is
+// echoed.
 func Plain(challenge string) string {
 	if len(challenge) > 128 || strings.ContainsFunc(challenge, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
@@ -118,8 +119,8 @@ func Plain(challenge string) string {
 	return challenge
 }
 
-// Head is a request's headers as they are kept: sorted lines, without the values that the tenant may not read back. What a
-// format sets, the signature among it, is what one comes to see.
+// Head is a request's headers as they are stored: sorted lines, without the values that the tenant can't read back.
+// What a format sets, such as the signature, is kept: people come to see it.
 func Head(h http.Header, hidden func(name string) bool) string {
 	names := make([]string, 0, len(h))
 	for name := range h {
@@ -150,12 +151,12 @@ type Verdict struct {
 	Detail string
 }
 
-// Judge checks a signature as a receiver should. secrets are the endpoint's live ones, newest first.
-func Judge(f signature.Format, prefix string, header http.Header, body []byte, secrets []string, now time.Time) Verdict {
+// CheckSignature checks a signature as a receiver should. secrets are the endpoint's live ones, newest first.
+func CheckSignature(w signature.Wire, header http.Header, body []byte, secrets []string, now time.Time) Verdict {
 	get := func(name string) string { return header.Get(textproto.CanonicalMIMEHeaderKey(name)) }
 	v := Verdict{Secret: -1, Code: signature.CodeSecretRefused, Detail: "The endpoint has no live secret."}
 	for i, secret := range secrets {
-		e := fault.As(signature.Verify(f, prefix, get, body, []string{secret}, now, signature.DefaultTolerance))
+		e := fault.As(w.Verify(get, body, []string{secret}, now, signature.DefaultTolerance))
 		if e == nil {
 			return Verdict{Good: true, Secret: i}
 		}

@@ -28,7 +28,7 @@ func TestAVerificationIsEchoedInEveryFormat(t *testing.T) {
 	}
 }
 
-func TestASignatureIsJudgedByEverySecret(t *testing.T) {
+func TestASignatureIsVerifiedWithEverySecret(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	secrets := []string{"whsec_" + strings.Repeat("QUFB", 8), "whsec_" + strings.Repeat("QkJC", 8)}
@@ -43,17 +43,17 @@ func TestASignatureIsJudgedByEverySecret(t *testing.T) {
 		for _, one := range s.Headers(nil, signature.Message{EventID: "evt_1"}, body, signature.Send{At: now, Attempt: 1}) {
 			h.Set(one.Name, one.Value)
 		}
-		if v := Judge(signature.Standard, "", h, body, secrets, now); !v.Good || v.Secret != i || v.Code != "" {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets, now); !v.Good || v.Secret != i || v.Code != "" {
 			t.Errorf("secret %d: %+v", i, v)
 		}
-		if v := Judge(signature.Standard, "", h, append(body, ' '), secrets, now); v.Good || v.Secret != -1 || v.Code != signature.CodeMismatch {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, append(body, ' '), secrets, now); v.Good || v.Secret != -1 || v.Code != signature.CodeMismatch {
 			t.Errorf("another body: %+v", v)
 		}
-		if v := Judge(signature.Standard, "", h, body, secrets, now.Add(time.Hour)); v.Code != signature.CodeTimestampTooOld {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets, now.Add(time.Hour)); v.Code != signature.CodeTimestampTooOld {
 			t.Errorf("an hour later: %+v", v)
 		}
 	}
-	if v := Judge(signature.Standard, "", http.Header{}, body, nil, now); v.Good || v.Detail == "" {
+	if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, http.Header{}, body, nil, now); v.Good || v.Detail == "" {
 		t.Errorf("without a secret: %+v", v)
 	}
 }

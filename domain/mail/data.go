@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What mails of a kind are made of: the JSON in the outbox. Links are absolute. A mail is rendered anew on every try and must
-// come out the same each time, or the provider would take the second try for another mail: so everything that it shows is
-// here, and nothing is looked up when it is sent.
+// The data of mails, by kind: the JSON in the outbox. Links are absolute. A mail is rendered again on every try and
+// must be the same each time, or the provider would take the second try for another mail. So everything that it shows
+// is here, and nothing is looked up when it is sent.
 
 // VerifyAddressData belong to VerifyAddress.
 type VerifyAddressData struct {
@@ -20,7 +20,7 @@ type VerifyAddressData struct {
 // AccountExistsData belong to AccountExists.
 type AccountExistsData struct {
 	Name    string `json:"name,omitempty"`
-	Tenant  string `json:"tenant"`            // the name of the tenant that somebody asked to create
+	Tenant  string `json:"tenant"`            // the name of the requested tenant
 	Link    string `json:"link"`              // where it is created after signing in
 	Reset   string `json:"reset"`             // where a new password is asked for
 	Address string `json:"address,omitempty"` // from which it was asked for

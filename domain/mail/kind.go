@@ -10,7 +10,7 @@ type Kind string
 const (
 	VerifyAddress Kind = "verify_address"
 	ResetPassword Kind = "reset_password"
-	AccountExists Kind = "account_exists" // somebody signed up with the address of an account
+	AccountExists Kind = "account_exists" // a sign-up used the address of an account
 	Invitation    Kind = "invitation"
 	SignInAlert   Kind = "sign_in_alert"
 	Notice        Kind = "notice"

@@ -2,8 +2,9 @@ package mail
 
 import "time"
 
-// Delays are the waits after the first, second, ... try that the provider did not take. With the longest jitter they end
-// within 24 hours, since a provider remembers an idempotency key so long (Resend's documentation, "Idempotency Keys").
+// Delays are the waits after the first, second, ... try that the provider did not take. With the longest jitter they
+// end within 24 hours, since a provider remembers an idempotency key so long (Resend's documentation, "Idempotency
+// Keys").
 func Delays() []time.Duration {
 	return []time.Duration{
 		10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
@@ -11,10 +12,11 @@ func Delays() []time.Duration {
 	}
 }
 
-// jitter is by how much of itself a delay may be longer or shorter, so that mails that failed together do not return together.
+// jitter is by which fraction a delay can be longer or shorter, so that mails that failed together do not return
+// together.
 const jitter = 0.15
 
-// The bounds of what a provider may ask for by Retry-After.
+// The bounds of a provider's Retry-After.
 const (
 	leastPause = time.Second
 	mostPause  = time.Hour
@@ -30,8 +32,8 @@ func Next(tries int, random float64) (time.Duration, bool) {
 	return d + time.Duration((2*random-1)*jitter*float64(d)), true
 }
 
-// Pause is how long nothing is sent after a provider said that it gets too much: what it asks for within bounds, or a
-// second where it does not say. Such an answer uses up no try.
+// Pause is how long nothing is sent after a provider throttled us: its Retry-After within bounds, or a second without
+// one. Such a response uses up no try.
 func Pause(retryAfter time.Duration) time.Duration {
 	return min(max(retryAfter, leastPause), mostPause)
 }
@@ -41,22 +43,23 @@ type Verdict int
 
 // The verdicts.
 const (
-	Retry     Verdict = iota // it may take the mail later
+	Retry     Verdict = iota // it can accept the mail later
 	Throttled                // nothing is to be sent for a while; the mail uses up no try
 	Refused                  // it never will take this mail
-	Taken                    // it took a mail for this purpose before
+	Taken                    // it accepted a mail for this purpose before
 )
 
-// Judge says what an answer of the provider's API means. name is the error's own, where it has one.
-// Source: Resend's documentation, "Errors" and "Idempotency Keys".
-func Judge(status int, name string) Verdict {
+// Classify says what a response of the provider's API means. name is the error's own, if it has one. Source: Resend's
+// documentation, "Errors" and "Idempotency Keys".
+func Classify(status int, name string) Verdict {
 	switch {
 	case status == 429:
 		return Throttled
-	// An earlier try got through, and the mail came out differently since (a newer version of its template): the purpose is served.
+	// An earlier try got through, and the mail came out differently since (a newer version of its template): the
+	// purpose is served.
 	case status == 409 && name == "invalid_idempotent_request":
 		return Taken
-	// Under way just now; or our key is wrong, which somebody can mend while the mails wait.
+	// Under way just now; or our key is wrong, which an operator can fix while the mails wait.
 	case status == 408, status == 409, status == 425, status == 401,
 		status == 403 && (name == "invalid_api_key" || name == "restricted_api_key" || name == "suspended_api_key"):
 		return Retry
@@ -66,9 +69,9 @@ func Judge(status int, name string) Verdict {
 	return Retry
 }
 
-// JudgeSMTP says what a mail server's reply code means (RFC 5321, section 4.2.1). Codes of authentication (RFC 4954) are about
-// our configuration, which somebody can mend while the mails wait.
-func JudgeSMTP(code int) Verdict {
+// ClassifySMTP says what a mail server's reply code means (RFC 5321, section 4.2.1). Codes of authentication (RFC 4954)
+// are about our configuration, which an operator can fix while the mails wait.
+func ClassifySMTP(code int) Verdict {
 	switch {
 	case code == 530, code == 534, code == 535, code == 538:
 		return Retry

@@ -60,12 +60,12 @@ func TestWhatAProvidersAnswerMeans(t *testing.T) {
 		{503, "", mail.Retry},
 		{0, "", mail.Retry},
 	} {
-		if got := mail.Judge(tt.status, tt.name); got != tt.want {
+		if got := mail.Classify(tt.status, tt.name); got != tt.want {
 			t.Errorf("%d %s: %d, want %d", tt.status, tt.name, got, tt.want)
 		}
 	}
 	for code, want := range map[int]mail.Verdict{421: mail.Retry, 450: mail.Retry, 452: mail.Retry, 535: mail.Retry, 550: mail.Refused, 554: mail.Refused, 0: mail.Retry} {
-		if got := mail.JudgeSMTP(code); got != want {
+		if got := mail.ClassifySMTP(code); got != want {
 			t.Errorf("SMTP %d: %d, want %d", code, got, want)
 		}
 	}

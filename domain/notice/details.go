@@ -2,8 +2,8 @@ package notice
 
 import "time"
 
-// What notices of a kind hold beside it: the JSON that the API shows and that the mails are made of. Times are UTC, ids are
-// as people see them, URLs have their query values masked, and nothing here is a secret.
+// What notices of a kind hold beside it: the JSON that the API shows and that the mails are made of. Times are UTC, ids
+// are as people see them, URLs have their query values masked, and nothing here is a secret.
 
 // EndpointDetails belong to EndpointWarning, EndpointDisabled and EndpointRecovered.
 type EndpointDetails struct {
@@ -15,10 +15,10 @@ type EndpointDetails struct {
 	DisableAt           *time.Time `json:"disable_at,omitempty"`    // of a dated warning
 	FailuresLeft        int        `json:"failures_left,omitempty"` // of a warning that still lacks failures
 	ConsecutiveFailures int        `json:"consecutive_failures,omitempty"`
-	AuthStreak          int        `json:"auth_streak,omitempty"`  // of them answered 401, 403 or 404
-	LastStatus          int        `json:"last_status,omitempty"`  // HTTP; 0: no answer
-	LastFailure         string     `json:"last_failure,omitempty"` // delivery.Failure where there was no answer
-	LastExcerpt         string     `json:"last_excerpt,omitempty"` // the beginning of the last answer's body, as text
+	AuthStreak          int        `json:"auth_streak,omitempty"`  // of them returned 401, 403 or 404
+	LastStatus          int        `json:"last_status,omitempty"`  // HTTP; 0: no response
+	LastFailure         string     `json:"last_failure,omitempty"` // delivery.Failure if there was no response
+	LastExcerpt         string     `json:"last_excerpt,omitempty"` // the beginning of the last response's body, as text
 	FirstFailureAt      *time.Time `json:"first_failure_at,omitempty"`
 	LastFailureAt       *time.Time `json:"last_failure_at,omitempty"`
 	LastSuccessAt       *time.Time `json:"last_success_at,omitempty"`
@@ -96,7 +96,7 @@ type DigestDetails struct {
 	Findings         []DigestFinding  `json:"findings,omitempty"` // the worst first
 	Action           string           `json:"action,omitempty"`   // what to do first
 	ActionEndpoint   string           `json:"action_endpoint,omitempty"`
-	Alerts           []DigestAlert    `json:"alerts,omitempty"` // an alert for each endpoint that needs somebody, the worst first
+	Alerts           []DigestAlert    `json:"alerts,omitempty"` // an alert for each endpoint that needs attention, the worst first
 	MoreAlerts       int              `json:"more_alerts,omitempty"`
 	DeadLetters      int64            `json:"dead_letters,omitempty"` // now
 	ActiveEndpoints  int              `json:"active_endpoints"`
@@ -118,7 +118,7 @@ type DigestFinding struct {
 	Endpoint string `json:"endpoint,omitempty"` // the one that is meant, or the worst of several
 }
 
-// DigestAlert is one endpoint that needs somebody.
+// DigestAlert is one endpoint that needs attention.
 type DigestAlert struct {
 	Endpoint string `json:"endpoint"`
 	Name     string `json:"name"` // what people call it
@@ -133,7 +133,7 @@ type DigestEndpoint struct {
 	Endpoint string `json:"endpoint"`
 	Name     string `json:"name,omitempty"`
 	URL      string `json:"url"`
-	Status   string `json:"status"`
+	Status   string `json:"status"` // condition.State
 	Failed   int64  `json:"failed"` // attempts of the last 24 hours
 	Attempts int64  `json:"attempts"`
 }

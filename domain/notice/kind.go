@@ -1,5 +1,5 @@
-// Package notice says what Posthorn tells tenants: the kinds of notices, how bad each is, who sees it, and who gets it by
-// mail unless they chose otherwise.
+// Package notice says what Posthorn tells tenants: the kinds of notices, how bad each is, who sees it, and who gets it
+// by mail unless they chose otherwise.
 package notice
 
 import (
@@ -59,13 +59,13 @@ var (
 var rules = []rule{
 	{EndpointWarning, Warning, everybody, true, true, false, "An endpoint will be disabled unless a delivery succeeds"},
 	{EndpointDisabled, Critical, everybody, true, true, true, "An endpoint was disabled"},
-	{EndpointRecovered, Info, everybody, true, true, false, "An endpoint works again"},
+	{EndpointRecovered, Info, everybody, true, true, false, "An endpoint has recovered"},
 	{HeldExpiring, Warning, everybody, true, false, false, "Held deliveries are about to expire"},
-	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed for good"},
+	{DeliveryFailed, Warning, everybody, false, true, false, "A delivery failed permanently"},
 	{SecretRotated, Info, editors, true, true, false, "A signing secret was rotated"},
 	{KeyCreated, Info, editors, true, false, false, "An API key was created"},
-	{Digest, Warning, everybody, true, false, false, "A daily summary while something is not well"},
-	{QuotaWarning, Warning, leaders, true, false, false, "Most of a quota is used"},
+	{Digest, Warning, everybody, true, false, false, "Daily digest when something is wrong"},
+	{QuotaWarning, Warning, leaders, true, false, false, "A quota is almost used up"},
 	{QuotaReached, Critical, leaders, true, false, false, "A quota is used up"},
 	{TenantSuspended, Critical, everybody, true, false, false, "The tenant was suspended by the operator"},
 	{TenantResumed, Info, everybody, true, false, false, "The tenant was resumed by the operator"},

@@ -13,17 +13,17 @@ import (
 
 // Settings are a tenant's own, in its settings.
 type Settings struct {
-	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of a
-	// provider whose people do not sign in here.
+	// Contacts are addresses that get notices as an owner would, beside the members: a mailing list, or the customer of
+	// a provider whose people do not sign in here.
 	Contacts []string `json:"contacts"`
-	NoDigest bool     `json:"no_digest"` // nobody gets a daily summary
+	NoDigest bool     `json:"no_digest"` // no recipient gets a daily summary
 }
 
 // MaxContacts bounds how many of them there are.
 const MaxContacts = 20
 
-// ReadSettings decodes what concerns notices in a tenant's settings. What can't be read counts as not set: it was checked when
-// it was saved.
+// ReadSettings decodes what concerns notices in a tenant's settings. What can't be read counts as not set: it was
+// checked when it was saved.
 func ReadSettings(all []byte) Settings {
 	var s Settings
 	if json.Unmarshal(all, &s) != nil {
@@ -33,11 +33,11 @@ func ReadSettings(all []byte) Settings {
 	return s
 }
 
-// Contacts are addresses as a tenant's settings keep them: in lower case, each once, in their order. The error is a *fault.Error
-// that names field, or field and the place of each address that is none ("contacts.1").
+// Contacts are addresses as a tenant's settings keep them: in lower case, each once, in their order. The error is a
+// *fault.Error that names field, or field and the place of each invalid address ("contacts.1").
 func Contacts(field string, given []string) ([]string, error) {
 	if len(given) > MaxContacts {
-		return nil, fault.InvalidField(field, "contacts_range", fmt.Sprintf("A tenant has at most %d contacts; these are %d. Write to a mailing list instead.", MaxContacts, len(given)))
+		return nil, fault.InvalidField(field, "contacts_range", fmt.Sprintf("A tenant can have at most %d contacts; there are %d. Use a mailing list instead.", MaxContacts, len(given)))
 	}
 	var wrong []fault.Field
 	kept := []string{}
@@ -48,7 +48,7 @@ func Contacts(field string, given []string) ([]string, error) {
 			shown := []rune(strings.ToValidUTF8(text, "?"))
 			wrong = append(wrong, fault.Field{
 				Name: field + "." + strconv.Itoa(i), Code: e.Code,
-				Detail: fmt.Sprintf("%q is not an e-mail address. Write it as ada@example.com.", string(shown[:min(len(shown), 100)])),
+				Detail: fmt.Sprintf("%q isn't a valid email address. Use the form ada@example.com.", string(shown[:min(len(shown), 100)])),
 			})
 		case !slices.Contains(kept, address):
 			kept = append(kept, address)
@@ -60,7 +60,7 @@ func Contacts(field string, given []string) ([]string, error) {
 	return kept, nil
 }
 
-// Write lays s over a tenant's settings. What is as it would be without a setting is none.
+// Write lays s over a tenant's settings. A value that equals the default is left out.
 func (s Settings) Write(all []byte) ([]byte, error) {
 	members := map[string]json.RawMessage{}
 	if len(all) > 0 {

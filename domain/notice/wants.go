@@ -9,8 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Wants reports whether somebody in a role gets a kind by mail: what they chose, else the kind's own default. Nobody gets what
-// the role does not see.
+// Wants reports whether a recipient with a role gets a kind by mail: their choice, else the kind's default. A recipient
+// never gets what the role can't see.
 func (k Kind) Wants(role access.Role, chosen *bool) bool {
 	switch {
 	case !k.SeenBy(role):
@@ -28,10 +28,10 @@ type Subscription struct {
 	Kind      Kind
 }
 
-// PersonRecipient is how preferences name a person, who may change their address.
+// PersonRecipient is how preferences name a person, whose address can change.
 func PersonRecipient(person id.UUID) string { return person.String() }
 
-// AddressRecipient is how preferences name an address behind which no person stands.
+// AddressRecipient is how preferences name an address without a person.
 func AddressRecipient(address string) string { return strings.ToLower(strings.TrimSpace(address)) }
 
 type subscriptionText struct {
@@ -59,7 +59,7 @@ func ParseSubscription(text []byte) (Subscription, bool) {
 	return Subscription{tenant, t.Recipient, t.Kind}, true
 }
 
-// RecipientPerson is the person that a recipient's name stands for; false where it is an address.
+// RecipientPerson is the person that a recipient's name refers to; false for an address.
 func RecipientPerson(recipient string) (id.UUID, bool) {
 	raw, err := hex.DecodeString(strings.ReplaceAll(recipient, "-", ""))
 	if err != nil || len(raw) != len(id.UUID{}) {

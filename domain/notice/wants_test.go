@@ -85,7 +85,7 @@ func TestContactsAreKeptOnceAndInLowerCase(t *testing.T) {
 	}
 	_, err = notice.Contacts("contacts", []string{"ada@acme.example", "Ada <ada@acme.example>", "no", "a@acme.example\r\nBcc: b@acme.example"})
 	e := fault.As(err)
-	if e == nil || len(e.Fields) != 3 || e.Fields[0].Name != "contacts.1" || e.Fields[2].Name != "contacts.3" || e.Code != "email_invalid" || !strings.HasPrefix(e.Fields[1].Detail, `"no" is not`) {
+	if e == nil || len(e.Fields) != 3 || e.Fields[0].Name != "contacts.1" || e.Fields[2].Name != "contacts.3" || e.Code != "email_invalid" || !strings.HasPrefix(e.Fields[1].Detail, `"no" isn't`) {
 		t.Errorf("what is no address: %+v", e)
 	}
 }

@@ -1,4 +1,4 @@
-// Package pause says what operators may keep from being sent: everything, or what goes to one tenant, host or endpoint.
+// Package pause holds the rules of operators' pauses: of everything, or of one tenant, host or endpoint.
 package pause
 
 import (
@@ -79,8 +79,8 @@ func (s *Set) Covers(tenant, endpoint id.UUID, host string) bool {
 	return paused
 }
 
-// HostOf is the host of an endpoint's URL in lower case, with its port where the URL has one. The database says it in the same way
-// (posthorn.url_host).
+// HostOf is the host of an endpoint's URL in lower case, with its port where the URL has one. The database says it in
+// the same way (posthorn.url_host).
 func HostOf(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
@@ -100,7 +100,7 @@ func withoutPort(host string) string {
 // maxHost is the length of a DNS name, and a port.
 const maxHost = 253 + 6
 
-// ReadHost reads the host that somebody names, or a URL of it. The error is a *fault.Error.
+// ReadHost reads a host, or the host of a URL. The error is a *fault.Error.
 func ReadHost(field, text string) (string, error) {
 	text = strings.TrimSpace(text)
 	if !strings.Contains(text, "://") {
@@ -108,7 +108,7 @@ func ReadHost(field, text string) (string, error) {
 	}
 	host := HostOf(text)
 	if host == "" || len(host) > maxHost || strings.ContainsAny(host, " @\\\"'<>%") {
-		return "", fault.InvalidField(field, "host_malformed", "Name the host as in the URLs of its endpoints, such as hooks.example.com or hooks.example.com:8443.")
+		return "", fault.InvalidField(field, "host_malformed", "Enter the host as in its endpoints' URLs, such as hooks.example.com or hooks.example.com:8443.")
 	}
 	return host, nil
 }
@@ -120,15 +120,15 @@ func (s Scope) Known() bool { return s == Platform || s == Tenant || s == Host |
 func (s Scope) Sentence() string {
 	switch s {
 	case Suspended:
-		return "The operator of this platform has suspended this tenant: nothing of it is sent, and nothing is lost."
+		return "The operator of this platform suspended this tenant. Nothing is sent, and nothing is lost."
 	case Platform:
-		return "The operator of this platform has paused the sending of all deliveries."
+		return "The operator of this platform paused all deliveries."
 	case Tenant:
-		return "The operator of this platform has paused the sending of this tenant's deliveries."
+		return "The operator of this platform paused this tenant's deliveries."
 	case Host:
-		return "The operator of this platform has paused the sending of deliveries to this host."
+		return "The operator of this platform paused deliveries to this host."
 	case Endpoint:
-		return "The operator of this platform has paused the sending of deliveries to this endpoint."
+		return "The operator of this platform paused deliveries to this endpoint."
 	}
 	return ""
 }

@@ -10,8 +10,8 @@ import (
 
 func TestAPauseConcernsWhatItNamesAndNothingElse(t *testing.T) {
 	t.Parallel()
-	u := func(n byte) id.UUID { return id.New(time.Unix(int64(n), 0), [10]byte{n}) }
-	acme, umbrella, first, second := u(1), u(2), u(3), u(4)
+	uuid := func(n byte) id.UUID { return id.New(time.Unix(int64(n), 0), [10]byte{n}) }
+	acme, umbrella, first, second := uuid(1), uuid(2), uuid(3), uuid(4)
 	for name, tt := range map[string]struct {
 		pause pause.Pause
 		want  [3]bool // acme's first at a.example, acme's second at A.example:8443, umbrella's at b.example
@@ -29,7 +29,7 @@ func TestAPauseConcernsWhatItNamesAndNothingElse(t *testing.T) {
 		s := pause.NewSet([]pause.Pause{tt.pause})
 		got := [3]bool{
 			s.Covers(acme, first, pause.HostOf("https://a.example/x")), s.Covers(acme, second, pause.HostOf("https://A.example:8443?x=1")),
-			s.Covers(umbrella, u(5), pause.HostOf("http://b.example")),
+			s.Covers(umbrella, uuid(5), pause.HostOf("http://b.example")),
 		}
 		if got != tt.want {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)

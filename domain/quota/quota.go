@@ -1,5 +1,5 @@
-// Package quota says what becomes of events where their tenant has used what it may: events a second and a month, bytes of data.
-// What a tenant may is domain/settings.
+// Package quota decides what happens to events when their tenant has used its quota: events per second and month, bytes
+// of data. The limits are in domain/settings.
 package quota
 
 import (
@@ -12,11 +12,11 @@ import (
 	"posthorn/domain/settings"
 )
 
-// Limits is what a tenant may use; 0 is unlimited.
+// Limits is how much a tenant can use; 0 is unlimited.
 type Limits settings.Limits
 
-// Read lays the settings of the platform and of a tenant, both JSON objects, over each other. The size of an event is limited here
-// only where one of them says so: otherwise the server's configuration does.
+// Read lays the settings of the platform and of a tenant, both JSON objects, over each other. The size of an event is
+// limited here only where one of them says so: otherwise the server's configuration does.
 func Read(platform, tenant []byte) Limits {
 	l := Limits(settings.ReadLimits(platform, tenant))
 	f := settings.OfTenant()[slices.IndexFunc(settings.OfTenant(), func(f settings.Field) bool { return f.Name == settings.MaxPayload })]
@@ -27,7 +27,8 @@ func Read(platform, tenant []byte) Limits {
 	return l
 }
 
-// Burst is the size of the bucket that events a second fill: what was not used within two seconds may be used at once.
+// Burst is the size of the bucket that events per second fill: what was not used within two seconds can be used at
+// once.
 func (l Limits) Burst() int { return 2 * l.EventsPerSecond }
 
 // Month is the beginning of the month, UTC, in which a moment counts, and Resets that of the next.
@@ -36,10 +37,10 @@ func Month(at time.Time) time.Time {
 	return time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// Resets is when a month's events count anew.
+// Resets is when the count of a month's events starts over.
 func Resets(at time.Time) time.Time { return Month(at).AddDate(0, 1, 0) }
 
-// Refusal refuses an event for what its tenant has used, with what the headers of the answer say.
+// Refusal rejects an event because of its tenant's usage, with the response's headers.
 type Refusal struct {
 	Fault *fault.Error
 	Limit int64
@@ -54,7 +55,7 @@ func (r *Refusal) Unwrap() error { return r.Fault }
 func (l Limits) OverSecond() *Refusal {
 	return &Refusal{Limit: int64(l.EventsPerSecond), Reset: 1, Fault: &fault.Error{
 		Kind: fault.Limited, Code: "events_per_second_limit", RetryAfter: 1, Detail: fmt.Sprintf(
-			"This tenant may emit %s events a second, and %s at once. Nothing of this event was stored; send it again as Retry-After says, or ask the operator of this platform for more.",
+			"Quota exceeded: this tenant can emit %s events per second, with bursts of %s. The event wasn't stored. Send it again after the time in Retry-After, or ask the operator of this platform for a higher quota.",
 			thousands(int64(l.EventsPerSecond)), thousands(int64(l.Burst()))),
 	}}
 }
@@ -64,17 +65,17 @@ func (l Limits) OverMonth(now time.Time) *Refusal {
 	rest := int(Resets(now).Sub(now)/time.Second) + 1
 	return &Refusal{Limit: int64(l.EventsPerMonth), Reset: rest, Fault: &fault.Error{
 		Kind: fault.Limited, Code: "events_per_month_limit", RetryAfter: rest, Detail: fmt.Sprintf(
-			"This tenant may emit %s events a month (UTC) and has. Nothing of this event was stored; ask the operator of this platform for more, or send it again next month.",
+			"Quota exceeded: this tenant can emit %s events per month (UTC). The event wasn't stored. Ask the operator of this platform for a higher quota, or send it again next month.",
 			thousands(int64(l.EventsPerMonth))),
 	}}
 }
 
-// CheckPayload refuses data that is larger than the tenant may send.
+// CheckPayload rejects data that is larger than the tenant's limit.
 func (l Limits) CheckPayload(size int) error {
 	if l.MaxPayload == 0 || size <= l.MaxPayload {
 		return nil
 	}
-	detail := fmt.Sprintf("The data has %s bytes; this tenant may send %s at most. Send a reference to the rest.", thousands(int64(size)), thousands(int64(l.MaxPayload)))
+	detail := fmt.Sprintf("The data has %s bytes; this tenant's maximum is %s. Send a reference to the rest.", thousands(int64(size)), thousands(int64(l.MaxPayload)))
 	return &fault.Error{Kind: fault.TooLarge, Code: "payload_too_large", Detail: detail, Fields: []fault.Field{{Name: "data", Code: "payload_too_large", Detail: detail}}}
 }
 

@@ -1,4 +1,4 @@
-// Package reason holds the rule of why somebody does something: a text of their own, which the audit log keeps.
+// Package reason holds the rule of reasons that people give: a text of their own, which the audit log keeps.
 package reason
 
 import (
@@ -19,11 +19,11 @@ func Faults(text string, least int) []fault.Field {
 	}
 	switch n := utf8.RuneCountInString(text); {
 	case n > Max:
-		return refuse("text_length", fmt.Sprintf("A reason has %d characters at most; this one has %d.", Max, n))
+		return refuse("text_length", fmt.Sprintf("A reason can have at most %d characters; this one has %d.", Max, n))
 	case n < least:
-		return refuse("text_length", fmt.Sprintf("Give a reason of %d to %d characters.", least, Max))
+		return refuse("text_length", fmt.Sprintf("Enter a reason of %d to %d characters.", least, Max))
 	case !characters.Lines(text):
-		return refuse("text_characters", "A reason must not hold control characters or invisible ones.")
+		return refuse("text_characters", "A reason must not contain control characters or invisible characters.")
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package retry holds the schedules by which a delivery is tried again: data, and the arithmetic that reads it. Time and
-// randomness come from the caller, so the same input always gives the same delay.
+// Package retry holds the schedules by which a delivery is tried again: data, and the arithmetic that reads it. Time
+// and randomness come from the caller, so the same input always gives the same delay.
 package retry
 
 import (
@@ -69,7 +69,7 @@ func Names() []string {
 	return names
 }
 
-// Named finds a built-in schedule; false when there is none of that name.
+// Named finds a built-in schedule; false if there is none of that name.
 func Named(name string) (Schedule, bool) {
 	for _, s := range schedules {
 		if s.Name == name {
@@ -80,13 +80,12 @@ func Named(name string) (Schedule, bool) {
 	return Schedule{}, false
 }
 
-// Custom makes a schedule named "custom" from up to 20 delays of 1 s to 24 h and a jitter of 0 to 1. Without delays there is a
-// single attempt. A value outside is a
-// *fault.Error that names retry_policy.delays or retry_policy.jitter.
+// Custom makes a schedule named "custom" from up to 20 delays of 1 s to 24 h and a jitter of 0 to 1. Without delays
+// there is a single attempt. A value outside is a *fault.Error that names retry_policy.delays or retry_policy.jitter.
 func Custom(delays []time.Duration, jitter float64) (Schedule, error) {
 	if len(delays) > MaxDelays {
 		return Schedule{}, fault.InvalidField("retry_policy.delays", "retry_delays_count",
-			fmt.Sprintf("A retry schedule has at most %d delays; this one has %d.", MaxDelays, len(delays)))
+			fmt.Sprintf("A retry schedule can have at most %d delays; this one has %d.", MaxDelays, len(delays)))
 	}
 	for i, d := range delays {
 		if d < MinDelay || d > MaxDelay {
@@ -96,7 +95,7 @@ func Custom(delays []time.Duration, jitter float64) (Schedule, error) {
 	}
 	if math.IsNaN(jitter) || jitter < 0 || jitter > 1 {
 		return Schedule{}, fault.InvalidField("retry_policy.jitter", "retry_jitter_range",
-			"Jitter is the share by which a delay varies: give a number from 0 to 1, such as 0.1.")
+			"Jitter is the fraction by which a delay varies. Use a number from 0 to 1, such as 0.1.")
 	}
 	return Schedule{Name: "custom", Delays: slices.Clone(delays), Jitter: jitter}, nil
 }
@@ -106,8 +105,8 @@ func (s Schedule) Attempts() int { return len(s.Delays) + 1 }
 
 // Delay is the wait after the nth attempt, counted from 1, and whether there is a next attempt at all. random is drawn
 // evenly from [0, 1) by the caller. No wait is shorter than MinDelay: without that floor full jitter, or a jitter of 1,
-// could send several attempts within a moment and use up the schedule on one hiccup. None is longer than MaxDelay: where jitter
-// could go beyond, the wait is drawn evenly up to it, so that waits do not gather at the limit.
+// could send several attempts within a moment and use up the schedule on one hiccup. None is longer than MaxDelay:
+// where jitter could go beyond, the wait is drawn evenly up to it, so that waits do not gather at the limit.
 func (s Schedule) Delay(attempt int, random float64) (d time.Duration, more bool) {
 	attempt = max(attempt, 1)
 	if attempt > len(s.Delays) {

@@ -50,9 +50,9 @@ type Explanation struct {
 
 // Explain judges the candidates as the emission did.
 //
-// Deliveries are made in the transaction that stores their event, one for each endpoint that matches. So an endpoint that
-// matches and has none says that the event was for one endpoint alone; and where the data is gone, a delivery still tells
-// that the filter took it.
+// Deliveries are made in the transaction that stores their event, one for each endpoint that matches. So an endpoint
+// that matches and has none says that the event was for one endpoint alone; and where the data is gone, a delivery
+// still tells that the filter took it.
 func Explain(e Event, candidates []Candidate) Explanation {
 	in := filter.NewInput(e.Type, e.Data, e.Channels)
 	out := Explanation{Verdicts: make([]Verdict, len(candidates))}
@@ -67,11 +67,11 @@ func Explain(e Event, candidates []Candidate) Explanation {
 		v, sent := &out.Verdicts[i], candidates[i].Sent
 		switch {
 		case out.Direct && sent:
-			*v = Verdict{Matched: true, Clause: ClauseDirect, Held: v.Held, Detail: "The event was sent to this endpoint alone, whatever the endpoint subscribes to."}
+			*v = Verdict{Matched: true, Clause: ClauseDirect, Held: v.Held, Detail: "The event was sent only to this endpoint, regardless of its subscription."}
 		case out.Direct && v.Clause != ClauseLater && v.Clause != ClauseDeleted:
-			*v = Verdict{Clause: ClauseDirect, Detail: "The event was sent to another endpoint alone, as a test is."}
+			*v = Verdict{Clause: ClauseDirect, Detail: "The event was sent only to another endpoint, like a test event."}
 		case sent && !v.Matched:
-			v.Detail = strings.TrimSuffix(v.Detail, ".") + "; it was sent to the endpoint on request, as a test or a replay."
+			v.Detail = strings.TrimSuffix(v.Detail, ".") + "; it was sent to the endpoint on request (a test or a replay)."
 		}
 		if v.Matched {
 			out.Matched++
@@ -92,7 +92,7 @@ func judge(e Event, in *filter.Input, c *Candidate) Verdict {
 	v := route.judge(e, in)
 	if v.Unsure && c.Sent {
 		v = taken(&route)
-		v.Detail = "The endpoint's filter took it: there is a delivery. The event's data was expunged since. " + v.Detail
+		v.Detail = "The endpoint's filter matched: there is a delivery. The event's data has been expunged since. " + v.Detail
 	}
 	return v
 }
@@ -101,7 +101,7 @@ func judge(e Event, in *filter.Input, c *Candidate) Verdict {
 func (r *Route) Judge(e Event) Verdict {
 	v := r.judge(e, filter.NewInput(e.Type, e.Data, e.Channels))
 	if v.Matched {
-		v.Detail = "The endpoint would take this event."
+		v.Detail = "The endpoint matches this event."
 	}
 	return v
 }
@@ -114,7 +114,7 @@ func (r *Route) judge(e Event, in *filter.Input) Verdict {
 		}
 		return Verdict{
 			Clause: filter.ClauseFilter, Unsure: true,
-			Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more.",
+			Detail: "The event's data was expunged, so the result of the endpoint's filter is unknown.",
 		}
 	}
 	matched, clause, why := r.Takes(in, e.Version)
@@ -131,12 +131,12 @@ func (r *Route) judge(e Event, in *filter.Input) Verdict {
 
 func taken(r *Route) Verdict {
 	if !r.Held() {
-		return Verdict{Matched: true, Detail: "The endpoint took the event and was active."}
+		return Verdict{Matched: true, Detail: "Matched; the endpoint was active."}
 	}
 	state := inWords[r.Status]
 	return Verdict{
 		Matched: true, Clause: filter.ClauseState, Held: true,
-		Detail: fmt.Sprintf("The endpoint took the event and was %s: its delivery was held until the endpoint receives again.", state),
+		Detail: fmt.Sprintf("Matched; the endpoint was %s, so the delivery was held.", state),
 	}
 }
 
@@ -154,30 +154,30 @@ func summary(x Explanation) string {
 	there := len(x.Verdicts) - refused[ClauseLater] - refused[ClauseDeleted]
 	switch {
 	case x.Direct:
-		return "The event was sent to one endpoint alone, as a test is."
+		return "The event was sent to one endpoint only, like a test event."
 	case x.Matched > 0 && held == 0:
-		return fmt.Sprintf("%d of %s took the event.", x.Matched, endpoints(there))
+		return fmt.Sprintf("Sent to %d of %s.", x.Matched, endpoints(there))
 	case x.Matched > 0:
-		return fmt.Sprintf("%d of %s took the event; %d of them received nothing then, so that it was held.", x.Matched, endpoints(there), held)
+		return fmt.Sprintf("Matched %d of %s; held for %d of them, inactive at the time.", x.Matched, endpoints(there), held)
 	case there == 0:
-		return "Nobody got it: the tenant had no endpoint when it was emitted."
+		return "Sent to no endpoint: the tenant had none when the event was accepted."
 	}
 	var why []string
 	for _, r := range []struct {
 		clause filter.Clause
 		words  string
 	}{
-		{filter.ClauseType, "by its event types"},
-		{filter.ClauseChannel, "by its channels"},
-		{ClauseVersion, "by its payload version"},
-		{filter.ClauseFilter, "by its filter"},
-		{filter.ClauseState, "by its state"},
+		{filter.ClauseType, "by event type"},
+		{filter.ClauseChannel, "by channel"},
+		{ClauseVersion, "by payload version"},
+		{filter.ClauseFilter, "by filter"},
+		{filter.ClauseState, "by state"},
 	} {
 		if n := refused[r.clause]; n > 0 {
 			why = append(why, fmt.Sprintf("%d %s", n, r.words))
 		}
 	}
-	return fmt.Sprintf("Nobody got it: %s refused, %s.", endpoints(there), strings.Join(why, ", "))
+	return fmt.Sprintf("Sent to 0 of %s. Excluded: %s.", endpoints(there), strings.Join(why, ", "))
 }
 
 func endpoints(n int) string {

@@ -30,11 +30,11 @@ func TestEveryVerdictNamesTheClauseThatDecided(t *testing.T) {
 		"takes everything":        {Candidate{Rule: all, Sent: true}, true, false, filter.ClauseNone, "was active"},
 		"another type":            {Candidate{Rule: other}, false, false, filter.ClauseType, "does not subscribe"},
 		"another channel":         {Candidate{Rule: with(func(r *Rule) { r.Channels = []string{"us"} })}, false, false, filter.ClauseChannel, "none of the endpoint's channels"},
-		"a filter that is false":  {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.amount > 9"` })}, false, false, filter.ClauseFilter, "is false"},
+		"a filter that is false":  {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.amount > 9"` })}, false, false, filter.ClauseFilter, "returns false"},
 		"a missing field":         {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.price > 9"` })}, false, false, filter.ClauseFilter, "the field price is missing"},
-		"another value":           {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.status":"paid"}` })}, false, false, filter.ClauseFilter, `"order.status" of this event's data is not`},
-		"a path that is not":      {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.state":"paid"}` })}, false, false, filter.ClauseFilter, `"order.state", which this event's data does not have`},
-		"an unreadable filter":    {Candidate{Rule: with(func(r *Rule) { r.Filter = `"no("` })}, false, false, filter.ClauseFilter, "can't be read"},
+		"another value":           {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.status":"paid"}` })}, false, false, filter.ClauseFilter, `"order.status" in this event's data doesn't have the value`},
+		"a path that is not":      {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.state":"paid"}` })}, false, false, filter.ClauseFilter, `"order.state", which this event's data doesn't have`},
+		"an unreadable filter":    {Candidate{Rule: with(func(r *Rule) { r.Filter = `"no("` })}, false, false, filter.ClauseFilter, "can no longer be read"},
 		"paused":                  {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Paused }), Sent: true}, true, true, filter.ClauseState, "paused"},
 		"disabled":                {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Disabled }), Sent: true}, true, true, filter.ClauseState, "disabled"},
 		"unverified":              {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Unverified }), Sent: true}, true, true, filter.ClauseState, "not verified"},
@@ -69,7 +69,7 @@ func TestExpungedDataIsToldAsSuch(t *testing.T) {
 		{Rule: byType, Sent: true},
 		{Rule: with(func(r *Rule) { r.EventTypes, r.Filter = []string{"user.*"}, filtered.Filter })},
 	})
-	if v := x.Verdicts[0]; v.Matched || !v.Unsure || v.Clause != filter.ClauseFilter || !strings.Contains(v.Detail, "can't be told any more") {
+	if v := x.Verdicts[0]; v.Matched || !v.Unsure || v.Clause != filter.ClauseFilter || !strings.Contains(v.Detail, "is unknown") {
 		t.Errorf("no delivery: %+v", v)
 	}
 	if v := x.Verdicts[1]; !v.Matched || v.Unsure || !strings.Contains(v.Detail, "expunged") {
@@ -103,7 +103,7 @@ func TestAnEventForOneEndpointAloneIsToldApart(t *testing.T) {
 			t.Errorf("%d: %+v", i, v)
 		}
 	}
-	if !x.Direct || x.Matched != 1 || !strings.Contains(x.Summary, "one endpoint alone") {
+	if !x.Direct || x.Matched != 1 || !strings.Contains(x.Summary, "one endpoint only") {
 		t.Errorf("%+v", x)
 	}
 }
@@ -112,9 +112,9 @@ func TestATrialSaysWhatARouteWouldTake(t *testing.T) {
 	t.Parallel()
 	route := Compile(with(func(r *Rule) { r.Filter = `"data.amount > 3"` }))
 	for data, want := range map[string]Verdict{
-		`{"amount":5}`: {Matched: true, Detail: "The endpoint would take this event."},
-		`{"amount":1}`: {Clause: filter.ClauseFilter, Detail: "The endpoint's filter is false on this event."},
-		"":             {Clause: filter.ClauseFilter, Unsure: true, Detail: "The event's data was expunged, so what the endpoint's filter saw can't be told any more."},
+		`{"amount":5}`: {Matched: true, Detail: "The endpoint matches this event."},
+		`{"amount":1}`: {Clause: filter.ClauseFilter, Detail: "The endpoint's filter returns false for this event."},
+		"":             {Clause: filter.ClauseFilter, Unsure: true, Detail: "The event's data was expunged, so the result of the endpoint's filter is unknown."},
 	} {
 		e := Event{Type: "order.paid"}
 		if data != "" {
@@ -132,13 +132,13 @@ func TestTheSummarySaysWhyNobodyGotIt(t *testing.T) {
 	none := with(func(r *Rule) { r.EventTypes = nil })
 	false1 := with(func(r *Rule) { r.Filter = `"1 == 2"` })
 	for want, candidates := range map[string][]Candidate{
-		"Nobody got it: the tenant had no endpoint when it was emitted.":                        nil,
-		"Nobody got it: the tenant had no endpoint when it was emitted. ":                       {{Later: true}, {Rule: all, Deleted: true}},
-		"Nobody got it: 1 endpoint refused, 1 by its event types.":                              {{Rule: none}},
-		"Nobody got it: 3 endpoints refused, 2 by its event types, 1 by its filter.":            {{Rule: none}, {Rule: false1}, {Rule: none}, {Later: true}},
-		"1 of 2 endpoints took the event.":                                                      {{Rule: all, Sent: true}, {Rule: none}},
-		"1 of 1 endpoint took the event; 1 of them received nothing then, so that it was held.": {{Rule: with(func(r *Rule) { r.Status = endpoint.Paused }), Sent: true}},
-		"Nobody got it: 1 endpoint refused, 1 by its channels.":                                 {{Rule: with(func(r *Rule) { r.Channels = []string{"a"} })}},
+		"Sent to no endpoint: the tenant had none when the event was accepted.":  nil,
+		"Sent to no endpoint: the tenant had none when the event was accepted. ": {{Later: true}, {Rule: all, Deleted: true}},
+		"Sent to 0 of 1 endpoint. Excluded: 1 by event type.":                    {{Rule: none}},
+		"Sent to 0 of 3 endpoints. Excluded: 2 by event type, 1 by filter.":      {{Rule: none}, {Rule: false1}, {Rule: none}, {Later: true}},
+		"Sent to 1 of 2 endpoints.":                                              {{Rule: all, Sent: true}, {Rule: none}},
+		"Matched 1 of 1 endpoint; held for 1 of them, inactive at the time.":     {{Rule: with(func(r *Rule) { r.Status = endpoint.Paused }), Sent: true}},
+		"Sent to 0 of 1 endpoint. Excluded: 1 by channel.":                       {{Rule: with(func(r *Rule) { r.Channels = []string{"a"} })}},
 	} {
 		if got := Explain(e, candidates).Summary; got != strings.TrimSpace(want) {
 			t.Errorf("got %q, want %q", got, want)

@@ -26,8 +26,8 @@ type Route struct {
 	unusable error // the filter can't be compiled: the route takes nothing
 }
 
-// Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language reads
-// otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
+// Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language
+// reads otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
 func Compile(r Rule) Route {
 	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status, drops: r.Drops, version: r.Version}
 	if r.Filter != "" {
@@ -36,19 +36,19 @@ func Compile(r Rule) Route {
 	return route
 }
 
-// Takes reports whether an event goes to the endpoint, and if not, which clause refused first and why. It does not allocate
-// unless a filter is evaluated. The endpoint's state refuses nothing, what it takes while it receives nothing is held, unless
-// the endpoint wants it dropped. version is the event's payload version: an endpoint that is pinned to one gets events of that
-// one, and those that have none.
+// Takes reports whether an event goes to the endpoint, and if not, which clause refused first and why. It does not
+// allocate unless a filter is evaluated. The endpoint's state refuses nothing, what it takes while it receives nothing
+// is held, unless the endpoint wants it dropped. version is the event's payload version: an endpoint that is pinned to
+// one gets events of that one, and those that have none.
 func (r *Route) Takes(in *filter.Input, version string) (bool, filter.Clause, string) {
 	if r.version != "" && version != "" && r.version != version {
 		if ok, clause, why := r.typeAndChannel().Decide(in); !ok {
 			return false, clause, why
 		}
-		return false, ClauseVersion, "The endpoint is pinned to another payload version."
+		return false, ClauseVersion, "The endpoint receives another payload version."
 	}
 	if r.unusable != nil {
-		return false, filter.ClauseFilter, "The endpoint's filter can't be read any more. Save it again."
+		return false, filter.ClauseFilter, "The endpoint's filter can no longer be read. Save it again."
 	}
 	if taken, clause, why := r.Decide(in); !taken {
 		return false, clause, why
@@ -73,5 +73,5 @@ var inWords = map[endpoint.Status]string{
 }
 
 func dropped(s endpoint.Status) string {
-	return "The endpoint's subscription takes the event, but the endpoint was " + inWords[s] + " and is set to drop what comes meanwhile."
+	return "The endpoint's subscription matches the event, but the endpoint was " + inWords[s] + " and drops events while inactive."
 }

@@ -13,8 +13,8 @@ type size struct {
 	done     bool
 }
 
-// walker sums up a schema before the library sees it. A schema that refers back to where it stands could be unfolded without
-// end, and one whose parts refer to each other in pairs doubles with each step; the sum finds both.
+// walker sums up a schema before the library sees it. A schema that refers back to an enclosing part could be unfolded
+// without end, and one whose parts refer to each other in pairs doubles with each step. The sum finds both.
 type walker struct {
 	root  any
 	known map[string]*size // by pointer
@@ -28,13 +28,13 @@ func (w *walker) refer(pointer string) error {
 	s := w.known[pointer]
 	if s != nil {
 		if !s.done {
-			return invalid(fmt.Sprintf("The schema refers back to itself at %.100q. Checking must end: write the levels out, or leave the deeper ones open.", pointer))
+			return invalid(fmt.Sprintf("The schema is recursive at %.100q, which isn't supported. Write the levels out, or leave the deeper levels open.", pointer))
 		}
 		return nil
 	}
 	target, ok := w.find(pointer)
 	if !ok {
-		return invalid(fmt.Sprintf("The schema's $ref %.100q leads to nothing. A $ref leads to a place of the same schema, such as #/$defs/address.", pointer))
+		return invalid(fmt.Sprintf("The schema's $ref %.100q doesn't resolve. A $ref must point into the same schema, such as #/$defs/address.", pointer))
 	}
 	s = &size{}
 	w.known[pointer] = s
@@ -62,7 +62,7 @@ func (w *walker) walk(v any, into *size, top bool) error {
 		}
 	}
 	if into.nodes > maxNodes {
-		return invalid(fmt.Sprintf("The schema has more than %d parts, what $ref leads to counted each time. Make it simpler.", maxNodes))
+		return invalid(fmt.Sprintf("The schema has more than %d subschemas, counting each $ref target every time. Simplify it.", maxNodes))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (w *walker) keyword(keyword string, value any, into *size, top bool) error 
 		into.nodes += w.known[text].nodes
 		into.patterns += w.known[text].patterns
 	case isText && (keyword == "$dynamicRef" || keyword == "$recursiveRef" || keyword == "$anchor" || keyword == "$dynamicAnchor" || keyword == "$id" && !top):
-		return invalid(fmt.Sprintf("The schema uses %s, which is not accepted here. Refer with $ref to a place such as #/$defs/address.", keyword))
+		return invalid(fmt.Sprintf("The schema uses %s, which isn't supported. Use $ref to a place such as #/$defs/address.", keyword))
 	case isText && keyword == "pattern":
 		into.patterns++
 	case keyword == "patternProperties":

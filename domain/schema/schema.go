@@ -1,5 +1,5 @@
-// Package schema checks events' data against JSON Schema (draft 2020-12 unless a schema names another). Schemas are written by
-// tenants and run on the way of events: they load nothing, and compiling and checking are bounded.
+// Package schema checks events' data against JSON Schema (draft 2020-12 unless a schema names another). Schemas are
+// written by tenants and run on the way of events: they load nothing, and compiling and checking are bounded.
 package schema
 
 import (
@@ -35,16 +35,16 @@ type Mismatch struct {
 	Detail string
 }
 
-// Compile makes a Schema of a JSON Schema of at most 64 KiB. $ref may lead to places of the same schema alone ("#/$defs/...") and
-// not back to where it stands; $dynamicRef, $anchor and $id below the top are refused. Errors are *fault.Error with code
-// schema_invalid and field schema.
+// Compile makes a Schema of a JSON Schema of at most 64 KiB. $ref can only point into the same schema ("#/$defs/...")
+// and not to an enclosing part. $dynamicRef, $anchor and $id below the top are refused. Errors are *fault.Error with
+// code schema_invalid and field schema.
 func Compile(text []byte) (*Schema, error) {
 	if len(text) > MaxBytes {
-		return nil, invalid(fmt.Sprintf("The schema is %d bytes long; at most %d are accepted.", len(text), MaxBytes))
+		return nil, invalid(fmt.Sprintf("The schema has %d bytes; the maximum is %d.", len(text), MaxBytes))
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
-		return nil, invalid("The schema is not JSON.")
+		return nil, invalid("The schema isn't JSON.")
 	}
 	w := walker{root: doc, known: map[string]*size{}}
 	if err := w.refer("#"); err != nil {
@@ -54,11 +54,11 @@ func Compile(text []byte) (*Schema, error) {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(closed{})
 	if err := c.AddResource(name, doc); err != nil {
-		return nil, invalid("The schema can't be read: " + plain(err) + ".")
+		return nil, invalid("The schema is invalid: " + plain(err) + ".")
 	}
 	compiled, err := c.Compile(name)
 	if err != nil {
-		return nil, invalid("The schema is wrong: " + plain(err) + ".")
+		return nil, invalid("The schema is invalid: " + plain(err) + ".")
 	}
 	return &Schema{compiled: compiled, size: *w.known["#"]}, nil
 }
@@ -70,7 +70,7 @@ const name = "schema.json"
 type closed struct{}
 
 func (closed) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: nothing is loaded; write it into the schema", url)
+	return nil, fmt.Errorf("%s: external schemas aren't loaded; include it in the schema", url)
 }
 
 func invalid(detail string) *fault.Error {
@@ -85,7 +85,7 @@ func plain(err error) string {
 		text = nested.Err.Error()
 	}
 	text = strings.Join(strings.Fields(strings.ReplaceAll(text, name+"#", "#")), " ")
-	// What is quoted may be long and stands first; the reason follows.
+	// The quoted part can be long and comes first; the reason follows.
 	if runes := []rune(text); len(runes) > 250 {
 		text = string(runes[:100]) + "..." + string(runes[len(runes)-150:])
 	}
@@ -96,11 +96,11 @@ func plain(err error) string {
 func (s *Schema) Check(data []byte) []Mismatch {
 	values := 1 + bytes.Count(data, []byte{','}) + bytes.Count(data, []byte{':'})
 	if s.size.nodes*values > maxChecks || s.size.patterns*len(data) > maxMatching {
-		return []Mismatch{{"data", "The data has too many values to be checked against its schema. Send less, or make the schema simpler."}}
+		return []Mismatch{{"data", "The data has too many values to check against its schema. Send less data, or simplify the schema."}}
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
-		return []Mismatch{{"data", "The data is not JSON."}}
+		return []Mismatch{{"data", "The data isn't JSON."}}
 	}
 	err = s.compiled.Validate(value)
 	var wrong *jsonschema.ValidationError
@@ -127,7 +127,7 @@ func leaves(e *jsonschema.ValidationError, found *[]Mismatch) {
 	if _, words, cut := strings.Cut(m.Detail, "': "); cut {
 		m.Detail = words
 	}
-	m.Detail = "The schema refuses it: " + m.Detail + "."
+	m.Detail = "The schema rejects it: " + m.Detail + "."
 	if len(m.Field) > 200 {
 		m.Field = strings.ToValidUTF8(m.Field[:200], "") + "..."
 	}
@@ -147,6 +147,6 @@ func Fault(found []Mismatch) error {
 	}
 	return &fault.Error{
 		Kind: fault.Invalid, Code: "schema_mismatch", Fields: fields,
-		Detail: "The data does not fit the schema of its event type. " + found[0].Field + ": " + found[0].Detail + " Mend the data, or the schema of the type.",
+		Detail: "The data doesn't match the schema of its event type. " + found[0].Field + ": " + found[0].Detail + " Fix the data, or the schema of the type.",
 	}
 }

@@ -33,13 +33,13 @@ func TestMismatchesNameTheFieldAndTheFault(t *testing.T) {
 		`{"id":"ord_1","total":1,"customer":{"age":1}}`:    "data.customer: additional properties 'age' not allowed",
 		`{"id":"ord_1","total":1,"customer":{"email":""}}`: "data.customer.email: minLength: got 0, want 3",
 		`[]`:   "data: got array, want object",
-		`{`:    "data: The data is not JSON",
+		`{`:    "data: The data isn't JSON",
 		`null`: "data: got null, want object",
 	} {
 		found := s.Check([]byte(data))
 		got := ""
 		if len(found) > 0 {
-			got = found[0].Field + ": " + strings.TrimPrefix(found[0].Detail, "The schema refuses it: ")
+			got = found[0].Field + ": " + strings.TrimPrefix(found[0].Detail, "The schema rejects it: ")
 		}
 		if !strings.HasPrefix(got, want) || (want == "") != (got == "") {
 			t.Errorf("%s: %q, want %q", data, got, want)
@@ -61,22 +61,22 @@ func TestSchemasLoadNothingAndEnd(t *testing.T) {
 	}
 	doubling += `"d40":{}}}`
 	for text, says := range map[string]string{
-		`{`:                                     "not JSON",
-		`{"type":"nothing"}`:                    "wrong",
-		`{"minimum":"1"}`:                       "wrong",
-		`{"pattern":"("}`:                       "wrong",
-		`{"$ref":"file:///etc/passwd"}`:         "leads to nothing",
-		`{"$ref":"https://example.com/a.json"}`: "leads to nothing",
-		`{"$ref":"other.json#/a"}`:              "leads to nothing",
-		`{"$ref":"#/$defs/none"}`:               "leads to nothing",
+		`{`:                                     "isn't JSON",
+		`{"type":"nothing"}`:                    "is invalid",
+		`{"minimum":"1"}`:                       "is invalid",
+		`{"pattern":"("}`:                       "is invalid",
+		`{"$ref":"file:///etc/passwd"}`:         "doesn't resolve",
+		`{"$ref":"https://example.com/a.json"}`: "doesn't resolve",
+		`{"$ref":"other.json#/a"}`:              "doesn't resolve",
+		`{"$ref":"#/$defs/none"}`:               "doesn't resolve",
 		`{"$schema":"https://example.com/own"}`: "",
 		`{"$schema":"file:///etc/passwd"}`:      "",
-		`{"properties":{"a":{"$ref":"#"}}}`:     "back to itself",
-		`{"$defs":{"n":{"properties":{"x":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`: "back to itself",
-		`{"$dynamicRef":"#x"}`:                          "not accepted",
-		`{"properties":{"a":{"$id":"b.json"}}}`:         "not accepted",
-		doubling:                                        "more than 2000 parts",
-		`{"a":"` + strings.Repeat("x", MaxBytes) + `"}`: "bytes long",
+		`{"properties":{"a":{"$ref":"#"}}}`:     "is recursive",
+		`{"$defs":{"n":{"properties":{"x":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`: "is recursive",
+		`{"$dynamicRef":"#x"}`:                          "isn't supported",
+		`{"properties":{"a":{"$id":"b.json"}}}`:         "isn't supported",
+		doubling:                                        "more than 2000 subschemas",
+		`{"a":"` + strings.Repeat("x", MaxBytes) + `"}`: "the maximum is",
 		`5`: "",
 	} {
 		_, err := Compile([]byte(text))

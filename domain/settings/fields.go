@@ -1,6 +1,6 @@
-// Package settings is what operators set: for the platform, and where a field allows it for one tenant, whose word then goes
-// before the platform's. Both are stored as a JSON object; one table says what stands where in it, what it may be, and what holds
-// where nobody says anything.
+// Package settings holds the settings of operators: for the platform, and for one tenant where a field allows it. A
+// tenant's value overrides the platform's. Both are stored as a JSON object. One table has each field's name, range and
+// default.
 package settings
 
 import (
@@ -25,17 +25,17 @@ type Field struct {
 	Low, High int      // of a number
 	Zero      string   // what 0 means; empty where 0 is not allowed
 	null      bool     // 0 is written as null
-	Words     []string // what a choice may be; nil for a number
+	Words     []string // a choice's valid words; nil for a number
 	Default   string   // as text
-	Tenant    bool     // a tenant may differ
+	Tenant    bool     // a tenant can differ
 }
 
 // The groups, in their order.
 const (
 	GroupTenants   = "New tenants"
-	GroupLimits    = "Limits of a tenant"
+	GroupLimits    = "Tenant limits"
 	GroupEndpoints = "New endpoints"
-	GroupHealth    = "When an endpoint is switched off"
+	GroupHealth    = "When an endpoint is disabled"
 	GroupNotices   = "Notices"
 	GroupFeatures  = "Features"
 )
@@ -75,34 +75,34 @@ const (
 )
 
 var fields = slices.Concat([]Field{
-	{Name: SignUp, Group: GroupTenants, Label: "Who may create a tenant", Words: []string{AsConfigured, Open, Invite}, Default: AsConfigured, Hint: "Open: anybody. Invite: operators alone. Otherwise as POSTHORN_SIGNUP says."},
-	{Name: RetentionDays, Group: GroupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "Of tenants that are made from now on."},
+	{Name: SignUp, Group: GroupTenants, Label: "Who can create a tenant", Words: []string{AsConfigured, Open, Invite}, Default: AsConfigured, Hint: "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP."},
+	{Name: RetentionDays, Group: GroupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "For tenants created from now on."},
 
-	{Name: EventsPerSecond, Group: GroupLimits, Label: "Events a second", Low: 1, High: 1_000_000, Zero: "no limit", Default: "0", Tenant: true},
-	{Name: EventsPerMonth, Group: GroupLimits, Label: "Events a month", Low: 1, High: 1_000_000_000_000, Zero: "no limit", Default: "0", Tenant: true, Hint: "Calendar months, UTC. Owners hear at 80 and 100 %."},
+	{Name: EventsPerSecond, Group: GroupLimits, Label: "Events per second", Low: 1, High: 1_000_000, Zero: "unlimited", Default: "0", Tenant: true},
+	{Name: EventsPerMonth, Group: GroupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0", Tenant: true, Hint: "Calendar months, UTC. Owners are notified at 80% and 100%."},
 	{Name: MaxEndpoints, Group: GroupLimits, Label: "Endpoints", Low: 1, High: 100_000, Default: "50", Tenant: true},
 	{Name: MaxPayload, Group: GroupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20, Default: strconv.Itoa(256 << 10), Tenant: true},
 
 	{Name: "endpoints.retry_policy", Group: GroupEndpoints, Label: "Retry schedule", Words: retry.Names(), Default: retry.Default},
-	{Name: "endpoints.timeout_seconds", Group: GroupEndpoints, Label: "Time-out of a request", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
-	{Name: "endpoints.max_in_flight", Group: GroupEndpoints, Label: "Requests at once", Low: 1, High: endpoint.MaxInFlight, Default: "5"},
-	{Name: "endpoints.rate_limit", Group: GroupEndpoints, Label: "Requests a second", Low: 1, High: endpoint.MaxRate, Zero: "no limit", null: true, Default: "50"},
-	{Name: "endpoints.verification", Group: GroupEndpoints, Label: "How an endpoint proves itself", Words: endpoint.Verifications(), Default: endpoint.Verifications()[0]},
-	{Name: "endpoints.when_held", Group: GroupEndpoints, Label: "While it receives nothing, events are", Words: endpoint.WhensHeld(), Default: endpoint.WhensHeld()[0], Hint: "hold: their deliveries wait. drop: they make none."},
+	{Name: "endpoints.timeout_seconds", Group: GroupEndpoints, Label: "Request timeout", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
+	{Name: "endpoints.max_in_flight", Group: GroupEndpoints, Label: "Concurrent requests", Low: 1, High: endpoint.MaxInFlight, Default: "5"},
+	{Name: "endpoints.rate_limit", Group: GroupEndpoints, Label: "Requests per second", Low: 1, High: endpoint.MaxRate, Zero: "unlimited", null: true, Default: "50"},
+	{Name: "endpoints.verification", Group: GroupEndpoints, Label: "Endpoint verification", Words: endpoint.Verifications(), Default: endpoint.Verifications()[0]},
+	{Name: "endpoints.when_held", Group: GroupEndpoints, Label: "When an endpoint is inactive", Words: endpoint.WhensHeld(), Default: endpoint.WhensHeld()[0], Hint: "hold: deliveries wait. drop: no deliveries are created."},
 }, policyFields(), []Field{
-	{Name: Digest, Group: GroupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "A mail a day at most, to tenants where something is degraded or failed."},
-	{Name: OverdueMinutes, Group: GroupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, and not sent: the tenant's health is critical then."},
+	{Name: Digest, Group: GroupNotices, Label: "Daily digest", Words: onOff, Default: "on", Hint: "At most one email per day, to tenants with degraded or failing endpoints."},
+	{Name: OverdueMinutes, Group: GroupNotices, Label: "A delivery is overdue after", Unit: "minutes", Low: 1, High: 1440, Default: "15", Hint: "Ready, but not sent. The tenant's health is then critical."},
 
 	{Name: StatusPage, Group: GroupFeatures, Label: "Status page", Words: []string{SignedIn, Public, Off}, Default: SignedIn},
-	{Name: Catalogue, Group: GroupFeatures, Label: "Catalogue of event types", Words: []string{Off, Public}, Default: Off, Hint: "Public: everybody reads that of the platform's own tenant at /docs/catalogue."},
-	{Name: Portal, Group: GroupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: no link into a dashboard can be made or opened."},
-	{Name: ActAsOperator, Group: GroupFeatures, Label: "Operators may change things in a tenant's dashboard", Words: onOff, Default: "on", Hint: "After asking for it, with a reason that the tenant sees. Off: they look on alone."},
+	{Name: Catalogue, Group: GroupFeatures, Label: "Event type catalog", Words: []string{Off, Public}, Default: Off, Hint: "Public: everyone can read the catalog of the platform's own tenant at /docs/catalogue."},
+	{Name: Portal, Group: GroupFeatures, Label: "Portal links", Words: onOff, Default: "on", Hint: "Off: sign-in links can't be created or opened."},
+	{Name: ActAsOperator, Group: GroupFeatures, Label: "Operators can make changes in a tenant's dashboard", Words: onOff, Default: "on", Hint: "Requires a reason, which the tenant sees. Off: operators have read-only access."},
 })
 
 // policyLabels say what the parts of the health policy are called.
 var policyLabels = map[string]string{
-	"auth_failures": "Consecutive 401, 403 and 404", "unhealthy_hours": "Nothing but failures for", "unhealthy_failures": "and at least so many of them",
-	"failures_over": "Consecutive failures above", "failures_hours": "over at least", "tls_hours": "Nothing but TLS errors for", "exhausted": "Deliveries out of attempts",
+	"auth_failures": "Consecutive 401, 403, or 404 responses", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "with at least this many failures",
+	"failures_over": "Consecutive failures above", "failures_hours": "over at least", "tls_hours": "All attempts failed with TLS errors for", "exhausted": "Deliveries out of attempts",
 }
 
 // policyFields are the health policy's parts with the ranges that it has.
@@ -110,7 +110,7 @@ func policyFields() []Field {
 	byDefault := map[string]any{}
 	text, _ := json.Marshal(health.DefaultPolicy()) // plain numbers and bools
 	_ = json.Unmarshal(text, &byDefault)
-	out := []Field{{Name: "health.gone", Group: GroupHealth, Label: "A 410 at once", Words: onOff, Default: "on"}}
+	out := []Field{{Name: "health.gone", Group: GroupHealth, Label: "Disable on the first 410", Words: onOff, Default: "on"}}
 	for _, r := range health.Ranges() {
 		f := Field{Name: "health." + r.Name, Group: GroupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low, High: r.High, Default: fmt.Sprint(byDefault[r.Name])}
 		if r.Never {
@@ -124,15 +124,15 @@ func policyFields() []Field {
 // Fields lists every setting.
 func Fields() []Field { return slices.Clone(fields) }
 
-// OfTenant lists the settings in which a tenant may differ from the platform.
+// OfTenant lists the settings in which a tenant can differ from the platform.
 func OfTenant() []Field {
 	return slices.DeleteFunc(Fields(), func(f Field) bool { return !f.Tenant })
 }
 
-// Range says what the field may be, as a sentence.
+// Range describes the field's valid values, as a sentence.
 func (f Field) Range() string {
 	if f.Words != nil {
-		return f.Label + " is one of " + strings.Join(f.Words, ", ") + "."
+		return f.Label + " must be one of " + strings.Join(f.Words, ", ") + "."
 	}
 	zero := ""
 	if f.Zero != "" {
@@ -147,7 +147,7 @@ func (f Field) onOffField() bool { return slices.Equal(f.Words, onOff) }
 func find(name string) Field {
 	i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == name })
 	if i < 0 {
-		panic("no setting is called " + name)
+		panic("unknown setting " + name)
 	}
 	return fields[i]
 }

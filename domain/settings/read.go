@@ -12,8 +12,8 @@ import (
 	"posthorn/domain/fault"
 )
 
-// Own is what an object itself says of a field, as text. What is absent, of another type or out of range counts as not said: a
-// wrong setting must not switch off what protects everybody else.
+// Own is what an object itself says of a field, as text. What is absent, of another type or out of range counts as not
+// said: a wrong setting must not switch off what protects everybody else.
 func (f Field) Own(raw []byte) (text string, said bool) {
 	at := object(raw)
 	path := strings.Split(f.Name, ".")
@@ -47,7 +47,7 @@ func (f Field) text(value json.RawMessage) string {
 		return map[string]string{"true": "on", "false": "off"}[value]
 	case f.Words != nil:
 		var word string
-		_ = json.Unmarshal([]byte(value), &word) // what is no word is none of the words
+		_ = json.Unmarshal([]byte(value), &word) // a value that is no text is none of the words
 		return word
 	default:
 		return value
@@ -76,8 +76,8 @@ func (f Field) value(text string) (value json.RawMessage, wrong string) {
 	return json.RawMessage(strconv.Itoa(n)), ""
 }
 
-// Value is what holds, as text: what the last of the layers that says anything says, the platform's before the tenant's, else the
-// default.
+// Value is what holds, as text: what the last of the layers that says anything says, the platform's before the
+// tenant's, else the default.
 func (f Field) Value(layers ...[]byte) string {
 	for _, raw := range slices.Backward(layers) {
 		if text, said := f.Own(raw); said {
@@ -99,7 +99,7 @@ func Number(name string, layers ...[]byte) int {
 	return n
 }
 
-// Limits are what one tenant may use; 0 is no limit where the field allows it.
+// Limits are the limits of one tenant; 0 is unlimited where the field allows it.
 type Limits struct {
 	EventsPerSecond int
 	EventsPerMonth  int
@@ -118,8 +118,9 @@ func ReadLimits(platform, tenant []byte) Limits {
 // Change is what a setting was and is, as text; empty for not said.
 type Change struct{ Was, Is string }
 
-// Amend writes texts by name into an object and leaves the rest of it as it is. An empty text takes the setting out, so that what
-// holds otherwise holds again. A text that a field can't be is refused with a *fault.Error that names the field and its range.
+// Amend writes texts by name into an object and leaves the rest of it as it is. An empty text takes the setting out, so
+// that what holds otherwise holds again. A text that a field can't be is refused with a *fault.Error that names the
+// field and its range.
 func Amend(raw []byte, among []Field, texts map[string]string) (out []byte, changed map[string]Change, err error) {
 	var all map[string]any
 	if len(raw) > 0 {
@@ -137,7 +138,7 @@ func Amend(raw []byte, among []Field, texts map[string]string) (out []byte, chan
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		at := slices.IndexFunc(among, func(f Field) bool { return f.Name == name })
 		if at < 0 {
-			wrong = append(wrong, fault.Field{Name: name, Code: "unknown_field", Detail: "There is no such setting."})
+			wrong = append(wrong, fault.Field{Name: name, Code: "unknown_field", Detail: "Unknown setting."})
 			continue
 		}
 		f, text := among[at], strings.TrimSpace(texts[name])

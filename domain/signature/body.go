@@ -19,6 +19,7 @@ type Message struct {
 	Version    string // of the payload, where the event type has versions; else empty
 
 	TypeField TypeField // of the endpoint; XWebhook alone reads it
+	Bare      bool      // of the endpoint: the body is the data alone, in every format
 }
 
 // TypeField is the name under which an XWebhook body holds the event's type. Empty is TypeAsType.
@@ -34,7 +35,8 @@ const (
 // TypeFields lists the names, the default first.
 func TypeFields() []TypeField { return []TypeField{TypeAsType, TypeAsEvent, TypeAsBoth} }
 
-// DedupeID is the value that receivers of the Raw format deduplicate by: the same for a delivery and all of its replays.
+// DedupeID is the value that receivers of the Raw format deduplicate by: the same for a delivery and all of its
+// replays.
 func (m Message) DedupeID() string {
 	if m.FirstID != "" {
 		return m.FirstID
@@ -43,11 +45,15 @@ func (m Message) DedupeID() string {
 }
 
 // AppendBody appends the request body in format f to dst. It depends on m alone, so every attempt of an event has the
-// same bytes, and so has its replay; the data stands in it byte for byte. Times are RFC 3339 in UTC with milliseconds,
-// cut, not rounded: "timestamp" is the producer's time if it gave one, else the event's creation; "created_at" is always
-// the creation. A payload version stands before the data, which is last so that a truncated copy still shows the head.
+// same bytes, and so has its replay. The data is copied byte for byte. Times are RFC 3339 in UTC with milliseconds,
+// cut, not rounded: "timestamp" is the producer's time if it gave one, else the event's creation; "created_at" is
+// always the creation. A payload version comes before the data, which is last so that a truncated copy still shows the
+// head.
 func AppendBody(dst []byte, f Format, m Message) []byte {
-	if f == Raw {
+	if f == Raw || m.Bare {
+		if len(m.Data) == 0 && m.Bare {
+			return append(dst, "null"...)
+		}
 		return append(dst, m.Data...)
 	}
 	at := m.OccurredAt
@@ -101,8 +107,8 @@ func appendTime(dst []byte, at time.Time) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string (RFC 8259 section 7) with the fewest escapes: HTML characters stay as they are, which
-// encoding/json would change. Bytes that are no UTF-8 become U+FFFD.
+// appendString writes a JSON string (RFC 8259 section 7) with the fewest escapes: HTML characters stay as they are,
+// which encoding/json would change. Bytes that are not UTF-8 become U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {

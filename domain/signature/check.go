@@ -1,6 +1,7 @@
 package signature
 
 import (
+	"strings"
 	"time"
 
 	"posthorn/domain/fault"
@@ -29,7 +30,8 @@ type Finding struct {
 // State is what a check came to.
 type State string
 
-// The states. What comes after a failed check is not looked at, but for an old timestamp, after which the signature still is.
+// The states. What comes after a failed check is not looked at, but for an old timestamp, after which the signature
+// still is.
 const (
 	Passed  State = "passed"
 	Broken  State = "failed"
@@ -42,8 +44,15 @@ var checkOf = map[string]Check{
 }
 
 // checks are those that a format has, in order.
-func checks(f Format) []Check {
+func (w Wire) checks() []Check {
+	f := w.Format
 	all := []Check{CheckSecret, CheckHeaders}
+	if f == Templated {
+		if w.Shape != nil && w.Shape.Signature != nil && strings.Contains(w.Shape.Signature.Content+w.Shape.Signature.Value, "{ts}") {
+			all = append(all, CheckTimestamp)
+		}
+		return append(all, CheckScheme, CheckSignature)
+	}
 	if f == Standard {
 		all = append(all, CheckID)
 	}
@@ -53,12 +62,17 @@ func checks(f Format) []Check {
 	return append(all, CheckScheme, CheckSignature)
 }
 
-// Debug says of each part of a signed request whether it is right, by the rules of Verify. A timestamp that is merely far
-// from now does not end it: a request that is looked at later still tells whether its signature is good. good is that of
-// Verify itself.
+// Debug says of each part of a signed request whether it is right, by the rules of Verify. A timestamp that is merely
+// far from now does not end it: a request that is looked at later still tells whether its signature is good. good is
+// that of Verify itself.
 func Debug(f Format, prefix string, header func(name string) string, body []byte, secret string, now time.Time, tolerance time.Duration) (findings []Finding, good bool) {
+	return Wire{Format: f, Prefix: prefix}.Debug(header, body, secret, now, tolerance)
+}
+
+// Debug is the function Debug for a format with a shape.
+func (w Wire) Debug(header func(name string) string, body []byte, secret string, now time.Time, tolerance time.Duration) (findings []Finding, good bool) {
 	verify := func(tolerance time.Duration) *fault.Error {
-		return fault.As(Verify(f, prefix, header, body, []string{secret}, now, tolerance))
+		return fault.As(w.Verify(header, body, []string{secret}, now, tolerance))
 	}
 	failed := map[Check]string{}
 	first := verify(tolerance)
@@ -72,7 +86,7 @@ func Debug(f Format, prefix string, header func(name string) string, body []byte
 		}
 	}
 	state := Passed
-	for _, c := range checks(f) {
+	for _, c := range w.checks() {
 		detail, bad := failed[c]
 		switch {
 		case bad:

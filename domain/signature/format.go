@@ -1,6 +1,6 @@
-// Package signature is the wire format of a delivery: how an event's body is rendered, signed and verified in each of the
-// five formats (docs/delivery.md). A format is data that a customer's code depends on: its bytes never change. Times come
-// from the caller.
+// Package signature is the wire format of a delivery: how an event's body is rendered, signed and verified in each of
+// the five formats (docs/delivery.md). A format is data that a customer's code depends on: its bytes never change.
+// Times come from the caller.
 package signature
 
 import (
@@ -20,28 +20,35 @@ const (
 	TV1      Format = "t-v1"      // t=unix,v1=hex over timestamp.body, further v1= on rotation
 	BodyHex  Format = "body-hex"  // hex over the body alone, one key
 	Raw      Format = "raw"       // the body is the data alone; hex over timestamp.body, one key
+
+	// Templated is a signature in a notation of the endpoint's own (Template), one key. The body is the data unless it
+	// says otherwise.
+	Templated Format = "template"
 )
 
-// DefaultPrefix stands for {P} in header names where an endpoint chose none.
+// DefaultPrefix is {P} in header names if an endpoint sets none.
 const DefaultPrefix = "Webhook"
 
 // MaxPrefix is the length of the longest prefix, in characters.
 const MaxPrefix = 40
 
-// Formats lists the formats, the default first.
+// Formats lists the formats that are whole without a shape, the default first. Templated is not.
 func Formats() []Format { return []Format{Standard, XWebhook, TV1, BodyHex, Raw} }
+
+// useFormats says which formats there are.
+const useFormats = "Use standard, x-webhook, t-v1, body-hex, raw or template."
 
 // Valid reports whether f is one of Formats.
 func (f Format) Valid() bool {
 	switch f {
-	case Standard, XWebhook, TV1, BodyHex, Raw:
+	case Standard, XWebhook, TV1, BodyHex, Raw, Templated:
 		return true
 	}
 	return false
 }
 
 // OneSlot reports whether the format's header has room for a single signature.
-func (f Format) OneSlot() bool { return f == BodyHex || f == Raw }
+func (f Format) OneSlot() bool { return f == BodyHex || f == Raw || f == Templated }
 
 // Rotation says which of the live keys sign while a secret is rotated. Empty is the format's default.
 type Rotation string
@@ -55,8 +62,8 @@ const (
 // Rotations lists the ways.
 func Rotations() []Rotation { return []Rotation{SignOne, SignAll} }
 
-// Rotation is the way in force where an endpoint asks for r. XWebhook's default is one key: published verifiers of this format
-// compare a single signature, the newest or the whole header.
+// Rotation is the way in force where an endpoint asks for r. XWebhook's default is one key: published verifiers of this
+// format compare a single signature, the newest or the whole header.
 func (f Format) Rotation(r Rotation) Rotation {
 	switch {
 	case f.OneSlot():
@@ -69,7 +76,7 @@ func (f Format) Rotation(r Rotation) Rotation {
 	return SignAll
 }
 
-// ValidPrefix says whether p may stand for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
+// ValidPrefix says whether p is valid for {P}: 1 to 40 ASCII letters, digits and hyphens, no hyphen at either end. The
 // refusal is a *fault.Error of field prefix.
 func ValidPrefix(p string) error {
 	ok := len(p) >= 1 && len(p) <= MaxPrefix && p[0] != '-' && p[len(p)-1] != '-'
@@ -78,7 +85,7 @@ func ValidPrefix(p string) error {
 	}
 	if !ok {
 		return fault.InvalidField("prefix", "prefix_refused", fmt.Sprintf(
-			"A header prefix has 1 to %d letters, digits and hyphens, and no hyphen at either end, such as \"Acme\".", MaxPrefix))
+			"A header prefix can have 1 to %d letters, digits, and hyphens, without a hyphen at either end, such as \"Acme\".", MaxPrefix))
 	}
 	return nil
 }
@@ -94,7 +101,7 @@ type names struct {
 
 var defaultNames = func() map[Format]names {
 	all := make(map[Format]names)
-	for _, f := range Formats() {
+	for _, f := range append(Formats(), Templated) {
 		all[f] = makeNames(f, DefaultPrefix)
 	}
 	return all
@@ -130,7 +137,7 @@ func makeNames(f Format, prefix string) names {
 			timestamp: "X-" + prefix + "-Timestamp", retry: "X-" + prefix + "-Retry-Attempt",
 			attempt: "X-" + prefix + "-Attempt", resend: "X-" + prefix + "-Retry", replayed: "X-" + prefix + "-Replayed",
 		}
-	case Raw:
+	case Raw, Templated:
 		return names{
 			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", delivery: "X-" + prefix + "-Delivery",
 			timestamp: "X-" + prefix + "-Timestamp", signature: "X-" + prefix + "-Signature",
@@ -140,9 +147,11 @@ func makeNames(f Format, prefix string) names {
 	return names{}
 }
 
-// HeaderNames lists every header that the format may set, for documentation and screens; an empty prefix is the default.
-func HeaderNames(f Format, prefix string) []string {
-	n := namesOf(f, prefix)
+// HeaderNames lists every header that the format can set, for documentation and screens; an empty prefix is the
+// default.
+func HeaderNames(f Format, prefix string) []string { return listNames(namesOf(f, prefix)) }
+
+func listNames(n names) []string {
 	var list []string
 	for _, name := range []string{
 		n.id, n.event, n.endpoint, n.delivery, n.timestamp, n.signature, n.retry, n.attempt, n.resend, n.replayed,
@@ -154,14 +163,10 @@ func HeaderNames(f Format, prefix string) []string {
 	return list
 }
 
-// DedupeHeader is the header by which receivers of the format recognize what they have handled. It is the same on every attempt
-// and every replay.
+// DedupeHeader is the header by which receivers of the format recognize what they have handled. It is the same on every
+// attempt and every replay.
 func DedupeHeader(f Format, prefix string) string {
-	n := namesOf(f, prefix)
-	if f == Raw {
-		return n.delivery
-	}
-	return n.id
+	return Wire{Format: f, Prefix: prefix}.DedupeHeader()
 }
 
 // ReservedHeader reports whether some format with some prefix sets a header of this name, whatever its case. Custom

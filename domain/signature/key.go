@@ -3,8 +3,8 @@ package signature
 import (
 	"bytes"
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/base64"
 	"fmt"
 	"hash"
@@ -23,7 +23,8 @@ const (
 )
 
 // The sizes of HMAC keys: decoded bytes in the standard format (its specification's range), characters' bytes in the
-// others. The others have no lower bound above 1, because a provider brings the secrets that its customers already hold.
+// others. The others have no lower bound above 1, because a provider brings the secrets that its customers already
+// hold.
 const (
 	minStandardKey = 24
 	maxStandardKey = 64
@@ -40,7 +41,7 @@ type Key struct {
 // mac is a reusable HMAC state: it keeps the key's two hashed pads, so that a signature costs no set-up and no garbage.
 type mac struct {
 	hash hash.Hash
-	sum  [sha256.Size]byte
+	sum  [sha512.Size]byte
 	head [128]byte
 }
 
@@ -50,7 +51,7 @@ type mac struct {
 // secret and never holds the secret.
 func ParseKey(f Format, secret string) (Key, error) {
 	if !f.Valid() {
-		return Key{}, fault.InvalidField("format", "format_unknown", "There is no such format. Use standard, x-webhook, t-v1, body-hex or raw.")
+		return Key{}, fault.InvalidField("format", "format_unknown", "There is no such format. "+useFormats)
 	}
 	if f != Standard {
 		return parsePlain(secret)
@@ -59,41 +60,41 @@ func ParseKey(f Format, secret string) (Key, error) {
 	case strings.HasPrefix(secret, secretPrefix):
 		raw, err := decodeBase64(secret[len(secretPrefix):])
 		if err != nil {
-			return Key{}, refuseSecret("What follows whsec_ is not base64 (the standard alphabet, with padding). Paste the secret whole.")
+			return Key{}, refuseSecret("The part after whsec_ isn't base64 (standard alphabet, with padding). Paste the complete secret.")
 		}
 		if len(raw) < minStandardKey || len(raw) > maxStandardKey {
-			return Key{}, refuseSecret(fmt.Sprintf("After whsec_ this secret has %d bytes; %d to %d are needed.",
+			return Key{}, refuseSecret(fmt.Sprintf("After whsec_, this secret has %d bytes; it needs %d to %d.",
 				len(raw), minStandardKey, maxStandardKey))
 		}
 		return hmacKey(raw), nil
 	case strings.HasPrefix(secret, privatePrefix):
 		raw, err := decodeBase64(secret[len(privatePrefix):])
 		if err != nil || len(raw) != ed25519.PrivateKeySize {
-			return Key{}, refuseSecret("What follows whsk_ is not base64 of the 64 bytes of an ed25519 key pair. Paste the key whole.")
+			return Key{}, refuseSecret("The part after whsk_ isn't the base64 of a 64-byte ed25519 key pair. Paste the complete key.")
 		}
 		private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
 		if !bytes.Equal(private, raw) {
-			return Key{}, refuseSecret("The two halves of this whsk_ key do not belong together. Paste the key whole, or make a new pair.")
+			return Key{}, refuseSecret("The two halves of this whsk_ key don't belong together. Paste the complete key, or create a new pair.")
 		}
 		return Key{private: private, public: ed25519.PublicKey(private[ed25519.SeedSize:])}, nil
 	}
-	return Key{}, refuseSecret("A secret of the standard format begins with whsec_ (or whsk_ for an ed25519 key pair).")
+	return Key{}, refuseSecret("A secret of the standard format starts with whsec_ (or whsk_ for an ed25519 key pair).")
 }
 
 func parsePlain(secret string) (Key, error) {
 	if secret == "" || len(secret) > maxPlainKey {
-		return Key{}, refuseSecret(fmt.Sprintf("A secret of this format has 1 to %d bytes; this one has %d.", maxPlainKey, len(secret)))
+		return Key{}, refuseSecret(fmt.Sprintf("A secret of this format can have 1 to %d bytes; this one has %d.", maxPlainKey, len(secret)))
 	}
 	if !utf8.ValidString(secret) || strings.ContainsFunc(secret, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return Key{}, refuseSecret("The secret holds a line break, another control character or bytes that are no UTF-8. Paste it without them.")
+		return Key{}, refuseSecret("The secret contains a line break, another control character, or invalid UTF-8. Paste it without them.")
 	}
 	return hmacKey([]byte(secret)), nil
 }
 
 func refuseSecret(detail string) error { return fault.InvalidField("secret", "secret_refused", detail) }
 
-// decodeBase64 is strict: the decoder itself would skip line breaks and accept stray bits at the end, and then two texts
-// would be one key.
+// decodeBase64 is strict: the decoder itself would skip line breaks and accept stray bits at the end, and then two
+// texts would be one key.
 func decodeBase64(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, base64.CorruptInputError(0)
@@ -101,8 +102,10 @@ func decodeBase64(text string) ([]byte, error) {
 	return base64.StdEncoding.Strict().DecodeString(text)
 }
 
-func hmacKey(secret []byte) Key {
-	return Key{macs: &sync.Pool{New: func() any { return &mac{hash: hmac.New(sha256.New, secret)} }}}
+func hmacKey(secret []byte) Key { return hashKey(sha256.New, secret) }
+
+func poolKey(h func() hash.Hash) Key {
+	return Key{macs: &sync.Pool{New: func() any { return &mac{hash: h()} }}}
 }
 
 // IsZero reports whether the key is absent: the zero Key, which ParseKey never returns without an error.
@@ -111,7 +114,7 @@ func (k Key) IsZero() bool { return k.macs == nil && k.private == nil }
 // Asymmetric reports whether it is an ed25519 key, which only the standard format knows.
 func (k Key) Asymmetric() bool { return k.private != nil }
 
-// Public is the whpk_ text of an ed25519 key, which may be shown to anyone; empty for an HMAC key.
+// Public is the whpk_ text of an ed25519 key, which is no secret; empty for an HMAC key.
 func (k Key) Public() string {
 	if k.public == nil {
 		return ""

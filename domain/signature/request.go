@@ -6,7 +6,7 @@ import "strings"
 const (
 	UserAgent      = "Posthorn-Webhooks/1.0"
 	ContentType    = "application/json"
-	AcceptEncoding = "identity" // a receiver that compresses anyway is read as it answers
+	AcceptEncoding = "identity" // a receiver that compresses anyway is read as it responds
 )
 
 // FixedHeaders are the headers that every request carries, beside its format's.

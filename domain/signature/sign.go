@@ -6,12 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"posthorn/domain/fault"
 )
 
-// Signing is how one endpoint's requests are signed. Check it once with Validate; it may then be used concurrently.
+// Signing is how one endpoint's requests are signed. Check it once with Validate. It can then be used concurrently.
 type Signing struct {
 	Format Format
 	Prefix string // {P}; empty is DefaultPrefix
@@ -21,13 +22,32 @@ type Signing struct {
 	// Slot is the key that signs alone: after a rotation the old key's index, until the member switches or the overlap
 	// ends. An index past the end means the oldest key.
 	Slot int
+	// Shape is what the endpoint changes about the format; nil is nothing. Call Prepare where it is set.
+	Shape *Shape
+	// Also signs a second time, in headers of its own; nil is one signature.
+	Also *Signing
+
+	names  *names // those of the shape
+	signer *signer
+}
+
+// Prepare makes the shape ready to be used, once for many requests.
+func (s *Signing) Prepare() {
+	if s.Shape == nil {
+		return
+	}
+	n := Wire{Format: s.Format, Prefix: s.Prefix, Shape: s.Shape}.names()
+	s.names = &n
+	if s.Format == Templated && s.Shape.Signature != nil {
+		s.signer = s.Shape.Signature.signer()
+	}
 }
 
 // Validate says whether requests can be signed: a known format, a valid prefix, at least one key, each fit for the
 // format. A sender that gets an error here must not send: Headers would leave the signature out.
 func (s Signing) Validate() error {
 	if !s.Format.Valid() {
-		return fault.InvalidField("format", "format_unknown", "There is no such format. Use standard, x-webhook, t-v1, body-hex or raw.")
+		return fault.InvalidField("format", "format_unknown", "There is no such format. "+useFormats)
 	}
 	if s.Prefix != "" {
 		if err := ValidPrefix(s.Prefix); err != nil {
@@ -35,12 +55,15 @@ func (s Signing) Validate() error {
 		}
 	}
 	if len(s.Keys) == 0 {
-		return fault.InvalidField("secret", "secret_missing", "The endpoint has no live secret. Rotate its secret to make one.")
+		return fault.InvalidField("secret", "secret_missing", "The endpoint has no live secret. Rotate its secret to create one.")
 	}
 	for _, k := range s.Keys {
 		if k.IsZero() || (k.Asymmetric() && s.Format != Standard) {
 			return refuseSecret(fmt.Sprintf("One of the endpoint's keys can't sign in the %s format. Rotate its secret.", s.Format))
 		}
+	}
+	if s.Format == Templated && s.signer == nil {
+		return fault.InvalidField("wire.signature", "wire_template_missing", "The format template needs a signature: its value and what is signed.")
 	}
 	return nil
 }
@@ -56,19 +79,89 @@ type Send struct {
 type Header struct{ Name, Value string }
 
 // Headers appends the headers of one attempt to dst: ids, type, timestamp, signature, attempt number, and the replay
-// mark where it is one. body is what AppendBody made. Content-Type and User-Agent are the sender's. Keys appear in their
-// order in Signing, so the newest signature comes first; where one key signs alone it is the Slot's.
+// mark where it is one. body is what AppendBody made. Content-Type and User-Agent are the sender's. Keys appear in
+// their order in Signing, so the newest signature comes first; where one key signs alone it is the Slot's.
 func (s Signing) Headers(dst []Header, m Message, body []byte, send Send) []Header {
-	return appendHeaders(dst, s.Format, s.Prefix, m, s.signature(m.EventID, strconv.FormatInt(send.At.Unix(), 10), body), send)
+	stamp := strconv.FormatInt(send.At.Unix(), 10)
+	n := s.names
+	if n == nil {
+		plain := namesOf(s.Format, s.Prefix)
+		n = &plain
+	}
+	first := len(dst)
+	dst = appendHeaders(dst, s.Format, n, m, s.signature(m.EventID, stamp, body), send)
+	if s.Also != nil {
+		dst = appendAlso(dst, first, s.Also.Headers(nil, m, body, send))
+	}
+	return dst
 }
 
-// SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature that was kept.
+// appendAlso adds the headers of the second signature that the first has not set.
+func appendAlso(dst []Header, first int, also []Header) []Header {
+	for _, h := range also {
+		there := false
+		for _, d := range dst[first:] {
+			there = there || strings.EqualFold(d.Name, h.Name)
+		}
+		if !there {
+			dst = append(dst, h)
+		}
+	}
+	return dst
+}
+
+// SignAlso is the second signing of a shape. It is nil where the secret can't sign: the first signature goes without
+// it.
+func SignAlso(a *AlsoSign, secret string) *Signing {
+	w := a.Wire()
+	key, err := w.ParseKey(secret)
+	if err != nil {
+		return nil
+	}
+	s := Signing{Format: w.Format, Prefix: w.Prefix, Shape: w.Shape, Keys: []Key{key}}
+	s.Prepare()
+	if s.Validate() != nil {
+		return nil
+	}
+	return &s
+}
+
+// Kept is the text of a request's signatures, to be kept with the attempt: one a line.
+func (s Signing) Kept(headers []Header) string {
+	if s.names == nil && s.Also == nil {
+		return Of(headers)
+	}
+	kept := valueOf(headers, s.Wire(Message{}).names().signature)
+	if s.Also != nil {
+		kept += "\n" + valueOf(headers, s.Also.Wire(Message{}).names().signature)
+	}
+	return kept
+}
+
+func valueOf(headers []Header, name string) string {
+	for _, h := range headers {
+		if h.Name == name {
+			return h.Value
+		}
+	}
+	return ""
+}
+
+// SentHeaders are the headers of an attempt that was made: those that Headers gave it, with the signature that was
+// kept.
 func SentHeaders(w Wire, m Message, signature string, send Send) []Header {
-	return appendHeaders(nil, w.Format, w.Prefix, m, signature, send)
+	n := w.names()
+	kept, second, two := strings.Cut(signature, "\n")
+	out := appendHeaders(nil, w.Format, &n, m, kept, send)
+	if two && w.Shape != nil && w.Shape.AlsoSign != nil {
+		also := w.Shape.AlsoSign.Wire()
+		n := also.names()
+		out = appendAlso(out, 0, appendHeaders(nil, also.Format, &n, m, second, send))
+	}
+	return out
 }
 
-func appendHeaders(dst []Header, f Format, prefix string, m Message, signature string, send Send) []Header {
-	n := namesOf(f, prefix)
+func appendHeaders(dst []Header, f Format, n *names, m Message, signature string, send Send) []Header {
 	put := func(name, value string) {
 		if name != "" {
 			dst = append(dst, Header{name, value})
@@ -77,7 +170,7 @@ func appendHeaders(dst []Header, f Format, prefix string, m Message, signature s
 	put(n.id, m.EventID)
 	put(n.event, m.Type)
 	put(n.endpoint, m.EndpointID)
-	if f == Raw {
+	if f == Raw || f == Templated {
 		put(n.delivery, m.DedupeID())
 	} else {
 		put(n.delivery, m.DeliveryID)
@@ -116,6 +209,9 @@ func (s Signing) signature(id, stamp string, body []byte) string {
 	if s.Format.Rotation(s.Rotation) == SignOne {
 		slot := min(max(s.Slot, 0), len(keys)-1)
 		keys = keys[slot : slot+1]
+	}
+	if s.signer != nil {
+		return string(s.signer.append(value, keys[0], id, stamp, body))
 	}
 	for _, k := range keys {
 		if len(value) > 0 {

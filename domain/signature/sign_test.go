@@ -438,7 +438,7 @@ func TestKeysNeverPrint(t *testing.T) {
 		var logged bytes.Buffer
 		slog.New(slog.NewJSONHandler(&logged, nil)).Info("x", "key", k, "signing", s)
 		slog.New(slog.NewTextHandler(&logged, nil)).Info("x", "key", k, "signing", s)
-		all := logged.String() + fmt.Sprintf("%v %+v %#v %s %q %x %d %v %+v %#v %x", k, k, k, k, k, k, k, s, s, s, s)
+		all := logged.String() + fmt.Sprintf("%v %+v %#v %s %q %x %d %v %+v %#v %x", k, k, k, k, k, k, k, s, s, s, any(s))
 		if regexp.MustCompile(`(?i)canary|63616e617279|99 97 110|65 66|4142|0x41`).MatchString(all) {
 			t.Errorf("a key shows: %s", all)
 		}

@@ -16,7 +16,8 @@ import (
 )
 
 // testdata/vectors.json holds signatures that other implementations made: the reference libraries of Standard Webhooks,
-// Svix, Stripe's scheme as Hook0 wrote it, GitHub's documentation. testdata is the contract; the code is what is tested.
+// Svix, Stripe's scheme as Hook0 wrote it, GitHub's documentation. testdata is the contract; the code is what is
+// tested.
 type corpus struct {
 	Schemes map[string]struct {
 		Vectors []vector `json:"vectors"`

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// DefaultTolerance is how far a timestamp may lie from the receiver's clock, either way (Standard Webhooks' and Stripe's
+// DefaultTolerance is how far a timestamp can be from the receiver's clock, either way (Standard Webhooks' and Stripe's
 // own libraries use the same).
 const DefaultTolerance = 5 * time.Minute
 
@@ -31,14 +31,27 @@ const (
 
 // Verify checks a request as a receiver should: with the body's exact bytes, any of the secrets, and a clock. header
 // looks a name up whatever its case, such as http.Header.Get. A tolerance under 0 leaves the timestamp's age unchecked.
-// For Standard a secret may be whsec_, whpk_ or whsk_. The error is a *fault.Error with one of the codes above; its field
-// is the header concerned. Signatures are compared in constant time. BodyHex signs no timestamp, so it checks none.
+// For Standard a secret can be whsec_, whpk_ or whsk_. The error is a *fault.Error with one of the codes above; its
+// field is the header concerned. Signatures are compared in constant time. BodyHex signs no timestamp, so it checks
+// none.
 func Verify(f Format, prefix string, header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
-	keys, err := verifiers(f, secrets)
+	return Wire{Format: f, Prefix: prefix}.Verify(header, body, secrets, now, tolerance)
+}
+
+// Verify is the function Verify for a format with a shape.
+func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
+	f := w.Format
+	if f == Templated && (w.Shape == nil || w.Shape.Signature == nil) {
+		return fault.InvalidField("wire.signature", "wire_template_missing", "The format template needs a signature: its value and what is signed.")
+	}
+	keys, err := w.verifiers(secrets)
 	if err != nil {
 		return err
 	}
-	n := namesOf(f, prefix)
+	n := w.names()
+	if f == Templated {
+		return w.verifyTemplate(n, header, body, keys, now, tolerance)
+	}
 	signature := header(n.signature)
 	if signature == "" {
 		return missing(n.signature)
@@ -51,7 +64,7 @@ func Verify(f Format, prefix string, header func(name string) string, body []byt
 		stampHeader = n.signature
 		stamp = field(signature, "t=")
 		if stamp == "" {
-			return fault.InvalidField(n.signature, CodeTimestampMalformed, "The signature has no t=<unix seconds>. It should read t=...,v1=...")
+			return fault.InvalidField(n.signature, CodeTimestampMalformed, "The signature has no t=<unix seconds>. The expected form is t=...,v1=...")
 		}
 	default:
 		if stamp = header(n.timestamp); stamp == "" {
@@ -64,7 +77,7 @@ func Verify(f Format, prefix string, header func(name string) string, body []byt
 		}
 		// The specification forbids dots: with one, two different messages could have the same signed content.
 		if strings.Contains(id, ".") {
-			return fault.InvalidField(n.id, CodeIDMalformed, "The message id contains a full stop, which the specification forbids.")
+			return fault.InvalidField(n.id, CodeIDMalformed, "The message id contains a period, which the specification forbids.")
 		}
 	}
 	if f != BodyHex {
@@ -77,25 +90,26 @@ func Verify(f Format, prefix string, header func(name string) string, body []byt
 
 func missing(name string) error {
 	return fault.InvalidField(name, CodeHeaderMissing,
-		fmt.Sprintf("The request has no %s header. Look whether a proxy removed it, and whether the format is the right one.", name))
+		fmt.Sprintf("The request has no %s header. Check whether a proxy removed it, and whether the format is correct.", name))
 }
 
 // verifiers parses the secrets; whpk_ can verify but not sign, so ParseKey does not know it.
-func verifiers(f Format, secrets []string) ([]Key, error) {
+func (w Wire) verifiers(secrets []string) ([]Key, error) {
+	f := w.Format
 	if len(secrets) == 0 {
-		return nil, refuseSecret("Give at least one secret to verify with.")
+		return nil, refuseSecret("Add at least one secret to verify with.")
 	}
 	keys := make([]Key, 0, len(secrets))
 	for _, s := range secrets {
 		if f == Standard && strings.HasPrefix(s, publicPrefix) {
 			raw, err := decodeBase64(s[len(publicPrefix):])
 			if err != nil || len(raw) != ed25519.PublicKeySize {
-				return nil, refuseSecret("What follows whpk_ is not base64 of the 32 bytes of an ed25519 public key. Paste the key whole.")
+				return nil, refuseSecret("The part after whpk_ isn't the base64 of a 32-byte ed25519 public key. Paste the complete key.")
 			}
 			keys = append(keys, Key{public: raw})
 			continue
 		}
-		k, err := ParseKey(f, s)
+		k, err := w.ParseKey(s)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +136,7 @@ func checkAge(name, stamp string, now time.Time, tolerance time.Duration) error 
 	}
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	if malformed || err != nil {
-		return fault.InvalidField(name, CodeTimestampMalformed, "The timestamp is not a whole number of seconds since 1970.")
+		return fault.InvalidField(name, CodeTimestampMalformed, "The timestamp isn't a whole number of seconds since 1970.")
 	}
 	if tolerance < 0 {
 		return nil
@@ -130,11 +144,11 @@ func checkAge(name, stamp string, now time.Time, tolerance time.Duration) error 
 	age, most := now.Unix()-seconds, int64(tolerance/time.Second)
 	if age > most {
 		return fault.InvalidField(name, CodeTimestampTooOld, fmt.Sprintf(
-			"The request was signed %d seconds ago, more than the %d allowed. It may be a replayed copy, or the receiver's clock is ahead.", age, most))
+			"The request was signed %d seconds ago, more than the allowed %d. It could be a replayed copy, or the receiver's clock is ahead.", age, most))
 	}
 	if -age > most {
 		return fault.InvalidField(name, CodeTimestampTooNew, fmt.Sprintf(
-			"The request was signed %d seconds in the future, more than the %d allowed. The receiver's clock is behind.", -age, most))
+			"The request was signed %d seconds in the future, more than the allowed %d. The receiver's clock is behind.", -age, most))
 	}
 	return nil
 }
@@ -159,10 +173,14 @@ func match(f Format, name, header string, keys []Key, id, stamp string, body []b
 	}
 	if !known {
 		return fault.InvalidField(name, CodeSchemeUnknown,
-			fmt.Sprintf("No signature in this header has the shape of the %s format, such as %s.", f, shapes[f]))
+			fmt.Sprintf("No signature in this header has the form of the %s format, such as %s.", f, shapes[f]))
 	}
+	return mismatch(name)
+}
+
+func mismatch(name string) error {
 	return fault.InvalidField(name, CodeMismatch,
-		"No signature matches. Check that the secret is this endpoint's, and that the body is the exact bytes received, before any JSON parsing or re-encoding.")
+		"No signature matches. Check that this is the endpoint's secret, and that the body is the exact bytes received, before any JSON parsing or re-encoding.")
 }
 
 var shapes = map[Format]string{

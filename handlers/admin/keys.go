@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"github.com/a-h/templ"
+
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -20,13 +21,13 @@ import (
 	"posthorn/views/pages"
 )
 
-// maxPlatformKeys is how many platform keys are listed; there are few.
+// maxPlatformKeys is how many platform keys the page lists.
 const maxPlatformKeys = 200
 
 func (a *admin) keysView(c *handlers.Call, form url.Values, wrong map[string]string) (v console.KeysView, err error) {
 	v = console.KeysView{
-		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What uses it, so that you know which one to revoke."},
-		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Empty: never."},
+		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Billing service", Hint: "What will use this key? Helps you know which one to revoke."},
+		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires."},
 		Wrong:   wrong["scopes"],
 	}
 	for _, s := range access.PlatformScopes() {
@@ -78,7 +79,7 @@ const keysPath = Root + "/keys"
 // newKey is what a session keeps until the next page shows it.
 type newKey struct{ Name, Text, Path string }
 
-// createKey makes a platform key. The page after it shows its text once.
+// createKey creates a platform key. The next page shows its text once.
 func (a *admin) createKey(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -95,12 +96,8 @@ func (a *admin) createKey(c *handlers.Call) error {
 	}
 	made := newKey{Name: wanted.Name}
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		row, text, err := accounts.MakeKey(c.Ctx(), q, wanted)
-		if err != nil {
-			return err
-		}
-		made.Text = text
-		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
+		_, made.Text, err = accounts.CreateKey(c.Ctx(), q, wanted, 0, c.Author())
+		return err
 	})
 	if err == nil {
 		err = c.KeepOnce(keysPath, made)
@@ -131,15 +128,15 @@ func (a *admin) readKey(form url.Values) (accounts.NewKey, error) {
 	return out, nil
 }
 
-// revokeKey ends a platform key. Of two operators who do it at once one does, and both see that it is revoked.
+// revokeKey revokes a platform key. If two operators revoke it together, one does, and both see that it is revoked.
 func (a *admin) revokeKey(c *handlers.Call) error {
-	u, err := c.ID(id.Key, "key_id")
+	keyID, err := c.ID(id.Key, "key_id")
 	if err != nil {
 		return err
 	}
-	row, err := accounts.EndPlatformKey(c.Ctx(), a.DB, u, c.Author())
+	row, err := accounts.EndPlatformKey(c.Ctx(), a.DB, keyID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "There is no such platform key.")
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "Platform key not found.")
 	}
 	if err != nil {
 		return err

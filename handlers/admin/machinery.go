@@ -6,16 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
-	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/trouble"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -26,7 +25,7 @@ const hostsMost = 200
 func (a *admin) listHosts(c *handlers.Call) error {
 	v := console.HostsView{Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "failing")}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
+		rows, err := q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{SilentSeconds: incidents.Silent.Seconds(), Part: v.Part, Failing: v.State != "", Most: hostsMost + 1})
 		v.Most = len(rows) > hostsMost
 		for _, r := range rows[:min(len(rows), hostsMost)] {
 			v.Hosts = append(v.Hosts, hostLine(r))
@@ -41,8 +40,8 @@ func (a *admin) listHosts(c *handlers.Call) error {
 }
 
 func hostLine(r sql.ConsoleHostsRow) console.HostLine {
-	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: trouble.Host{
-		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
+	line := console.HostLine{Href: endpointsAt(r.Host), Pause: pauseOfScope(pause.Host, r.Host), Host: incidents.Host{
+		Name: r.Host, Endpoints: r.Endpoints, Tenants: r.Tenants, Active: r.Active, Disabled: r.Disabled, Paused: r.Paused, BreakersOpen: r.BreakersOpen, Failing: r.Failing,
 	}}
 	if r.LastFailureAt.Unix() > 0 {
 		line.LastFailure = r.LastFailureAt
@@ -50,7 +49,7 @@ func hostLine(r sql.ConsoleHostsRow) console.HostLine {
 	return line
 }
 
-// listSickEndpoints shows the endpoints of all tenants that fail, or all at one host.
+// listSickEndpoints shows the failing endpoints of all tenants, or all endpoints at one host.
 func (a *admin) listSickEndpoints(c *handlers.Call) error {
 	v := console.SickView{Host: strings.ToLower(strings.TrimSpace(c.Query("host")))}
 	var rows []sql.ConsoleEndpointsRow
@@ -75,7 +74,7 @@ func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpoints
 	for i, r := range rows {
 		ids[i] = r.ID
 	}
-	states, err := endpoints.ConditionsEverywhere(c.Ctx(), q, ids)
+	states, err := endpoints.ConditionsCrossTenant(c.Ctx(), q, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func endpointLines(c *handlers.Call, q *sql.Queries, rows []sql.ConsoleEndpoints
 func (a *admin) showQueue(c *handlers.Call) error {
 	v := console.QueueView{Shell: c.Shell("Queue and workers", "queue")}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		workers, err := q.ConsoleWorkers(c.Ctx(), trouble.Silent.Seconds())
+		workers, err := q.ConsoleWorkers(c.Ctx(), incidents.Silent.Seconds())
 		if err != nil {
 			return err
 		}
@@ -107,12 +106,13 @@ func (a *admin) showQueue(c *handlers.Call) error {
 			}
 			v.Workers = append(v.Workers, line)
 		}
-		ages, err := q.PendingByAge(c.Ctx(), sql.PendingByAgeParams{})
+		ages, err := q.PendingByAge(c.Ctx(), incidents.Silent.Seconds())
 		if err != nil {
 			return err
 		}
 		for _, age := range ages {
-			v.Ages[age.Bucket].Waiting, v.Ages[age.Bucket].Ready = age.N, age.Sendable
+			v.Ages[age.Bucket].Waiting += age.N
+			v.Ages[age.Bucket].Ready += age.Ready
 		}
 		shares, err := q.ConsoleShares(c.Ctx(), pageRows)
 		if err != nil {
@@ -131,7 +131,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 		for i, l := range lanes {
 			ids[i] = l.EndpointID
 		}
-		states, err := endpoints.ConditionsEverywhere(c.Ctx(), q, ids)
+		states, err := endpoints.ConditionsCrossTenant(c.Ctx(), q, ids)
 		for _, l := range lanes {
 			is := states[l.EndpointID]
 			line := console.LaneLine{
@@ -139,8 +139,8 @@ func (a *admin) showQueue(c *handlers.Call) error {
 				Condition: is.Condition, Waiting: l.Waiting, Oldest: l.Oldest, Owner: l.Owner,
 			}
 			line.Pause = pauseOfScope(pause.Endpoint, line.Endpoint)
-			if is.Sends() && !is.Listens {
-				line.Ready = l.Ready // as by age above: what could be sent now
+			if is.Ready {
+				line.Ready = l.Ready // as by age above
 			}
 			if l.LeasedAt != nil {
 				line.Leased = *l.LeasedAt
@@ -157,7 +157,7 @@ func (a *admin) showQueue(c *handlers.Call) error {
 
 func (a *admin) listJobs(c *handlers.Call) error {
 	var jobs []sql.ConsoleJobsRow
-	e := readEverywhere(c, id.Job)
+	e := readCrossTenant(c, id.Job)
 	v := console.JobsView{State: word(c, "state", "queued", "running", "done", "canceled", "failed"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		if v.Wrong == "" {
@@ -166,9 +166,9 @@ func (a *admin) listJobs(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		chores, err := q.ConsoleChores(c.Ctx())
-		for _, one := range chores {
-			v.Chores = append(v.Chores, console.ChoreLine{Name: one.Name, Done: one.DoneAt})
+		periodic, err := q.ConsolePeriodic(c.Ctx())
+		for _, one := range periodic {
+			v.Periodic = append(v.Periodic, console.PeriodicLine{Name: one.Name, Done: one.DoneAt})
 		}
 		return err
 	})
@@ -188,7 +188,7 @@ func (a *admin) listJobs(c *handlers.Call) error {
 }
 
 func (a *admin) listMails(c *handlers.Call) error {
-	e := readEverywhere(c, id.Mail)
+	e := readCrossTenant(c, id.Mail)
 	v := console.MailsView{Root: Root + "/mail", State: word(c, "state", "waiting", "sent", "failed", "dropped"), Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"]}
 	var rows []sql.ConsoleMailsRow
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
@@ -205,7 +205,7 @@ func (a *admin) listMails(c *handlers.Call) error {
 	for _, m := range rows {
 		state := m.State
 		if state == "failed" {
-			state = "given up"
+			state = "failed"
 		}
 		v.Mails = append(v.Mails, console.MailLine{
 			ID: id.Mail.Format(m.ID), Recipient: account.MaskEmail(m.Recipient), Kind: strings.ReplaceAll(string(m.Kind), "_", " "), State: state,
@@ -219,30 +219,20 @@ func (a *admin) listMails(c *handlers.Call) error {
 	return c.Render(statusOf(v.Wrong), console.Mails(v))
 }
 
-// sendMailAgain gives a mail that was given up another chain of tries.
+// sendMailAgain gives a mail that failed permanently a new chain of tries.
 func (a *admin) sendMailAgain(c *handlers.Call) error {
-	u, err := c.ID(id.Mail, "mail_id")
+	mailID, err := c.ID(id.Mail, "mail_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		n, err := q.SendMailAgain(c.Ctx(), u)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return fault.New(fault.Conflict, "mail_not_given_up", "This mail is not given up any more: somebody has sent it again, or it is gone.")
-		}
-		return db.Audit(c.Ctx(), q, c.Author(), db.Audited{Action: "mail.sent_again", Kind: "mail", Object: id.Mail.Format(u)})
-	})
-	if err != nil {
+	if err := accounts.ResendMail(c.Ctx(), a.DB, mailID, c.Author()); err != nil {
 		return err
 	}
-	c.Flash("The mail is on its way again.")
+	c.Flash("The email will be sent again.")
 	return c.Redirect(Root + "/mail")
 }
 
-// statusOf is the status of a list whose filter can't be read, or can.
+// statusOf is the HTTP status of a list: 400 if its filter is invalid.
 func statusOf(wrong string) int {
 	if wrong != "" {
 		return http.StatusBadRequest
@@ -250,7 +240,7 @@ func statusOf(wrong string) int {
 	return http.StatusOK
 }
 
-// operatorNames are the operators by their ids, as people know them.
+// operatorNames are the names of the operators by id.
 func operatorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
 	rows, err := q.ConsoleOperators(c.Ctx())
 	names := make(map[string]string, len(rows))
@@ -260,13 +250,13 @@ func operatorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) 
 	return names, err
 }
 
-// doer is who did something: an operator's name, else what kind of caller it was and its id.
+// doer names an actor: an operator's name, or else the kind of the actor and its id.
 func doer(kind, of string, names map[string]string) string {
 	return cmp.Or(names[of], strings.TrimSpace(kind+" "+of))
 }
 
 func (a *admin) listAudit(c *handlers.Call) error {
-	e := readEverywhere(c, id.Audit)
+	e := readCrossTenant(c, id.Audit)
 	v := console.AuditView{
 		Action: strings.TrimSpace(c.Query("action")), Actor: word(c, "actor", "operator", "member", "key", "system", "command", "portal"),
 		Tenant: e.filter.Tenant, Wrong: e.wrong["tenant"],

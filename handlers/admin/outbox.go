@@ -9,12 +9,12 @@ import (
 	"posthorn/views/console"
 )
 
-// listRejected shows what was emitted in SQL and could not become an event: how many of whom and why, and each. What it carries is
-// the tenant's, who lists, retries and discards it over the API.
+// listRejected shows rejected events of the outbox: counts by tenant and reason, and each one. Their data belongs to
+// the tenant, which lists, retries, and discards them through the API.
 func (a *admin) listRejected(c *handlers.Call) error {
-	e := readEverywhere(c, id.Event)
+	e := readCrossTenant(c, id.Event)
 	v := console.RejectedView{Root: Root + "/outbox", Tenant: e.filter.Tenant, Code: strings.TrimSpace(c.Query("code")), Wrong: e.wrong["tenant"]}
-	var rows []sql.RejectedEverywhereRow
+	var rows []sql.RejectedCrossTenantRow
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		reasons, err := q.RejectedByReason(c.Ctx(), pageRows)
 		if err != nil {
@@ -26,13 +26,13 @@ func (a *admin) listRejected(c *handlers.Call) error {
 		if v.Wrong != "" {
 			return nil
 		}
-		rows, err = q.RejectedEverywhere(c.Ctx(), sql.RejectedEverywhereParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
+		rows, err = q.RejectedCrossTenant(c.Ctx(), sql.RejectedCrossTenantParams{Before: before(c, id.Event), Tenant: e.tenant, Code: v.Code, Most: pageRows + 1})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	rows, v.Next = older(c, id.Event, rows, func(r sql.RejectedEverywhereRow) id.UUID { return r.ID })
+	rows, v.Next = older(c, id.Event, rows, func(r sql.RejectedCrossTenantRow) id.UUID { return r.ID })
 	for _, r := range rows {
 		v.Lines = append(v.Lines, console.RejectedLine{
 			RejectedTenant: rejectedTenant(r.TenantID, r.Tenant), ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, Rejected: r.RejectedAt,
@@ -42,11 +42,11 @@ func (a *admin) listRejected(c *handlers.Call) error {
 	return c.Render(statusOf(v.Wrong), console.Rejected(v))
 }
 
-// rejectedTenant is the tenant that an event was emitted for, which need not be there.
-func rejectedTenant(u id.UUID, name string) console.RejectedTenant {
-	t := console.RejectedTenant{TenantID: id.Tenant.Format(u), Name: name}
+// rejectedTenant is the tenant for which an event was emitted. It does not always exist.
+func rejectedTenant(tenantID id.UUID, name string) console.RejectedTenant {
+	t := console.RejectedTenant{TenantID: id.Tenant.Format(tenantID), Name: name}
 	if name != "" {
-		t.Path = tenantPath(u)
+		t.Path = tenantPath(tenantID)
 	}
 	return t
 }

@@ -13,15 +13,15 @@ import (
 func TestWhatTheOutboxRejectedIsCountedAndNamedWithoutWhatItCarries(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
-	if page := w.page("/console/outbox"); !strings.Contains(page, "Nothing was rejected") {
+	if page := w.page("/console/outbox"); !strings.Contains(page, "No rejected events") {
 		t.Error("an empty list does not say so")
 	}
 	acme, umbrella, nobody := w.tenant("Acme"), w.tenant("Umbrella"), db.NewID()
 	reject := func(tenant id.UUID, kind, code string, n int) (last string) {
 		for i := range n {
-			u := id.New(time.Now().Add(time.Duration(i)*time.Millisecond), [10]byte{byte(len(code)), byte(len(kind)), tenant[15]})
-			w.exec("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '{\"card\":\"s3cr3t\"}', $4, 'Add the type <first>.')", u, tenant, kind, code)
-			last = id.Event.Format(u)
+			eventID := id.New(time.Now().Add(time.Duration(i)*time.Millisecond), [10]byte{byte(len(code)), byte(len(kind)), tenant[15]})
+			w.exec("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '{\"card\":\"s3cr3t\"}', $4, 'Add the type <first>.')", eventID, tenant, kind, code)
+			last = id.Event.Format(eventID)
 		}
 		return last
 	}
@@ -30,7 +30,7 @@ func TestWhatTheOutboxRejectedIsCountedAndNamedWithoutWhatItCarries(t *testing.T
 	c := reject(nobody, "order.gone", "not_found", 1)
 	page := w.page("/console/outbox")
 	for _, want := range []string{
-		"6 events wait", "unknown_event_type", "schema_mismatch", "Acme", "Umbrella", "no such tenant", "order.paid", a, b, c, "17 B", "Add the type &lt;first&gt;.",
+		"6 events are waiting", "unknown_event_type", "schema_mismatch", "Acme", "Umbrella", "no such tenant", "order.paid", a, b, c, "17 B", "Add the type &lt;first&gt;.",
 		"/console/outbox?code=unknown_event_type&amp;tenant=" + id.Tenant.Format(acme),
 	} {
 		if !strings.Contains(page, want) {
@@ -51,7 +51,7 @@ func TestWhatTheOutboxRejectedIsCountedAndNamedWithoutWhatItCarries(t *testing.T
 			}
 		}
 	}
-	if res := w.send("GET", "/console/outbox?tenant=nonsense", nil, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "begins with ten_") {
+	if res := w.send("GET", "/console/outbox?tenant=nonsense", nil, w.cookie); res.Code != http.StatusBadRequest || !strings.Contains(res.Body.String(), "starts with ten_") {
 		t.Errorf("a tenant that is none: %d", res.Code)
 	}
 	reject(acme, "order.many", "busy", 60)

@@ -9,8 +9,8 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
-	"posthorn/domain/trouble"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/console"
@@ -23,7 +23,7 @@ const (
 	glance = 5
 )
 
-// seen is what the overview is made of.
+// seen is the data of the overview.
 type seen struct {
 	totals   sql.ConsoleTotalsRow
 	oldest   []sql.ConsoleOldestDueRow
@@ -33,17 +33,18 @@ type seen struct {
 }
 
 func (a *admin) see(c *handlers.Call) (s seen, err error) {
+	silent := incidents.Silent.Seconds()
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
-		if s.totals, err = q.ConsoleTotals(c.Ctx(), trouble.Silent.Seconds()); err != nil {
+		if s.totals, err = q.ConsoleTotals(c.Ctx(), silent); err != nil {
 			return err
 		}
-		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), 20); err != nil {
+		if s.oldest, err = q.ConsoleOldestDue(c.Ctx(), sql.ConsoleOldestDueParams{SilentSeconds: silent, Most: 20}); err != nil {
 			return err
 		}
-		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{Failing: true, Most: glance}); err != nil {
+		if s.hosts, err = q.ConsoleHosts(c.Ctx(), sql.ConsoleHostsParams{SilentSeconds: silent, Failing: true, Most: glance}); err != nil {
 			return err
 		}
-		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), pageRows); err != nil {
+		if s.backlogs, err = q.ConsoleBacklogs(c.Ctx(), sql.ConsoleBacklogsParams{SilentSeconds: silent, Most: pageRows}); err != nil {
 			return err
 		}
 		s.shares, err = q.ConsoleShares(c.Ctx(), pageRows)
@@ -63,14 +64,14 @@ func (a *admin) overview(c *handlers.Call) error {
 		DisabledToday: t.DisabledToday, BreakersOpen: t.BreakersOpen, Workers: t.Workers, Waiting: t.Waiting,
 		WaitingMost: t.Waiting >= waitingMost, DeadLetters: t.DeadLetters, MailsFailed: t.MailsFailed, Rejected: t.Rejected,
 	}
-	facts := trouble.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, BooksDiffer: t.BooksDiffer, Rejected: t.Rejected, Mails: t.MailsFailed}
+	facts := incidents.Facts{Workers: t.Workers, WorkersLost: t.WorkersLost, Discrepancies: t.BooksDiffer, Rejected: t.Rejected, Mails: t.MailsFailed}
 	for _, o := range s.oldest {
 		line := console.OldestLine{
 			Tenant: o.Name, Path: tenantPath(o.ID), ReadyFor: max(a.Now().Sub(o.ReadyAt), 0).Round(time.Millisecond), Lanes: o.Lanes,
 			URL: egress.Mask(o.URL), Endpoint: id.Endpoint.Format(o.EndpointID), Owner: o.Owner,
 		}
 		v.Oldest = append(v.Oldest, line)
-		facts.Late = append(facts.Late, trouble.Waiting{Tenant: o.Name, For: line.ReadyFor})
+		facts.Late = append(facts.Late, incidents.Waiting{Tenant: o.Name, For: line.ReadyFor})
 	}
 	for _, h := range s.hosts {
 		v.Hosts = append(v.Hosts, hostLine(h))
@@ -80,20 +81,20 @@ func (a *admin) overview(c *handlers.Call) error {
 	for _, l := range v.Loads {
 		facts.Loads = append(facts.Loads, l.Load)
 	}
-	for _, f := range trouble.Find(facts, components.Many) {
+	for _, f := range incidents.Find(facts, components.Many) {
 		v.Findings = append(v.Findings, console.FindingLine{Finding: f, Links: findingLinks(f, v)})
 	}
 	return c.Render(http.StatusOK, console.Overview(v))
 }
 
-// loads are the tenants that have most of the workers or of what is ready, those with the greater share first.
+// loads are the tenants with the largest shares of the slots or of the ready deliveries, largest first.
 func loads(s seen) []console.LoadLine {
 	byTenant := map[id.UUID]*console.LoadLine{}
-	of := func(u id.UUID, name string) *console.LoadLine {
-		if byTenant[u] == nil {
-			byTenant[u] = &console.LoadLine{Load: trouble.Load{Tenant: name}, Path: tenantPath(u), ID: id.Tenant.Format(u)}
+	of := func(tenantID id.UUID, name string) *console.LoadLine {
+		if byTenant[tenantID] == nil {
+			byTenant[tenantID] = &console.LoadLine{Load: incidents.Load{Tenant: name}, Path: tenantPath(tenantID), ID: id.Tenant.Format(tenantID)}
 		}
-		return byTenant[u]
+		return byTenant[tenantID]
 	}
 	for _, b := range s.backlogs {
 		l := of(b.ID, b.Name)
@@ -111,25 +112,25 @@ func loads(s seen) []console.LoadLine {
 	return all[:min(len(all), glance)]
 }
 
-// findingLinks lead to where something is looked at and to where it is stopped.
-func findingLinks(f trouble.Finding, v console.OverviewView) []components.LinkProps {
+// findingLinks link to the object of a finding and to the form that pauses it.
+func findingLinks(f incidents.Finding, v console.OverviewView) []components.LinkProps {
 	link := func(label, href string) components.LinkProps {
 		return components.LinkProps{Label: label, Href: href, Small: true}
 	}
 	queue := link("Queue and workers", Root+"/queue")
 	switch f.Kind {
-	case trouble.Books:
+	case incidents.Discrepancy:
 		return []components.LinkProps{link("Books", Root+"/books")}
-	case trouble.LateTenant:
-		return []components.LinkProps{link("Open the tenant", v.Oldest[f.At].Path), queue}
-	case trouble.DownHost:
-		return []components.LinkProps{link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)), link("Pause the host", pauseOfScope(pause.Host, v.Hosts[f.At].Name))}
-	case trouble.Noisy:
+	case incidents.LateTenant:
+		return []components.LinkProps{link("Open tenant", v.Oldest[f.At].Path), queue}
+	case incidents.DownHost:
+		return []components.LinkProps{link("Its endpoints", endpointsAt(v.Hosts[f.At].Name)), link("Pause host", pauseOfScope(pause.Host, v.Hosts[f.At].Name))}
+	case incidents.Noisy:
 		l := v.Loads[f.At]
-		return []components.LinkProps{link("Open the tenant", l.Path), link("Pause the tenant", pauseOfScope(pause.Tenant, l.ID)), queue}
-	case trouble.Rejected:
+		return []components.LinkProps{link("Open tenant", l.Path), link("Pause tenant", pauseOfScope(pause.Tenant, l.ID)), queue}
+	case incidents.Rejected:
 		return []components.LinkProps{link("Outbox", Root+"/outbox")}
-	case trouble.Mails:
+	case incidents.Mails:
 		return []components.LinkProps{link("Mail", Root+"/mail?state=failed")}
 	default: // workers
 		return []components.LinkProps{queue}
@@ -141,9 +142,9 @@ func endpointsAt(host string) string {
 	return Root + "/health/endpoints?" + url.Values{"host": {host}}.Encode()
 }
 
-// pauseOfScope is the form of a pause, filled in.
+// pauseOfScope is the form for a pause, filled in.
 func pauseOfScope(scope pause.Scope, of string) string {
 	return pausesPath + "?" + url.Values{"scope": {string(scope)}, "of": {of}}.Encode() + "#pause"
 }
 
-func tenantPath(u id.UUID) string { return Root + "/tenants/" + id.Tenant.Format(u) }
+func tenantPath(tenantID id.UUID) string { return Root + "/tenants/" + id.Tenant.Format(tenantID) }

@@ -20,7 +20,8 @@ import (
 
 const pausesPath = Root + "/pauses"
 
-// withPauses has every page of the console say what is paused. What can't be read is not said: a page must not fail for it.
+// withPauses makes every page of the console show what is paused. A failed read shows nothing, so that no page fails
+// because of it.
 func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 	return func(c *handlers.Call) error {
 		_ = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
@@ -36,15 +37,15 @@ func (a *admin) withPauses(next handlers.Handler) handlers.Handler {
 
 func pausedTitle(rows []sql.ListPausesRow) string {
 	if rows[0].Scope == string(pause.Platform) {
-		return "Dispatch is paused: nothing is sent to anybody."
+		return "All deliveries are paused. Nothing is sent."
 	}
 	if len(rows) == 1 {
-		return "Dispatch is paused for the " + rows[0].Scope + " " + pauseOf(rows[0]) + "."
+		return "Deliveries are paused for the " + rows[0].Scope + " " + pauseOf(rows[0]) + "."
 	}
-	return components.Many(int64(len(rows)), "pause", "pauses") + " of dispatch are on."
+	return components.Many(int64(len(rows)), "pause", "pauses") + " of deliveries are active."
 }
 
-// pauseOf is what a pause concerns, as people know it.
+// pauseOf describes what a pause concerns.
 func pauseOf(r sql.ListPausesRow) string {
 	switch pause.Scope(r.Scope) {
 	case pause.Tenant:
@@ -57,15 +58,15 @@ func pauseOf(r sql.ListPausesRow) string {
 	return "everything"
 }
 
-// pausesView is the list, and the form as the address fills it in: other pages lead here with what they show.
+// pausesView is the list, with the form filled in from the address: other pages link here with what they show.
 func (a *admin) pausesView(c *handlers.Call, scope, of string) (v console.PausesView, err error) {
 	v = console.PausesView{
 		Root: pausesPath, Scope: scope,
 		Of: components.FieldProps{
 			Name: "of", Label: "Which", Value: of, Mono: true, MaxLength: 300, Required: true, Complete: "off", Attrs: map[string]any{"list": "known-pausable"},
-			Hint: "Choose a tenant or a host from the list, or give the id of an endpoint. To pause everything, type " + pauseAll + ".",
+			Hint: "Select a tenant or a host from the list, or enter an endpoint id. To pause everything, enter " + pauseAll + ".",
 		},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log. What concerns one tenant stands in its own log too."},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, and in the tenant's own log if it concerns one tenant."},
 	}
 	var rows []sql.ListPausesRow
 	var names map[string]string
@@ -98,17 +99,17 @@ func (a *admin) listPauses(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Pauses(v))
 }
 
-// pauseDispatch pauses what the form names. Of two operators who pause the same one does, and both see the pause.
+// pauseDispatch pauses what the form names. If two operators pause the same thing, one does, and both see the pause.
 func (a *admin) pauseDispatch(c *handlers.Call) error {
-	w, err := readWish(c, 1)
+	w, err := readAdminForm(c, 1)
 	if err != nil {
 		return err
 	}
 	what, wrong := readPause(w.Get("scope"), strings.TrimSpace(w.Get("of")))
 	var row sql.DispatchPause
 	made := false
-	if wrong == nil && w.unsaid == nil {
-		row, made, err = accounts.PauseDispatch(c.Ctx(), a.DB, what, w.why, c.Author())
+	if wrong == nil && w.reasonErr == nil {
+		row, made, err = accounts.PauseDispatch(c.Ctx(), a.DB, what, w.reason, c.Author())
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			err, wrong = nil, fault.InvalidField("of", "out_of_range", "There is no such "+string(what.Scope)+" any more.")
 		}
@@ -116,27 +117,27 @@ func (a *admin) pauseDispatch(c *handlers.Call) error {
 			return err
 		}
 	}
-	if wrong != nil || w.unsaid != nil {
+	if wrong != nil || w.reasonErr != nil {
 		v, err := a.pausesView(c, w.Get("scope"), w.Get("of"))
 		if err != nil {
 			return err
 		}
-		v.Reason.Value, v.Reason.Error, v.Of.Error = w.Get("reason"), handlers.WrongFields(w.unsaid)["reason"], handlers.WrongFields(wrong)["of"]
+		v.Reason.Value, v.Reason.Error, v.Of.Error = w.Get("reason"), handlers.WrongFields(w.reasonErr)["reason"], handlers.WrongFields(wrong)["of"]
 		v.Shell = c.Shell("Pauses", "pauses")
 		return c.Render(http.StatusBadRequest, console.Pauses(v))
 	}
 	if made {
-		c.Flash("Dispatch is paused. Requests under way end as they will.")
+		c.Flash("Deliveries are paused. In-flight requests finish.")
 	} else {
-		c.Flash("It was paused already, by " + strings.TrimSpace(row.ActorKind+" "+row.ActorID) + ": " + row.Reason)
+		c.Flash("It was already paused by " + strings.TrimSpace(row.ActorKind+" "+row.ActorID) + ": " + row.Reason)
 	}
 	return c.Redirect(pausesPath)
 }
 
-// pauseAll is typed by who pauses the whole platform.
+// pauseAll is the word that an operator types to pause the whole platform.
 const pauseAll = "everything"
 
-// pausable are what the form proposes: tenants by their names, and the hosts of endpoints.
+// pausable are the suggestions of the form: tenants by name, and the hosts of endpoints.
 func pausable(c *handlers.Call, q *sql.Queries) (known []components.Option, err error) {
 	tenants, err := q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{Before: id.Last, Most: proposed})
 	if err != nil {
@@ -152,16 +153,16 @@ func pausable(c *handlers.Call, q *sql.Queries) (known []components.Option, err 
 	return known, err
 }
 
-// proposed bounds how many tenants and hosts the form proposes.
+// proposed bounds how many tenants and hosts the form suggests.
 const proposed = 200
 
-// readPause reads what is to be paused.
+// readPause reads what to pause.
 func readPause(scope, of string) (p pause.Pause, err error) {
 	p.Scope = pause.Scope(scope)
 	switch p.Scope {
 	case pause.Platform:
 		if of != pauseAll {
-			return p, fault.InvalidField("of", "out_of_range", "This stops the deliveries of all tenants. Type "+pauseAll+" to confirm, or choose what it is that you name.")
+			return p, fault.InvalidField("of", "out_of_range", "This stops the deliveries of all tenants. Enter "+pauseAll+" to confirm, or select another scope.")
 		}
 		return p, nil
 	case pause.Tenant:
@@ -172,43 +173,43 @@ func readPause(scope, of string) (p pause.Pause, err error) {
 		p.Host, err = pause.ReadHost("of", of)
 		return p, err
 	default:
-		return p, fault.InvalidField("of", "out_of_range", "Choose what is to be paused.")
+		return p, fault.InvalidField("of", "out_of_range", "Select what to pause.")
 	}
 	if err != nil {
-		return p, fault.InvalidField("of", "out_of_range", "Give the id of the "+scope+", as its page shows it.")
+		return p, fault.InvalidField("of", "out_of_range", "Enter the id of the "+scope+", as shown on its page.")
 	}
 	return p, nil
 }
 
 func (a *admin) resumeDispatch(c *handlers.Call) error {
-	u, err := c.ID(id.Pause, "pause_id")
+	pauseID, err := c.ID(id.Pause, "pause_id")
 	if err != nil {
 		return accounts.ErrPauseEnded
 	}
-	w, err := readWish(c, 0)
+	w, err := readAdminForm(c, 0)
 	if err != nil {
 		return err
 	}
-	if w.unsaid != nil {
-		return a.refuseResume(c, u, w)
+	if w.reasonErr != nil {
+		return a.refuseResume(c, pauseID, w)
 	}
-	if _, err = accounts.ResumeDispatch(c.Ctx(), a.DB, u, w.why, c.Author()); err != nil {
+	if _, err = accounts.ResumeDispatch(c.Ctx(), a.DB, pauseID, w.reason, c.Author()); err != nil {
 		if fault.Is(err, fault.ErrNotFound.Code) {
 			return pauseEnded(c)
 		}
 		return err
 	}
-	c.Flash("The pause has ended. What waited goes on at the pace of its endpoints.")
+	c.Flash("The pause has ended. Waiting deliveries are sent at their endpoints' own rates.")
 	return c.Redirect(pausesPath)
 }
 
 func pauseEnded(c *handlers.Call) error {
-	c.Flash("This pause has ended already.")
+	c.Flash("This pause has already ended.")
 	return c.Redirect(pausesPath)
 }
 
-// refuseResume shows the pauses with what is wrong with the reason why one was to end.
-func (a *admin) refuseResume(c *handlers.Call, pause id.UUID, w wish) error {
+// refuseResume shows the pauses with what is wrong with the reason for resuming.
+func (a *admin) refuseResume(c *handlers.Call, pause id.UUID, w adminForm) error {
 	v, err := a.pausesView(c, "", "")
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (a *admin) refuseResume(c *handlers.Call, pause id.UUID, w wish) error {
 	if i < 0 {
 		return pauseEnded(c)
 	}
-	v.Pauses[i].Said = components.Said{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.unsaid)["reason"]}
+	v.Pauses[i].ReasonInput = components.ReasonInput{Reason: w.Get("reason"), Wrong: handlers.WrongFields(w.reasonErr)["reason"]}
 	v.Shell = c.Shell("Pauses", "pauses")
 	return c.Render(http.StatusBadRequest, console.Pauses(v))
 }

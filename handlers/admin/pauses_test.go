@@ -19,7 +19,7 @@ func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
 	ep := w.endpoint(acme, "https://down.example.com/hooks?token=s3cr3t", "active", 0)
 	w.queued(acme, ep, 1, 1)
 	for _, tt := range []struct{ scope, of, says string }{
-		{"platform", "everything", "nothing is sent to anybody"},
+		{"platform", "everything", "All deliveries are paused. Nothing is sent."},
 		{"tenant", id.Tenant.Format(acme), "paused for the tenant Acme"},
 		{"host", "https://Down.example.com/", "paused for the host down.example.com"},
 		{"endpoint", id.Endpoint.Format(ep), "paused for the endpoint https://down.example.com/hooks"},
@@ -40,12 +40,12 @@ func TestAPauseStandsOnEveryPageUntilItEnds(t *testing.T) {
 			t.Errorf("%s: what is paused counts as late", tt.scope)
 		}
 		end := "/console/pauses/" + pauseIn(t, w.page("/console/pauses")) + "/resume"
-		for range 2 { // of two operators one does it, and both see the result
+		for range 2 { // one of two operators does it, and both see the result
 			if res := w.send("POST", end, url.Values{"reason": {"over"}}, w.cookie); res.Code != http.StatusSeeOther {
 				t.Errorf("%s: resumed: %d %s", tt.scope, res.Code, res.Body)
 			}
 		}
-		if page := w.page("/console/pauses"); strings.Contains(page, tt.says) || !strings.Contains(page, "Nothing is paused") {
+		if page := w.page("/console/pauses"); strings.Contains(page, tt.says) || !strings.Contains(page, "No pauses") {
 			t.Errorf("%s: the pause is still there", tt.scope)
 		}
 	}
@@ -92,7 +92,7 @@ func TestAPauseNeedsAReasonAndSomethingToPause(t *testing.T) {
 	acme := w.tenant("Acme <1>")
 	w.endpoint(acme, "https://known.example.com/hooks", "active", 0)
 	form := w.page("/console/pauses")
-	for _, part := range []string{`<option value="" selected>Choose what to pause`, `<option value="` + id.Tenant.Format(acme) + `">Acme &lt;1&gt;`, `<option value="known.example.com">`} {
+	for _, part := range []string{`<option value="" selected>Select what to pause`, `<option value="` + id.Tenant.Format(acme) + `">Acme &lt;1&gt;`, `<option value="known.example.com">`} {
 		if !strings.Contains(form, part) {
 			t.Errorf("the form does not hold %s", part)
 		}

@@ -1,5 +1,5 @@
-// Package admin is the operators' console: how they sign in, with a session and a cookie of their own, and what runs, what waits,
-// who is in trouble, and what operators may do about it.
+// Package admin is the operators' console: signing in, with a session and a cookie of its own; what runs, what waits,
+// and which tenants have incidents; and what operators can do about it.
 package admin
 
 import (
@@ -15,15 +15,15 @@ import (
 	"posthorn/views/pages"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB   *db.DB
 	Keys *seal.Ring // seals seeds of second factors
-	// Development says that only this machine reaches the server: operators may go without a second factor then.
+	// Development says that only this machine reaches the server. Operators then need no second factor.
 	Development bool
 	Log         *slog.Logger
 	Now         func() time.Time
-	// Export answers with everything of a tenant as a file, and enters it in the tenant's audit log.
+	// Export sends everything of a tenant as a file, and audits it in the tenant's log.
 	Export func(c *handlers.Call, tenant id.UUID, reason string) error
 }
 
@@ -75,6 +75,8 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/deliveries", a.listDeliveries),
 		page("GET", "/events", a.listEvents),
 
+		page("GET", "/palette", a.palette),
+
 		page("GET", "/settings", a.showSettings),
 		page("POST", "/settings", a.changeSettings),
 		page("GET", "/keys", a.listKeys),
@@ -95,22 +97,23 @@ func (a *admin) routes() []handlers.Route {
 		page("GET", "/jobs", a.listJobs),
 		page("GET", "/mail", a.listMails),
 		page("POST", "/mail/:mail_id/again", a.sendMailAgain),
-		page("GET", "/books", a.showBooks),
-		page("POST", "/books/:"+tenantParam+"/accept", a.acceptDifference),
+		page("GET", "/books", a.showLedger),
+		page("POST", "/books/:"+tenantParam+"/accept", a.acceptDiscrepancy),
 		page("GET", "/audit", a.listAudit),
 	}
 }
 
-// Root is where the console is.
+// Root is the path of the console.
 const Root = "/console"
 
-// tenantParam names the tenant in a path. It is not the parameter by which members are admitted: operators belong to none.
+// tenantParam names the tenant in a path. It differs from the parameter that admits members, because operators are
+// members of no tenant.
 const tenantParam = "id"
 
 const (
 	maxForm  = 16 << 10 // bounds the body of a form
 	pageRows = 50
-	// lookFor bounds a look at everything: the totals of a large platform take a moment.
+	// lookFor bounds a read over the whole platform: totals of a large one take a moment.
 	lookFor = 10 * time.Second
 )
 
@@ -118,7 +121,7 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
 }
 
-// home says who is signed in, and how well the account is guarded.
+// home shows who is signed in, and how well the account is protected.
 func (a *admin) home(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.ConsoleHome(pages.ConsoleHomeView{
 		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
@@ -129,16 +132,16 @@ func page(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Operator: true}, MaxBody: maxForm, Timeout: lookFor, Handler: h}
 }
 
-// before is where a page of a list begins: behind the id that the address names, else at the newest. What is no id of the
-// kind is the list's beginning.
+// before is where a page of a list starts: after the id in the address, or at the newest row. An invalid id is the
+// start of the list.
 func before(c *handlers.Call, kind id.Kind) id.UUID {
-	if u, err := kind.Parse(c.Query("before")); err == nil {
-		return u
+	if uuid, err := kind.Parse(c.Query("before")); err == nil {
+		return uuid
 	}
 	return id.Last
 }
 
-// older is the address of the next page of a list; empty where there is none. n rows were asked for beyond a page's.
+// older is the address of the next page of a list, or empty. The query asked for n rows more than a page has.
 func older[R any](c *handlers.Call, kind id.Kind, rows []R, of func(R) id.UUID) (shown []R, next string) {
 	if len(rows) <= pageRows {
 		return rows, ""
@@ -149,7 +152,7 @@ func older[R any](c *handlers.Call, kind id.Kind, rows []R, of func(R) id.UUID) 
 	return shown, c.Request.URL.Path + "?" + query.Encode()
 }
 
-// word is a query parameter that must be one of a few words; anything else is as if it were not given.
+// word is a query parameter with one of a few values. Any other value counts as missing.
 func word(c *handlers.Call, name string, words ...string) string {
 	for _, w := range words {
 		if c.Query(name) == w {

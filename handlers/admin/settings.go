@@ -14,7 +14,7 @@ import (
 	"posthorn/views/console"
 )
 
-// settingGroups lays fields out by group. Where nobody says anything, a number's field shows what holds as its placeholder.
+// settingGroups arranges fields by group. The placeholder of a number that nobody has set is the value in effect.
 func settingGroups(fields []settings.Field, own []byte, above ...[]byte) []console.SettingGroup {
 	var groups []console.SettingGroup
 	for _, name := range settings.Groups() {
@@ -56,7 +56,7 @@ func settingField(f settings.Field, own []byte, above ...[]byte) console.Setting
 	return out
 }
 
-// settingTexts are what a form says of some fields.
+// settingTexts are labels and hints of some fields.
 func settingTexts(form url.Values, fields []settings.Field) map[string]string {
 	texts := map[string]string{}
 	for _, f := range fields {
@@ -67,7 +67,7 @@ func settingTexts(form url.Values, fields []settings.Field) map[string]string {
 	return texts
 }
 
-// retype shows what was typed again, with what is wrong with it.
+// retype shows the typed values again, with what is wrong with them.
 func retype(groups []console.SettingGroup, form url.Values, wrong map[string]string) {
 	for _, g := range groups {
 		for i := range g.Fields {
@@ -99,7 +99,8 @@ func (a *admin) showSettings(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Settings(v))
 }
 
-// changeSettings saves the platform's settings. Of two operators who save at once one does, and the other sees what is so now.
+// changeSettings saves the platform's settings. If two operators save together, one does, and the other sees the
+// current values.
 func (a *admin) changeSettings(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -107,7 +108,7 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 	}
 	_, err = accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Seen: form.Get("seen"), Texts: settingTexts(form, settings.Fields())}, c.Author())
 	if err == nil {
-		c.Flash("Saved. It holds from now on.")
+		c.Flash("Settings saved.")
 		return c.Redirect(Root + "/settings")
 	}
 	if not := handlers.NotInput(err); not != nil {
@@ -127,42 +128,42 @@ func (a *admin) changeSettings(c *handlers.Call) error {
 	return c.Render(handlers.Status(err), console.Settings(v))
 }
 
-// tenantLimits is the form of what a tenant may use and how long it keeps things.
+// tenantLimits is the form for a tenant's limits and retention.
 func tenantLimits(t sql.Tenant, platform []byte) console.LimitsForm {
 	f := console.LimitsForm{
 		Groups: settingGroups(settings.OfTenant(), t.Settings, platform), Seen: accounts.TenantVersion(t),
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Required: true, Min: "1", Max: strconv.Itoa(maxRetention),
-			Value: strconv.Itoa(int(t.RetentionDays)), Hint: "What is older is hidden at once, and deleted soon after.",
+			Value: strconv.Itoa(int(t.RetentionDays)), Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
 	}
 	return f
 }
 
-var errBeyond = &fault.Error{Kind: fault.Conflict, Code: accounts.ErrChanged.Code, Detail: "A shorter retention deletes events. Confirm it."}
+var errBeyond = &fault.Error{Kind: fault.Conflict, Code: accounts.ErrChanged.Code, Detail: "A shorter retention period deletes events. Confirm to continue."}
 
-// maxRetention is the longest that a tenant may keep what it sent, in days, as the schema has it.
+// maxRetention is the longest retention of a tenant in days, as in the schema.
 const maxRetention = 3650
 
-// changeLimits saves what one tenant may use.
+// changeLimits saves a tenant's limits.
 func (a *admin) changeLimits(c *handlers.Call) error {
-	w, err := ofTenant(c)
+	w, err := readTenantForm(c)
 	if err != nil {
 		return err
 	}
 	days, notDays := strconv.Atoi(w.Get("retention_days"))
 	if notDays != nil || days < 1 || days > maxRetention {
-		err = fault.InvalidField("retention_days", "out_of_range", "Write a number of days from 1 to 3650.")
+		err = fault.InvalidField("retention_days", "out_of_range", "Enter a number of days from 1 to 3650.")
 	}
 	lost := int64(0)
 	if err == nil {
 		err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 			if w.Get("delete_beyond") != strconv.Itoa(days) {
-				if lost, err = accounts.EventsBeyond(c.Ctx(), q, w.of, days, a.Now()); err != nil || lost > 0 {
+				if lost, err = accounts.EventsBeyond(c.Ctx(), q, w.tenant, days, a.Now()); err != nil || lost > 0 {
 					return err
 				}
 			}
-			_, err := accounts.ChangeTenant(c.Ctx(), q, w.of, accounts.TenantChange{
+			_, err := accounts.ChangeTenant(c.Ctx(), q, w.tenant, accounts.TenantChange{
 				RetentionDays: &days, Limits: settingTexts(w.Values, settings.OfTenant()), Seen: w.Get("seen"),
 			}, c.Author())
 			return err
@@ -175,8 +176,8 @@ func (a *admin) changeLimits(c *handlers.Call) error {
 		})
 	}
 	if err == nil {
-		c.Flash("Saved. It holds from now on.")
-		return c.Redirect(tenantPath(w.of))
+		c.Flash("Settings saved.")
+		return c.Redirect(tenantPath(w.tenant))
 	}
 	if not := handlers.NotInput(err); not != nil {
 		return gone(not)

@@ -41,7 +41,7 @@ func TestPlatformSettingsAreKeptWithinTheirRangesAndAudited(t *testing.T) {
 		t.Errorf("%d entries in the audit log", n)
 	}
 	res = w.send("POST", "/console/settings", form, w.cookie)
-	if body := res.Body.String(); res.Code != http.StatusConflict || !strings.Contains(body, "Somebody has changed") || !strings.Contains(body, `value="30"`) {
+	if body := res.Body.String(); res.Code != http.StatusConflict || !strings.Contains(body, "Someone else changed") || !strings.Contains(body, `value="30"`) {
 		t.Errorf("over a newer version: %d", res.Code)
 	}
 	if days := w.ask("SELECT retention_days FROM tenants WHERE id = $1", w.tenant("New")); days != 30 {
@@ -89,6 +89,28 @@ func TestATenantsLimitsLieOverThePlatforms(t *testing.T) {
 	}
 }
 
+func TestAShorterRetentionOfATenantAsksFirst(t *testing.T) {
+	t.Parallel()
+	w := newConsole(t)
+	tenant := w.tenant("Acme")
+	at := "/console/tenants/" + id.Tenant.Format(tenant)
+	w.exec("UPDATE tenants SET retention_days = 90")
+	w.exec("INSERT INTO books (tenant_id, day, events) VALUES ($1, current_date - 50, 1234), ($1, current_date - 3, 7)", tenant)
+	days := func() int { return w.ask("SELECT retention_days FROM tenants WHERE id = $1", tenant) }
+	form := url.Values{"seen": {w.seen(at)}, "retention_days": {"30"}}
+	if res := w.send("POST", at+"/limits", form, w.cookie); res.Code != http.StatusConflict || !strings.Contains(res.Body.String(), "1,234 events are older than 30 days") || days() != 90 {
+		t.Errorf("it did not ask: %d, %d days", res.Code, days())
+	}
+	form.Set("delete_beyond", "60") // confirmed for another number
+	if res := w.send("POST", at+"/limits", form, w.cookie); res.Code != http.StatusConflict || days() != 90 {
+		t.Errorf("it took a confirmation of something else: %d, %d days", res.Code, days())
+	}
+	form.Set("delete_beyond", "30")
+	if res := w.send("POST", at+"/limits", form, w.cookie); res.Code != http.StatusSeeOther || days() != 30 {
+		t.Errorf("confirmed: %d, %d days", res.Code, days())
+	}
+}
+
 func TestPlatformKeysAreShownOnceAndRevokedOnce(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)
@@ -121,7 +143,7 @@ func TestPlatformKeysAreShownOnceAndRevokedOnce(t *testing.T) {
 	}
 }
 
-// Every action says of an object that is gone that it is, and changes nothing.
+// Every action on a deleted object says that it is deleted, and changes nothing.
 func TestAnActionOnAVanishedObjectSaysSo(t *testing.T) {
 	t.Parallel()
 	w := newConsole(t)

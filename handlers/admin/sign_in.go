@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -18,12 +17,12 @@ import (
 )
 
 var (
-	errWrong     = fault.New(fault.Invalid, "sign_in_failed", "The e-mail address or the password is wrong.")
-	errWrongCode = fault.InvalidField("code", "code_wrong", "This code is wrong, or was used already. Wait for the next one, or type a recovery code.")
-	errLink      = fault.New(fault.Gone, "link_used", "This link was used already, has expired, or was cut off when copied. Ask for a new one.")
+	errWrong     = fault.New(fault.Invalid, "sign_in_failed", "The email address or password is incorrect.")
+	errWrongCode = fault.InvalidField("code", "code_wrong", "This code is incorrect or was already used. Wait for the next code, or enter a recovery code.")
+	errLink      = fault.New(fault.Gone, "link_used", "This link was already used, has expired, or is incomplete. Request a new one.")
 )
 
-// render shows a form, again with what was refused where err says so.
+// render shows a form, with the errors in err.
 func render(c *handlers.Call, v pages.Form, err error) error {
 	if err == nil {
 		return c.Render(http.StatusOK, pages.FormPage(v))
@@ -36,10 +35,10 @@ func render(c *handlers.Call, v pages.Form, err error) error {
 
 func signInForm(c *handlers.Call, email, next string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Console", ""), Title: "Operator console", Text: "For the people who run this server. Members of tenants sign in elsewhere.",
+		Shell: c.Shell("Console", ""), Title: "Operator console", Text: "For the operators of this server. Members of tenants sign in on their own page.",
 		Action: "/console/sign-in", Hidden: map[string]string{"next": next}, Submit: "Sign in",
 		Fields: []components.FieldProps{
-			{Name: "email", Label: "E-mail address", Type: "email", Complete: "username", Value: email, Required: true},
+			{Name: "email", Label: "Email address", Type: "email", Complete: "username", Value: email, Required: true},
 			{Name: "password", Label: "Password", Type: "password", Complete: "current-password", Required: true},
 		},
 		Links: []pages.Link{{Label: "Sign in to a tenant", Href: "/sign-in"}},
@@ -50,8 +49,8 @@ func (a *admin) showSignIn(c *handlers.Call) error {
 	return render(c, signInForm(c, "", handlers.Next(c.Query("next"), "")), nil)
 }
 
-// signIn checks a password, for an address without an operator as long as for one that has. Without a second factor it
-// leads to where one is set up, but in development.
+// signIn checks a password. It takes as long for an address without an operator. Outside development, an operator
+// without a second factor sets one up next.
 func (a *admin) signIn(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -101,24 +100,16 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 	if right && operator.DisabledAt == nil {
 		return operator, a.DB.Account(c.Ctx(), func(q *sql.Queries) error { return accounts.Succeeded(c.Ctx(), q, "operator password", operator.Email) })
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error { return audit(c, q, operator.ID, "operator.sign_in.failed") })
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
+	})
 	if err == nil {
 		err = errWrong
 	}
 	return operator, err
 }
 
-// audit writes to the platform's log: an operator belongs to no tenant.
-func audit(c *handlers.Call, q *sql.Queries, operator id.UUID, action string) error {
-	what, by := db.Audited{Action: action, Kind: "operator"}, db.Author{Kind: "system", Address: c.Actor.Address}
-	if !operator.IsZero() {
-		what.Object = id.Operator.Format(operator)
-		by.Kind, by.ID = "operator", what.Object
-	}
-	return db.Audit(c.Ctx(), q, by, what)
-}
-
-// begin starts the session of an operator whose password was right: pending unless no second factor is needed.
+// begin starts the session of an operator whose password was right. It is pending unless no second factor is needed.
 func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) error {
 	pending := operator.TotpAt != nil || !a.Development
 	life := account.Operator.Life()
@@ -130,7 +121,7 @@ func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) erro
 		if token, err = accounts.StartSession(c.Ctx(), q, accounts.NewSession{Operator: &operator.ID, Life: life, Pending: pending, Address: c.Actor.Address, Agent: c.Request.UserAgent()}); err != nil || pending {
 			return err
 		}
-		return audit(c, q, operator.ID, "operator.sign_in.succeeded")
+		return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.succeeded")
 	})
 	if err != nil {
 		return err
@@ -147,7 +138,7 @@ func (a *admin) begin(c *handlers.Call, operator sql.Operator, next string) erro
 	return c.Redirect(next)
 }
 
-// pending is the operator whose session waits for the second factor; nil where there is none.
+// pending is the operator whose session waits for the second factor, or nil.
 func (a *admin) pending(c *handlers.Call) (*handlers.Session, *sql.Operator, error) {
 	session, who, err := c.SignedInAs(account.Operator)
 	if err != nil || session == nil || !session.Pending {
@@ -167,8 +158,8 @@ func codeField() components.FieldProps {
 
 func codeForm(c *handlers.Call) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Type the six digits that your authenticator app shows, or a recovery code.",
-		Action: "/console/sign-in/code", Submit: "Sign in", Fields: []components.FieldProps{codeField()}, Links: []pages.Link{{Label: "Begin again", Href: "/console/sign-in"}},
+		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
+		Action: "/console/sign-in/code", Submit: "Sign in", Fields: []components.FieldProps{codeField()}, Links: []pages.Link{{Label: "Start over", Href: "/console/sign-in"}},
 	}
 }
 
@@ -204,23 +195,17 @@ func (a *admin) signInCode(c *handlers.Call) error {
 	return c.Redirect("/console")
 }
 
-// finish makes a pending session a whole one, under another token.
+// finish makes a pending session a full one, with a new token.
 func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.UUID, also func(*sql.Queries) error) error {
-	token, hash := accounts.NewToken()
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+	var token string
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
 		if also != nil {
 			if err := also(q); err != nil {
 				return err
 			}
 		}
-		n, err := q.RotateSession(c.Ctx(), sql.RotateSessionParams{ID: session.ID, Hash: hash, Lives: int32(account.Operator.Life().Seconds())})
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		return audit(c, q, operator, "operator.sign_in.succeeded")
+		token, err = accounts.StartOperatorSession(c.Ctx(), q, session.ID, operator, c.Actor.Address)
+		return err
 	})
 	if err != nil {
 		return err
@@ -228,27 +213,27 @@ func (a *admin) finish(c *handlers.Call, session *handlers.Session, operator id.
 	return c.RenewSession(account.Operator, token)
 }
 
-// takeCode uses up a code of the authenticator or a recovery code.
+// takeCode uses up an authenticator code or a recovery code.
 func (a *admin) takeCode(c *handlers.Call, operator sql.Operator, typed string) error {
 	seed, err := a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
 	if err != nil {
 		return err
 	}
-	wait, took := 0, int64(0)
+	wait, used := 0, false
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
 		if wait, err = accounts.Try(c.Ctx(), q, account.Codes, "operator code", operator.Email); err != nil || wait > 0 {
 			return err
 		}
 		if code := credential.RecoveryCode(typed); code != "" {
-			took, err = q.UseRecoveryCode(c.Ctx(), sql.UseRecoveryCodeParams{OwnerID: operator.ID, Hash: accounts.HashToken(code)})
+			used, err = accounts.UseRecoveryCode(c.Ctx(), q, operator.ID, code)
 		} else if step, ok := credential.CheckCode(seed, typed, a.Now()); ok {
-			took, err = q.UseOperatorCode(c.Ctx(), sql.UseOperatorCodeParams{ID: operator.ID, Step: step})
+			used, err = accounts.UseOperatorCode(c.Ctx(), q, operator.ID, step)
 		}
 		if err != nil {
 			return err
 		}
-		if took == 0 {
-			return audit(c, q, operator.ID, "operator.sign_in.failed")
+		if !used {
+			return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
 		}
 		return accounts.Succeeded(c.Ctx(), q, "operator code", operator.Email)
 	})
@@ -257,7 +242,7 @@ func (a *admin) takeCode(c *handlers.Call, operator sql.Operator, typed string) 
 		return err
 	case wait > 0:
 		return handlers.ErrTooManyTries
-	case took == 0:
+	case !used:
 		return errWrongCode
 	}
 	return nil
@@ -292,14 +277,14 @@ func (a *admin) peek(c *handlers.Call, token string) (link sql.OneTimeLink, err 
 
 func setupForm(c *handlers.Call, token, email string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Set a password", ""), Title: "Set a password", Text: "It opens the operator console for " + email + ".", Action: "/console/setup",
-		Hidden: map[string]string{"token": token}, Submit: "Set the password", Fields: []components.FieldProps{
-			{Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true, Hint: "At least 8 characters. Three or four words that do not belong together are good."},
+		Shell: c.Shell("Set a password", ""), Title: "Set a password", Text: "For signing in to the operator console as " + email + ".", Action: "/console/setup",
+		Hidden: map[string]string{"token": token}, Submit: "Set password", Fields: []components.FieldProps{
+			{Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true, Hint: "At least 8 characters. Tip: use three or four random words."},
 		},
 	}
 }
 
-// setPassword uses the link up: the password is set, an old second factor and all sessions are gone.
+// setPassword uses up the link. It sets the password, removes the second factor, and ends all sessions.
 func (a *admin) setPassword(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -318,29 +303,8 @@ func (a *admin) setPassword(c *handlers.Call) error {
 	}
 	var operator sql.Operator
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkOperator})
-		if err != nil {
-			return err
-		}
-		u := *link.OperatorID
-		for _, do := range []func() error{
-			func() error {
-				return q.SetOperatorPassword(c.Ctx(), sql.SetOperatorPasswordParams{ID: u, Password: &hash})
-			},
-			func() error { return q.SetOperatorTOTP(c.Ctx(), sql.SetOperatorTOTPParams{ID: u}) },
-			func() error { return q.DeleteRecoveryCodes(c.Ctx(), u) },
-			func() error { return q.DeleteLinksOfOperator(c.Ctx(), &u) },
-			func() error {
-				_, err := q.EndSessionsOfOperator(c.Ctx(), sql.EndSessionsOfOperatorParams{OperatorID: &u})
-				return err
-			},
-			func() error { return audit(c, q, u, "operator.password.changed") },
-		} {
-			if err := do(); err != nil {
-				return err
-			}
-		}
-		operator, err = q.GetOperator(c.Ctx(), u)
+		to := accounts.NewPassword{Hash: hash, Address: c.Actor.Address}
+		operator, err = accounts.SetOperatorPassword(c.Ctx(), q, form.Get("token"), to)
 		return err
 	})
 	if db.IsMissing(err) {
@@ -352,15 +316,13 @@ func (a *admin) setPassword(c *handlers.Call) error {
 	return a.begin(c, operator, "/console")
 }
 
-// seed is that of an operator who is setting up the second factor; it is made when it is first needed.
+// seed is the seed of an operator who sets up the second factor. The first call creates it.
 func (a *admin) seed(c *handlers.Call, operator *sql.Operator) ([]byte, error) {
 	if operator.Totp != nil {
 		return a.Keys.Open(operator.Totp, id.UUID{}, operator.ID)
 	}
 	seed := credential.NewSeed()
-	return seed, a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		return q.SetOperatorTOTP(c.Ctx(), sql.SetOperatorTOTPParams{ID: operator.ID, Totp: a.Keys.Seal(seed, id.UUID{}, operator.ID)})
-	})
+	return seed, accounts.StartOperatorTOTP(c.Ctx(), a.DB, operator.ID, a.Keys.Seal(seed, id.UUID{}, operator.ID))
 }
 
 func (a *admin) setup(c *handlers.Call) (v pages.SetupView, session *handlers.Session, operator *sql.Operator, seed []byte, err error) {
@@ -390,7 +352,8 @@ func (a *admin) showTOTP(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
-// confirmTOTP turns the second factor on with its first code and ends the sign-in. The page after it shows the recovery codes.
+// confirmTOTP turns the second factor on with its first code and finishes the sign-in. The next page shows the
+// recovery codes.
 func (a *admin) confirmTOTP(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -405,29 +368,13 @@ func (a *admin) confirmTOTP(c *handlers.Call) error {
 	}
 	step, ok := credential.CheckCode(seed, form.Get("code"), a.Now())
 	if !ok {
-		v.Code.Error = "This is not the code that the app shows now. Check that the clock of the phone is right."
+		v.Code.Error = "This isn't the app's current code. Check that your phone's clock is correct."
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
-	shown, plain := credential.NewRecoveryCodes()
-	hashes := make([][]byte, len(plain))
-	for i, code := range plain {
-		hashes[i] = accounts.HashToken(code)
-	}
+	shown, codes := credential.NewRecoveryCodes()
 	err = a.finish(c, session, operator.ID, func(q *sql.Queries) error {
-		n, err := q.ConfirmOperatorTOTP(c.Ctx(), sql.ConfirmOperatorTOTPParams{ID: operator.ID, Step: step})
-		if err == nil && n == 0 {
-			err = errors.New("the second factor was confirmed meanwhile")
-		}
-		if err != nil {
-			return err
-		}
-		if err := q.DeleteRecoveryCodes(c.Ctx(), operator.ID); err != nil {
-			return err
-		}
-		if err := q.InsertRecoveryCodes(c.Ctx(), sql.InsertRecoveryCodesParams{OwnerID: operator.ID, Hashes: hashes}); err != nil {
-			return err
-		}
-		return audit(c, q, operator.ID, "operator.totp.enabled")
+		to := accounts.NewTOTP{Step: step, Codes: codes, Address: c.Actor.Address}
+		return accounts.ConfirmOperatorTOTP(c.Ctx(), q, operator.ID, to)
 	})
 	if err != nil {
 		return err

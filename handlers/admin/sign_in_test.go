@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 const password = "correct horse battery staple"
 
-// world is the console of a Posthorn on a database of its own, and one operator's browser.
+// world is the console with its own database, and one operator's browser.
 type world struct {
 	t       *testing.T
 	db      *db.DB
@@ -51,16 +51,16 @@ func newWorld(t *testing.T, base string) *world {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Now().Add(w.ahead) }
-	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base})
+	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, DB: w.db, Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base})
 	engine := kit.NewEngine()
 	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}))
 	w.engine = engine
 	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
-		u := db.NewID()
-		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{ID: u, Email: "op@example.com", CreatedAt: u.Time()}); err != nil {
+		operatorID := db.NewID()
+		if _, err := q.InsertOperator(t.Context(), sql.InsertOperatorParams{ID: operatorID, Email: "op@example.com", CreatedAt: operatorID.Time()}); err != nil {
 			return err
 		}
-		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &u, Email: "op@example.com", Life: account.OperatorLife})
+		w.link, err = accounts.MakeLink(t.Context(), q, accounts.NewLink{Purpose: accounts.LinkOperator, Operator: &operatorID, Email: "op@example.com", Life: account.OperatorLife})
 		return err
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestAnOperatorNeedsASecondFactorAndACookieOfTheirOwn(t *testing.T) {
 	w := newWorld(t, "https://hooks.example.com")
 	w.want("GET", "/console", nil, 303, "/console/sign-in?next=%2Fconsole")
 	w.want("GET", "/console/setup?token="+w.link, nil, 200, "op@example.com")
-	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {"password1"}}, 400, "among the first")
+	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {"password1"}}, 400, "too common")
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 303, "/console/setup/totp")
 	w.want("POST", "/console/setup", url.Values{"token": {w.link}, "password": {password}}, 410, "link_used")
 	w.want("GET", "/console", nil, 303, "/console/sign-in?next=%2Fconsole") // the password alone opens nothing
@@ -116,8 +116,8 @@ func TestAnOperatorNeedsASecondFactorAndACookieOfTheirOwn(t *testing.T) {
 		}
 		return text
 	}
-	w.want("POST", "/console/setup/totp", url.Values{"code": {"12"}}, 400, "not the code")
-	used := code() // this very one, since the next half-minute has another
+	w.want("POST", "/console/setup/totp", url.Values{"code": {"12"}}, 400, "the app&#39;s current code")
+	used := code() // this very code: the next half-minute has another
 	w.want("POST", "/console/setup/totp", url.Values{"code": {used}}, 303, "/console/account/recovery-codes")
 	w.want("GET", "/console/account/recovery-codes", nil, 200, "recovery codes")
 	w.want("GET", "/console/account/recovery-codes", nil, 303, "/console")
@@ -126,11 +126,12 @@ func TestAnOperatorNeedsASecondFactorAndACookieOfTheirOwn(t *testing.T) {
 		t.Errorf("%v", w.cookies)
 	}
 	w.want("POST", "/console/sign-out", nil, 303, "/console/sign-in")
-	w.want("POST", "/console/sign-in", url.Values{"email": {"op@example.com"}, "password": {"wrong"}}, 400, "is wrong")
-	w.want("POST", "/console/sign-in", url.Values{"email": {"nobody@example.com"}, "password": {"wrong"}}, 400, "is wrong")
+	w.want("POST", "/console/sign-in", url.Values{"email": {"op@example.com"}, "password": {"wrong"}}, 400, "is incorrect")
+	w.want("POST", "/console/sign-in", url.Values{"email": {"nobody@example.com"}, "password": {"wrong"}}, 400, "is incorrect")
 	w.want("POST", "/console/sign-in", url.Values{"email": {"op@example.com"}, "password": {password}}, 303, "/console/sign-in/code")
-	w.want("POST", "/console/sign-in/code", url.Values{"code": {used}}, 400, "used already")
-	w.want("GET", "/console/setup/totp", nil, 303, "/console/sign-in") // nobody sets up another one with the password alone
+	w.want("POST", "/console/sign-in/code", url.Values{"code": {used}}, 400, "already used")
+	// nobody sets up another one with the password alone
+	w.want("GET", "/console/setup/totp", nil, 303, "/console/sign-in")
 	w.ahead += 30 * time.Second
 	w.want("POST", "/console/sign-in/code", url.Values{"code": {code()}}, 303, "/console")
 	w.want("GET", "/console", nil, 200, "op@example.com")

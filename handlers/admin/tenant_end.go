@@ -16,52 +16,52 @@ import (
 	"posthorn/views/console"
 )
 
-// exportTenant answers with everything of a tenant as a file.
+// exportTenant sends everything of a tenant as a file.
 func (a *admin) exportTenant(c *handlers.Call) error {
-	w, err := ofTenant(c)
+	w, err := readTenantForm(c)
 	if err != nil {
 		return err
 	}
-	if w.unsaid != nil {
-		return a.refuseTenant(c, w.unsaid, func(v *console.TenantView, fields map[string]string) {
+	if w.reasonErr != nil {
+		return a.refuseTenant(c, w.reasonErr, func(v *console.TenantView, fields map[string]string) {
 			v.End.Export.Value, v.End.Export.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	return gone(a.Export(c, w.of, w.why))
+	return gone(a.Export(c, w.tenant, w.reason))
 }
 
-// endForms are the forms that take a tenant's data along and delete it. exported is when the export was sent that stands for it; nil:
-// none does.
+// endForms are the forms that export and delete a tenant. exported is when the export that permits the deletion was
+// sent, or nil.
 func endForms(exported *time.Time) console.EndForms {
 	return console.EndForms{
 		Exported: exported,
-		Export:   components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
-		Name:     components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Type it, so that it is the right one."},
-		Reason:   components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log of the platform."},
+		Export:   components.FieldProps{ID: "export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, where the tenant sees it."},
+		Name:     components.FieldProps{ID: "delete-name", Name: "name", Label: "Name of the tenant", Required: true, MaxLength: account.MaxName, Hint: "Enter the name to confirm."},
+		Reason:   components.FieldProps{ID: "delete-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the platform's audit log."},
 	}
 }
 
-// deleteTenant ends a tenant for good, once its data was taken along. Of two operators who do it at once one does; the other hears that
-// it is gone.
+// deleteTenant deletes a tenant after its data was exported. If two operators delete it together, one does, and the
+// other learns that it is deleted.
 func (a *admin) deleteTenant(c *handlers.Call) error {
-	w, err := ofTenant(c)
+	w, err := readTenantForm(c)
 	if err != nil {
 		return err
 	}
 	var row sql.Tenant
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		row, err = q.GetTenant(c.Ctx(), w.of)
+		row, err = q.GetTenant(c.Ctx(), w.tenant)
 		return err
 	})
 	if err != nil {
 		return gone(err)
 	}
-	wrong := w.unsaid
+	wrong := w.reasonErr
 	if strings.TrimSpace(w.Get("name")) != row.Name {
-		wrong = fault.InvalidField("name", "out_of_range", "This is not its name.")
+		wrong = fault.InvalidField("name", "out_of_range", "This isn't the tenant's name.")
 	}
 	if wrong == nil {
-		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.of, w.why, c.Author()); errors.Is(err, export.ErrNone) {
+		if err := maintenance.DeleteExported(c.Ctx(), a.DB, w.tenant, w.reason, c.Author()); errors.Is(err, export.ErrNone) {
 			wrong = export.ErrNone
 		} else if err != nil {
 			return gone(err)
@@ -73,6 +73,6 @@ func (a *admin) deleteTenant(c *handlers.Call) error {
 			v.End.Reason.Value, v.End.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	c.Flash(row.Name + " is deleted. What it had is erased within minutes.")
+	c.Flash(row.Name + " is deleted. Its data is erased within minutes.")
 	return c.Redirect(Root + "/tenants")
 }

@@ -21,7 +21,7 @@ import (
 	"posthorn/views/console"
 )
 
-// tenants is the list as the address narrows it down.
+// tenants is the list with the filters of the address.
 func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	v = console.TenantsView{
 		Part: strings.TrimSpace(c.Query("q")), State: word(c, "state", "active", "suspended"), Sort: word(c, "sort", "name", "waiting"),
@@ -51,7 +51,7 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	return v, nil
 }
 
-// listTenants shows the tenants, or goes to the thing whose id is searched for.
+// listTenants shows the tenants. A search for an id redirects to its object.
 func (a *admin) listTenants(c *handlers.Call) error {
 	if text := strings.TrimSpace(c.Query("q")); strings.Contains(text, "_") {
 		to, err := a.search(c, text)
@@ -77,7 +77,7 @@ func (a *admin) listTenants(c *handlers.Call) error {
 
 const tenantsPath = Root + "/tenants"
 
-// createTenant makes a tenant. The list after it shows the tenant's key once.
+// createTenant creates a tenant. The next page shows the tenant's key once.
 func (a *admin) createTenant(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -104,62 +104,62 @@ func (a *admin) createTenant(c *handlers.Call) error {
 }
 
 const (
-	tenantBookDays  = 14
-	tenantEndpoints = 250
+	tenantLedgerDays = 14
+	tenantEndpoints  = 250
 )
 
 func (a *admin) tenant(c *handlers.Call) (v console.TenantView, err error) {
-	u, err := c.ID(id.Tenant, tenantParam)
+	tenantID, err := c.ID(id.Tenant, tenantParam)
 	if err != nil {
 		return v, err
 	}
 	var row sql.Tenant
 	var endpoints []sql.ConsoleEndpointsRow
 	var lines []console.EndpointLine
-	var pages []sql.ConsoleBooksRow
+	var pages []sql.ConsoleLedgerRow
 	var platform []byte
 	var used accounts.Usage
 	var exported *time.Time
 	var suspended console.Suspension
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		if row, err = q.GetTenant(c.Ctx(), u); err != nil {
+		if row, err = q.GetTenant(c.Ctx(), tenantID); err != nil {
 			return err
 		}
 		if suspended, err = suspension(c, q, row); err != nil {
 			return err
 		}
-		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Tenant: &u, Most: tenantEndpoints}); err != nil {
+		if endpoints, err = q.ConsoleEndpoints(c.Ctx(), sql.ConsoleEndpointsParams{Tenant: &tenantID, Most: tenantEndpoints}); err != nil {
 			return err
 		}
 		if platform, err = q.PlatformSettings(c.Ctx()); err != nil {
 			return err
 		}
-		if exported, err = deliveries.StandingExport(c.Ctx(), q, u); err != nil {
+		if exported, err = deliveries.StandingExport(c.Ctx(), q, tenantID); err != nil {
 			return err
 		}
-		if used, err = accounts.ReadUsage(c.Ctx(), q, u, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
+		if used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, settings.Number(settings.MaxEndpoints), settings.Number(settings.MaxPayload), a.Now()); err != nil {
 			return err
 		}
 		if lines, err = endpointLines(c, q, endpoints); err != nil {
 			return err
 		}
-		pages, err = q.ConsoleBooks(c.Ctx(), sql.ConsoleBooksParams{TenantID: &u, Since: a.Now().UTC().AddDate(0, 0, -tenantBookDays), Most: tenantBookDays + 1})
+		pages, err = q.ConsoleLedger(c.Ctx(), sql.ConsoleLedgerParams{TenantID: &tenantID, Since: a.Now().UTC().AddDate(0, 0, -tenantLedgerDays), Most: tenantLedgerDays + 1})
 		return err
 	})
 	if err != nil {
 		return v, err
 	}
 	v = console.TenantView{
-		ID: id.Tenant.Format(u), Name: row.Name, Path: tenantPath(u), Suspended: row.State == "suspended", Created: row.CreatedAt,
-		Strict: row.StrictTypes, Books: bookLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant, id.Tenant.Format(u)),
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Kept in the audit log, where the tenant sees it."},
-		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "What it may use and has used. The limits are below."),
+		ID: id.Tenant.Format(tenantID), Name: row.Name, Path: tenantPath(tenantID), Suspended: row.State == "suspended", Created: row.CreatedAt,
+		Strict: row.StrictTypes, Ledger: ledgerLines(pages), Suspension: suspended, Pause: pauseOfScope(pause.Tenant, id.Tenant.Format(tenantID)),
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log, where the tenant sees it."},
+		View:   viewForm(), Limits: tenantLimits(row, platform), End: endForms(exported), Usage: handlers.Usage(used, "Usage and limits. Change the limits below."),
 	}
 	v.Endpoints = lines
 	return v, nil
 }
 
-// suspension is who suspended a tenant, why and when, as the audit log has it.
+// suspension is who suspended a tenant, why, and when, as in the audit log.
 func suspension(c *handlers.Call, q *sql.Queries, t sql.Tenant) (s console.Suspension, err error) {
 	if t.State != "suspended" {
 		return s, nil
@@ -184,7 +184,7 @@ func (a *admin) showTenant(c *handlers.Call) error {
 	return c.Render(http.StatusOK, console.Tenant(v))
 }
 
-// refuseTenant shows a tenant's page again with what was refused, marked by mark.
+// refuseTenant shows a tenant's page again with errors. mark sets them.
 func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console.TenantView, fields map[string]string)) error {
 	v, err := a.tenant(c)
 	if err != nil {
@@ -195,10 +195,10 @@ func (a *admin) refuseTenant(c *handlers.Call, wrong error, mark func(v *console
 	return c.Render(handlers.Status(wrong), console.Tenant(v))
 }
 
-// gone says of an error that an object is not there what has probably become of it.
+// gone explains what probably happened to an object that was not found.
 func gone(err error) error {
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "This tenant is gone: somebody has deleted it.")
+		return fault.New(fault.NotFound, fault.ErrNotFound.Code, "This tenant was deleted.")
 	}
 	return err
 }
@@ -207,18 +207,18 @@ func (a *admin) suspendTenant(c *handlers.Call) error { return a.setState(c, "su
 
 func (a *admin) resumeTenant(c *handlers.Call) error { return a.setState(c, "active") }
 
-// setState suspends or resumes a tenant. Of two operators who do it at once one does, and both see the result.
+// setState suspends or resumes a tenant. If two operators do it together, one does, and both see the result.
 func (a *admin) setState(c *handlers.Call, state string) error {
-	w, err := ofTenant(c)
+	w, err := readTenantForm(c)
 	if err != nil {
 		return err
 	}
-	if w.unsaid != nil {
-		return a.refuseTenant(c, w.unsaid, func(v *console.TenantView, fields map[string]string) {
+	if w.reasonErr != nil {
+		return a.refuseTenant(c, w.reasonErr, func(v *console.TenantView, fields map[string]string) {
 			v.Reason.Value, v.Reason.Error = w.Get("reason"), fields["reason"]
 		})
 	}
-	row, err := accounts.SetTenantState(c.Ctx(), a.DB, w.of, state, w.why, c.Author())
+	row, err := accounts.SetTenantState(c.Ctx(), a.DB, w.tenant, state, w.reason, c.Author())
 	if err != nil {
 		return gone(err)
 	}
@@ -227,5 +227,5 @@ func (a *admin) setState(c *handlers.Call, state string) error {
 		done = "suspended"
 	}
 	c.Flash(fmt.Sprintf("%s is %s.", row.Name, done))
-	return c.Redirect(tenantPath(w.of))
+	return c.Redirect(tenantPath(w.tenant))
 }

@@ -17,10 +17,10 @@ import (
 	"posthorn/views/console"
 )
 
-// viewForm asks for a look at a tenant's dashboard.
+// viewForm starts a visit to a tenant's dashboard.
 func viewForm() console.ViewForm {
 	f := console.ViewForm{Reason: components.FieldProps{
-		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees it, with each page that you open.",
+		ID: "view-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason with each page that you open.",
 	}}
 	for _, life := range access.ViewLives() {
 		f.Lives = append(f.Lives, components.Option{Value: strconv.Itoa(int(life.Minutes())), Label: fmt.Sprintf("%d minutes", int(life.Minutes()))})
@@ -28,25 +28,25 @@ func viewForm() console.ViewForm {
 	return f
 }
 
-// viewLife is the time that was chosen among those there are.
+// viewLife is the selected duration of a visit.
 func viewLife(text string) (time.Duration, error) {
 	for _, life := range access.ViewLives() {
 		if text == strconv.Itoa(int(life.Minutes())) {
 			return life, nil
 		}
 	}
-	return 0, fault.InvalidField("minutes", "out_of_range", fmt.Sprintf("Look for %d minutes at most, then ask again.", int(access.ViewMost.Minutes())))
+	return 0, fault.InvalidField("minutes", "out_of_range", fmt.Sprintf("Choose up to %d minutes.", int(access.ViewMost.Minutes())))
 }
 
-// beginView lets the operator's session look at a tenant's dashboard.
+// beginView lets the operator's session view a tenant's dashboard.
 func (a *admin) beginView(c *handlers.Call) error {
-	w, err := ofTenant(c)
+	w, err := readTenantForm(c)
 	if err != nil {
 		return err
 	}
 	life, wrong := viewLife(w.Get("minutes"))
-	if w.unsaid != nil {
-		wrong = w.unsaid
+	if w.reasonErr != nil {
+		wrong = w.reasonErr
 	}
 	if wrong != nil {
 		return a.refuseTenant(c, wrong, func(v *console.TenantView, fields map[string]string) {
@@ -54,41 +54,41 @@ func (a *admin) beginView(c *handlers.Call) error {
 		})
 	}
 	_, err = accounts.BeginView(c.Ctx(), a.DB, accounts.NewView{
-		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.of, Reason: w.why, Life: life,
+		Session: c.Actor.Session.ID, Operator: c.Actor.Operator.ID, Tenant: w.tenant, Reason: w.reason, Life: life,
 	}, c.Author())
 	if err != nil {
 		return gone(err)
 	}
-	return c.Redirect("/t/" + id.Tenant.Format(w.of) + "/")
+	return c.Redirect("/t/" + id.Tenant.Format(w.tenant) + "/")
 }
 
-// actInView lets the look that goes on change things too.
+// actInView lets the current visit change things too.
 func (a *admin) actInView(c *handlers.Call) error {
-	w, err := readWish(c, 1)
+	w, err := readAdminForm(c, 1)
 	if err != nil {
 		return err
 	}
-	u, err := id.Tenant.Parse(w.Get("tenant"))
+	tenantID, err := id.Tenant.Parse(w.Get("tenant"))
 	if err != nil {
 		return fault.ErrNotFound
 	}
-	if w.unsaid != nil {
-		return a.refuseAct(c, u, w)
+	if w.reasonErr != nil {
+		return a.refuseAct(c, tenantID, w)
 	}
-	err = accounts.ActInView(c.Ctx(), a.DB, c.Actor.Session.ID, u, w.why, c.Author())
+	err = accounts.ActInView(c.Ctx(), a.DB, c.Actor.Session.ID, tenantID, w.reason, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		c.Flash("You do not look at this tenant any more. Begin again, with a reason.")
-		return c.Redirect(tenantPath(u))
+		c.Flash("Your view of this tenant has ended. Start again with a reason.")
+		return c.Redirect(tenantPath(tenantID))
 	}
 	if err != nil {
 		return err
 	}
-	c.Flash("You may change things now. Each change is in the tenant's audit log as yours.")
-	return c.Redirect("/t/" + id.Tenant.Format(u) + "/")
+	c.Flash("You can make changes now. Each change is recorded in the tenant's audit log under your name.")
+	return c.Redirect("/t/" + id.Tenant.Format(tenantID) + "/")
 }
 
-// refuseAct asks again why something is to be changed, with what was typed.
-func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w wish) error {
+// refuseAct shows the form again with what is wrong with the reason.
+func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w adminForm) error {
 	var row sql.Tenant
 	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) (err error) {
 		row, err = q.GetTenant(c.Ctx(), tenant)
@@ -98,22 +98,22 @@ func (a *admin) refuseAct(c *handlers.Call, tenant id.UUID, w wish) error {
 		return gone(err)
 	}
 	v := console.ActView{Tenant: row.Name, ID: id.Tenant.Format(tenant), Reason: components.FieldProps{
-		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees it.", Value: w.Get("reason"), Error: handlers.WrongFields(w.unsaid)["reason"], Focus: true,
+		Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "The tenant sees this reason.", Value: w.Get("reason"), Error: handlers.WrongFields(w.reasonErr)["reason"], Focus: true,
 	}}
 	v.Shell = c.Shell("Change something for "+row.Name, "tenants")
 	return c.Render(http.StatusBadRequest, console.Act(v))
 }
 
-// endView ends the look that goes on.
+// endView ends the current visit.
 func (a *admin) endView(c *handlers.Call) error {
-	u, err := accounts.EndView(c.Ctx(), a.DB, c.Actor.Session.ID, c.Author())
+	tenantID, err := accounts.EndView(c.Ctx(), a.DB, c.Actor.Session.ID, c.Author())
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		c.Flash("You look at no tenant.")
+		c.Flash("You aren't viewing a tenant.")
 		return c.Redirect(Root + "/tenants")
 	}
 	if err != nil {
 		return err
 	}
-	c.Flash("You look at the tenant no more.")
-	return c.Redirect(tenantPath(u))
+	c.Flash("You've stopped viewing the tenant.")
+	return c.Redirect(tenantPath(tenantID))
 }

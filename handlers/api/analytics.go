@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// getAnalytics answers a series of numbers of the tenant's attempts, as JSON or as CSV.
+// getAnalytics responds with a series of numbers about the tenant's attempts, as JSON or as CSV.
 func (a *api) getAnalytics(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{
 		Name: "analytics", Whole: true, Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByEndpoint},
@@ -41,7 +41,7 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		return err
 	}
 	var series analytics.Series
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		series, err = ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ask)
 		return err
 	})
@@ -55,11 +55,11 @@ func (a *api) getAnalytics(c *handlers.Call) error {
 		return nil
 	}
 	return c.Answer(http.StatusOK, Analytics{
-		By: AnalyticsBy(ask.By), Since: ask.Since, Until: ask.Until, Data: views(rows, analyticsView),
+		By: AnalyticsBy(ask.By), Since: Time(ask.Since), Until: Time(ask.Until), Data: views(rows, analyticsView),
 	})
 }
 
-// wantsCSV goes by the parameter where it is given, else by what the caller accepts first.
+// wantsCSV follows the parameter if it is given, else the Accept header.
 func wantsCSV(c *handlers.Call, format string) bool {
 	if c.Request.URL.Query().Has("format") {
 		return format == "csv"
@@ -69,7 +69,7 @@ func wantsCSV(c *handlers.Call, format string) bool {
 
 func analyticsView(r analytics.Row) AnalyticsRow {
 	out := AnalyticsRow{
-		Start: r.Bucket, Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()), Failed: int(r.Failed()), Retries: int(r.Retries),
+		Start: Time(r.Bucket), Attempts: int(r.Total()), Succeeded: int(r.Total() - r.Failed()), Failed: int(r.Failed()), Retries: int(r.Retries),
 		MeanMs: milliseconds(r.Mean()), P50Ms: milliseconds(r.Quantile(0.5)), P95Ms: milliseconds(r.Quantile(0.95)), P99Ms: milliseconds(r.Quantile(0.99)),
 	}
 	out.EndpointID.SetNull()
@@ -87,7 +87,7 @@ func analyticsView(r analytics.Row) AnalyticsRow {
 	return out
 }
 
-// analyticsCSV is the same rows as a table; what is not grouped by is empty.
+// analyticsCSV is the same rows as a table. Columns that the series is not grouped by are empty.
 func analyticsCSV(rows []analytics.Row) []byte {
 	table := [][]string{{
 		"start", "endpoint_id", "type", "status_class", "attempts", "succeeded", "failed", "retries", "mean_ms", "p50_ms", "p95_ms", "p99_ms",

@@ -14,7 +14,7 @@ import (
 	"posthorn/handlers"
 )
 
-// orNull is a field that may be null.
+// orNull is a nullable field.
 func orNull[T any](v *T) nullable.Nullable[T] {
 	if v == nil {
 		return nullable.NewNullNullable[T]()
@@ -30,7 +30,7 @@ func orEmpty[T any](v []T) []T {
 	return v
 }
 
-// cursorOrNull is next_cursor: null at the list's end.
+// cursorOrNull is next_cursor: null at the end of the list.
 func cursorOrNull(next string) nullable.Nullable[string] {
 	if next == "" {
 		return nullable.NewNullNullable[string]()
@@ -38,8 +38,8 @@ func cursorOrNull(next string) nullable.Nullable[string] {
 	return nullable.NewNullableWithValue(next)
 }
 
-// cut takes the row that was read beyond the page away, and makes the cursor behind the page's last one; empty at the
-// list's end.
+// cut removes the extra row that was read after the page, and makes the cursor after the page's last row. The cursor
+// is empty at the end of the list.
 func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, next string) {
 	if len(rows) <= p.Limit {
 		return rows, ""
@@ -48,12 +48,12 @@ func cut[T any](rows []T, p handlers.Page, position func(T) []byte) (page []T, n
 	return page, p.Next(position(page[len(page)-1]))
 }
 
-// looked is cut for a list whose query looks at scan rows, at most, and returns those that match, one more than the page
-// holds, and the last one that it looked at. The page ends behind its last row, or, where the look ended first, there.
-func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (u id.UUID, place int64, matches bool)) (page []T, next string) {
+// looked is cut for a query that examines at most scan rows. The query returns the rows that match, one more than the
+// page holds, and the last row that it examined. The page ends after its last row, or where the query stopped.
+func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (uuid id.UUID, place int64, matches bool)) (page []T, next string) {
 	page = make([]T, 0, min(len(rows), p.Limit))
 	for _, r := range rows {
-		u, place, matches := of(r)
+		uuid, place, matches := of(r)
 		switch {
 		case matches && len(page) == p.Limit:
 			last, _, _ := of(page[len(page)-1])
@@ -62,13 +62,13 @@ func looked[T any](rows []T, p handlers.Page, scan int32, of func(T) (u id.UUID,
 			page = append(page, r)
 		}
 		if place == int64(scan) {
-			return page, p.NextID(u)
+			return page, p.NextID(uuid)
 		}
 	}
 	return page, ""
 }
 
-// views turns rows into what is shown of them; never null.
+// views maps rows to their views. It is never null.
 func views[T, V any](rows []T, view func(T) V) []V {
 	out := make([]V, len(rows))
 	for i, r := range rows {
@@ -77,32 +77,37 @@ func views[T, V any](rows []T, view func(T) V) []V {
 	return out
 }
 
-// wrongFields gathers what is wrong with a request, so that one answer names it all.
+// wrongFields collects what is wrong with a request, so that one response names all of it.
 type wrongFields []fault.Field
 
 func (w *wrongFields) add(field, code, detail string) {
 	*w = append(*w, fault.Field{Name: field, Code: code, Detail: detail})
 }
 
-// text checks a text of least to most characters in one or more lines without control characters; nil is empty.
+// id rejects a text that is no id of a kind.
+func (w *wrongFields) id(field string, kind id.Kind, noun string) {
+	w.add(field, handlers.MalformedID, "This is not the id of "+noun+": "+kind.Rule()+".")
+}
+
+// text checks a text: least to most characters, in one or more lines, without control characters. nil is empty.
 func (w *wrongFields) text(field string, given *string, least, most int) string {
 	if given == nil {
 		if least > 0 {
-			w.add(field, "field_missing", "Give the field "+field+".")
+			w.add(field, "field_missing", "Add the field "+field+".")
 		}
 		return ""
 	}
 	n := utf8.RuneCountInString(*given)
 	switch {
 	case n < least || n > most:
-		w.add(field, "text_length", fmt.Sprintf("The field %s has %d to %d characters; this one has %d.", field, least, most, n))
+		w.add(field, "text_length", fmt.Sprintf("The field %s must have %d to %d characters; this one has %d.", field, least, most, n))
 	case !characters.Lines(*given):
-		w.add(field, "text_characters", "The field "+field+" must not hold control characters or invisible ones.")
+		w.add(field, "text_characters", "The field "+field+" must not contain control characters or invisible characters.")
 	}
 	return *given
 }
 
-// reason checks why something is done; nil is empty.
+// reason checks the reason for an action; nil is empty.
 func (w *wrongFields) reason(given *string, least int) string {
 	text := ""
 	if given != nil {
@@ -112,7 +117,7 @@ func (w *wrongFields) reason(given *string, least int) string {
 	return text
 }
 
-// readReason reads the body of a call that may say why, and nothing else; empty where it does not.
+// readReason reads a body that can contain a reason and nothing else. It is empty without a body.
 func readReason(c *handlers.Call) (string, error) {
 	var in ReasonInput
 	if err := c.DecodeOptional(&in); err != nil {
@@ -123,7 +128,7 @@ func readReason(c *handlers.Call) (string, error) {
 	return reason, wrong.err()
 }
 
-// name checks a name by the rule of the pages (account.Name) and returns it without the spaces around it.
+// name checks a name by the rule of the pages (account.Name) and returns it trimmed.
 func (w *wrongFields) name(field string, given *string) string {
 	n := len(*w)
 	text := w.text(field, given, 1, account.MaxName)
@@ -142,9 +147,4 @@ func (w *wrongFields) err() error {
 		return nil
 	}
 	return fault.InvalidFields(*w)
-}
-
-// tooMany refuses what would go over a number that the platform allows.
-func tooMany(code, what string, most int) error {
-	return fault.New(fault.Conflict, code, fmt.Sprintf("There may be %d %s in a tenant. Remove one that is not needed, or ask the people who run this server for more.", most, what))
 }

@@ -19,7 +19,7 @@ import (
 	"posthorn/handlers"
 )
 
-// madeAttempt is an attempt with everything from which its request is rebuilt.
+// madeAttempt is an attempt with everything that its request is rebuilt from.
 type madeAttempt struct {
 	sql.Attempt
 	delivery sql.Delivery
@@ -34,13 +34,13 @@ func (a *api) getAttempt(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.ID(id.Attempt, "attempt_id")
+	attemptID, err := c.ID(id.Attempt, "attempt_id")
 	if err != nil {
 		return err
 	}
 	var m madeAttempt
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		m, err = a.readAttempt(c, q, of, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		m, err = a.readAttempt(c, q, of, attemptID)
 		return err
 	})
 	if err != nil {
@@ -54,13 +54,13 @@ func (a *api) getAttempt(c *handlers.Call) error {
 	})
 }
 
-func (a *api) readAttempt(c *handlers.Call, q *sql.Queries, of, u id.UUID) (m madeAttempt, err error) {
+func (a *api) readAttempt(c *handlers.Call, q *sql.Queries, of, attemptID id.UUID) (m madeAttempt, err error) {
 	d, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, of)
 	if err != nil {
 		return m, err
 	}
 	m.delivery = d.Delivery
-	if m.Attempt, err = deliveries.Attempt(c.Ctx(), q, d.Delivery, u); err != nil {
+	if m.Attempt, err = deliveries.Attempt(c.Ctx(), q, d.Delivery, attemptID); err != nil {
 		return m, err
 	}
 	if m.endpoint, err = q.AnyEndpoint(c.Ctx(), sql.AnyEndpointParams{TenantID: c.Actor.Tenant, ID: d.EndpointID}); err != nil {
@@ -70,18 +70,18 @@ func (a *api) readAttempt(c *handlers.Call, q *sql.Queries, of, u id.UUID) (m ma
 		return m, err
 	}
 	m.event, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, d.EventID)
-	if db.IsMissing(err) { // a replay outlives its event: the delivery still knows the type
+	if db.IsMissing(err) { // a replay outlives its event: the delivery still has the type
 		m.event, err = sql.Event{Type: d.EventType}, nil
 	}
 	return m, err
 }
 
-// request rebuilds what was sent, by the rules that made it.
+// request rebuilds the request of an attempt by the rules that rendered it.
 func (m madeAttempt) request(withBody bool) SentRequest {
 	wire := signature.ParseWire(m.Format, m.endpoint.Prefix)
 	message := queue.SentMessage(&m.event, m.delivery, wire)
 	v := SentRequest{
-		Sent: reached(m.Failure), Headers: []HandoutHeader{}, Timestamp: signedAt(wire.Format, m.CreatedAt), Body: nullable.NewNullNullable[string](),
+		Sent: reached(m.Failure), Headers: []HandoutHeader{}, Timestamp: Time(signedAt(wire.Format, m.CreatedAt)), Body: nullable.NewNullNullable[string](),
 	}
 	for _, h := range queue.SentHeaders(m.settings, wire, message, m.delivery, m.Attempt) {
 		v.Headers = append(v.Headers, HandoutHeader{Name: h.Name, Value: h.Value})
@@ -92,7 +92,7 @@ func (m madeAttempt) request(withBody bool) SentRequest {
 	return v
 }
 
-// signedAt is an attempt's time as a format signs it.
+// signedAt is the time of an attempt as its format signs it.
 func signedAt(f signature.Format, at time.Time) time.Time {
 	if f == signature.BodyHex {
 		return at.UTC().Truncate(time.Millisecond)
@@ -100,7 +100,7 @@ func signedAt(f signature.Format, at time.Time) time.Time {
 	return at.UTC().Truncate(time.Second)
 }
 
-// reached reports whether an attempt that ended so got as far as sending a request.
+// reached reports whether an attempt with this result sent a request.
 func reached(f delivery.Failure) bool {
 	switch f {
 	case delivery.FailDNS, delivery.FailConnect, delivery.FailTLS, delivery.FailBlocked, delivery.FailInternal:

@@ -9,7 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// TestAnAttemptIsReadWithItsRequest checks what an attempt says that it sent: secrets masked, the body only for keys that read events.
+// TestAnAttemptIsReadWithItsRequest checks the request of an attempt: secrets are masked, and only keys that read
+// events see the body.
 func TestAnAttemptIsReadWithItsRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -37,7 +38,7 @@ func TestAnAttemptIsReadWithItsRequest(t *testing.T) {
 			t.Errorf("%s is %q, want %q in %v", name, headers[name], want, headers)
 		}
 	}
-	if at := one[string](w, `SELECT to_char(date_trunc('second', created_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM attempts WHERE delivery_id = $1`,
+	if at := one[string](w, `SELECT to_char(date_trunc('second', created_at AT TIME ZONE 'UTC'), 'YYYY-MM-DD"T"HH24:MI:SS".000Z"') FROM attempts WHERE delivery_id = $1`,
 		w.uuid(id.Delivery, dlv)); request["timestamp"] != at {
 		t.Errorf("the timestamp is %v, want %s", request["timestamp"], at)
 	}

@@ -22,10 +22,10 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 		TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: int32(p.Limit + 1), Most: int32(p.Limit + 1),
 	}
 	if p.Action != "" {
-		ask.Scan = lookAt
+		ask.Scan = maxScan
 	}
 	var rows []sql.ScanAuditDownRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		if !p.Ascending {
 			rows, err = q.ScanAuditDown(c.Ctx(), ask)
 			return err
@@ -45,7 +45,7 @@ func (a *api) listAuditLog(c *handlers.Call) error {
 
 func auditView(r sql.ScanAuditDownRow) AuditEntry {
 	return AuditEntry{
-		ID: id.Audit.Format(r.ID), At: r.At, ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, ActorName: r.ActorName, Action: r.Action,
+		ID: id.Audit.Format(r.ID), At: Time(r.At), ActorKind: AuditEntryActorKind(r.ActorKind), ActorID: r.ActorID, ActorName: r.ActorName, Action: r.Action,
 		ObjectKind: r.ObjectKind, ObjectID: r.ObjectID, Address: r.Address, Reason: r.Reason, Details: r.Details,
 	}
 }

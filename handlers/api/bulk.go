@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/oapi-codegen/nullable"
 
@@ -16,7 +18,7 @@ import (
 	"posthorn/handlers"
 )
 
-// createReplays sends settled deliveries again.
+// createReplays sends finished deliveries again.
 func (a *api) createReplays(c *handlers.Call) error {
 	var in ReplaysInput
 	if err := c.Decode(&in); err != nil {
@@ -35,12 +37,12 @@ func (a *api) actOnDeliveries(c *handlers.Call) error {
 	switch kind {
 	case bulk.RetryNow, bulk.Cancel, bulk.Archive, bulk.Unarchive:
 	default:
-		return fault.InvalidField("action", "action_unknown", "action is one of retry_now, cancel, archive, unarchive. To send deliveries again, POST /replays.")
+		return fault.InvalidField("action", "action_unknown", "action must be retry_now, cancel, archive, or unarchive. To send deliveries again, use POST /replays.")
 	}
 	return a.startOverDeliveries(c, kind, in.Filter, bulkOptions{in.Reason, in.Pace, in.DryRun})
 }
 
-// bulkOptions is what every request for a job may say.
+// bulkOptions are the common fields of every request for a job.
 type bulkOptions struct {
 	reason *string
 	pace   *int
@@ -58,7 +60,10 @@ func (o bulkOptions) read(wrong *wrongFields, kind bulk.Kind) (n deliveries.NewB
 func (a *api) startOverDeliveries(c *handlers.Call, kind bulk.Kind, given BulkFilter, o bulkOptions) error {
 	var wrong wrongFields
 	n, dryRun := o.read(&wrong, kind)
-	n.Filter = readBulkFilter(&wrong, given)
+	var err error
+	if n.Filter, err = readBulkFilter(c, &wrong, given); err != nil {
+		return err
+	}
 	if err := wrong.err(); err != nil {
 		return err
 	}
@@ -68,17 +73,18 @@ func (a *api) startOverDeliveries(c *handlers.Call, kind bulk.Kind, given BulkFi
 	return a.startBulk(c, n, dryRun)
 }
 
-// readBulkFilter reads a filter over deliveries as the list of deliveries reads its parameters.
-func readBulkFilter(wrong *wrongFields, in BulkFilter) bulk.Filter {
-	f := bulk.Filter{Since: in.Since, Until: in.Until}
+// readBulkFilter reads a filter for deliveries the way the list of deliveries reads its parameters.
+func readBulkFilter(c *handlers.Call, wrong *wrongFields, in BulkFilter) (bulk.Filter, error) {
+	f := bulk.Filter{Since: (*time.Time)(in.Since), Until: (*time.Time)(in.Until)}
 	if in.Status != nil {
 		f.Status = *in.Status
 	}
 	if in.Endpoint != nil {
-		f.Endpoint = *in.Endpoint
-		if _, err := id.Endpoint.Parse(f.Endpoint); err != nil {
-			f.Endpoint = id.Endpoint.Format(handlers.NoEndpoint)
+		endpointID, err := c.FindEndpoint(*in.Endpoint)
+		if err != nil {
+			return f, err
 		}
+		f.Endpoint = id.Endpoint.Format(endpointID)
 	}
 	readEventFilter(wrong, "filter.", in.Type, in.Channel, &f)
 	if in.Archived != nil {
@@ -87,31 +93,34 @@ func readBulkFilter(wrong *wrongFields, in BulkFilter) bulk.Filter {
 	if in.IDs != nil {
 		f.IDs = *in.IDs
 		if len(f.IDs) < 1 || len(f.IDs) > bulk.MaxIDs {
-			wrong.add("filter.ids", "filter_ids_range", fmt.Sprintf("A filter names 1 to %d deliveries. Make several jobs of them, or select by status and time.", bulk.MaxIDs))
+			wrong.add("filter.ids", "filter_ids_range", fmt.Sprintf("A filter can name 1 to %d deliveries. Create several jobs, or select by status and time.", bulk.MaxIDs))
+		}
+		if slices.ContainsFunc(f.IDs, func(text string) bool { _, err := id.Delivery.Parse(text); return err != nil }) {
+			wrong.id("filter.ids", id.Delivery, "a delivery")
 		}
 	}
-	return f
+	return f, nil
 }
 
-// readEventFilter reads the parts of a filter that an event decides; prefix is where they stand in the request.
+// readEventFilter reads the parts of a filter that concern the event. prefix is their place in the request.
 func readEventFilter(wrong *wrongFields, prefix string, eventType, channel *string, f *bulk.Filter) {
 	if eventType != nil {
 		if f.Type = *eventType; !event.ValidType(f.Type) {
-			wrong.add(prefix+"type", event.CodeTypeMalformed, "type is one whole event type, such as order.completed.")
+			wrong.add(prefix+"type", event.CodeTypeMalformed, "type must be one complete event type, such as order.completed.")
 		}
 	}
 	if channel != nil {
 		if f.Channel = *channel; !event.ValidChannel(f.Channel) {
-			wrong.add(prefix+"channel", event.CodeChannelMalformed, fmt.Sprintf("A channel has 1 to %d letters, digits and the characters . _ - : / @ and nothing else.", event.MaxName))
+			wrong.add(prefix+"channel", event.CodeChannelMalformed, fmt.Sprintf("A channel can have 1 to %d letters, digits, and the characters . _ - : / @", event.MaxName))
 		}
 	}
 }
 
-// startBulk makes a job, or says what it would do.
+// startBulk creates a job, or says what it would do.
 func (a *api) startBulk(c *handlers.Call, n deliveries.NewBulkJob, dryRun bool) error {
 	var job sql.BulkJob
 	var estimate deliveries.Estimate
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, n); err != nil {
 			return err
 		}
@@ -144,7 +153,7 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		rows, err = deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, deliveries.BulkJobList{Ascending: p.Ascending, After: after, Most: p.Limit + 1})
 		return err
 	})
@@ -156,14 +165,14 @@ func (a *api) listBulkJobs(c *handlers.Call) error {
 }
 
 func (a *api) getBulkJob(c *handlers.Call) error {
-	u, err := c.ID(id.Job, "job_id")
+	jobID, err := c.ID(id.Job, "job_id")
 	if err != nil {
 		return err
 	}
 	var job sql.BulkJob
 	var outcome *bulk.Outcome
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if job, err = q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if job, err = q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID}); err != nil {
 			return err
 		}
 		outcome, err = deliveries.BulkOutcome(c.Ctx(), q, job)
@@ -182,7 +191,7 @@ func (a *api) getBulkJob(c *handlers.Call) error {
 }
 
 func (a *api) cancelBulkJob(c *handlers.Call) error {
-	u, err := c.ID(id.Job, "job_id")
+	jobID, err := c.ID(id.Job, "job_id")
 	if err != nil {
 		return err
 	}
@@ -191,8 +200,8 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 		return err
 	}
 	var job sql.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), reason)
+	err = c.Tx(func(q *sql.Queries) error {
+		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author(), reason)
 		return err
 	})
 	if err != nil {
@@ -206,13 +215,17 @@ func bulkJobView(j sql.BulkJob) BulkJob {
 		ID: id.Job.Format(j.ID), Kind: BulkKind(j.Kind), State: BulkState(j.State), Expected: int(j.Expected), ExpectedExact: j.Exact,
 		Done: int(j.Done), Skipped: skippedView(bulk.ReadSkipped(j.Skipped)), Pace: nullable.NewNullNullable[int](), Reason: j.Reason,
 		AskedBy: BulkAuthor{Kind: j.AskedKind, ID: j.AskedBy}, Failure: orNullText(j.Failure),
-		CreatedAt: j.CreatedAt, StartedAt: orNull(j.StartedAt), EndedAt: orNull(j.EndedAt),
+		CreatedAt: Time(j.CreatedAt), StartedAt: orNullAt(j.StartedAt), EndedAt: orNullAt(j.EndedAt),
 	}
 	v.Outcome.SetNull()
 	var filter bulk.Filter
 	_ = json.Unmarshal(j.Filter, &filter) // as it was stored
 	filter.Below = 0
-	v.Filter, _ = json.Marshal(filter)
+	v.Filter, _ = json.Marshal(struct {
+		bulk.Filter
+		Since *Time `json:"since,omitempty"`
+		Until *Time `json:"until,omitempty"`
+	}{filter, (*Time)(filter.Since), (*Time)(filter.Until)})
 	if j.Pace != nil {
 		v.Pace = nullable.NewNullableWithValue(int(*j.Pace))
 	}

@@ -28,14 +28,14 @@ func init() {
 	})
 }
 
-// work does the chunks of all jobs until none is left, as the workers do.
+// work runs the chunks of all jobs until none is left, as the workers do.
 func (w *world) work() {
 	w.t.Helper()
 	for w.step() {
 	}
 }
 
-// step does one chunk of each job that is not over, whatever its rest.
+// step runs one chunk of each open job, without its rest.
 func (w *world) step() (more bool) {
 	w.t.Helper()
 	w.sql("UPDATE bulk_jobs SET due_at = now() WHERE state IN ('queued', 'running')")
@@ -53,7 +53,7 @@ func (w *world) step() (more bool) {
 	return more
 }
 
-// start begins a job and returns its id.
+// start starts a job and returns its id.
 func (w *world) start(tn tenant, path, body string) string {
 	w.t.Helper()
 	return w.do("POST", "/api/v1"+path, tn.key, body).want(http.StatusAccepted).text("id")
@@ -64,7 +64,7 @@ func (w *world) job(tn tenant, job string) *answer {
 	return w.do("GET", "/api/v1/bulk-jobs/"+job, tn.key, nil).want(http.StatusOK)
 }
 
-// ended checks how a job ended, how many it did and how many it left alone.
+// ended checks how a job ended, how many objects it changed, and how many it skipped.
 func (w *world) ended(tn tenant, job, state string, done int, skipped string) {
 	w.t.Helper()
 	a := w.job(tn, job)
@@ -78,7 +78,7 @@ func (w *world) ended(tn tenant, job, state string, done int, skipped string) {
 	}
 }
 
-// balanced checks that every day's books are what the tables say.
+// balanced checks that the ledger agrees with the tables for every day.
 func (w *world) balanced() {
 	w.t.Helper()
 	wrong := one[string](w, `
@@ -100,7 +100,7 @@ func (w *world) balanced() {
 	}
 }
 
-// dead makes n dead letters, oldest first.
+// dead creates n dead letters, oldest first.
 func (w *world) dead(tn tenant, n int, body map[string]any) (deliveries []string) {
 	w.t.Helper()
 	for range n {
@@ -142,7 +142,7 @@ func TestADryRunSaysWhatTheRunThenDoes(t *testing.T) {
 		t.Errorf("%d rows wait, want %d", got, queued+3)
 	}
 	w.balanced()
-	// Pressed twice: the dead letters were sent again, so there is nothing left.
+	// A second request finds nothing: the dead letters were replayed.
 	twice := w.start(tn, "/replays", fmt.Sprintf(body, ""))
 	w.work()
 	w.ended(tn, twice, "done", 0, "expunged 1, replayed 4")
@@ -190,7 +190,7 @@ func TestNamedDeliveriesAreReplayedThoughTheyWereBefore(t *testing.T) {
 	w.active(tn, nil)
 	dead := w.dead(tn, 2, nil)
 	waiting := w.onlyDelivery(tn, nil)
-	body := fmt.Sprintf(`{"filter":{"ids":["%s","%s","%s","%s","nonsense"]}}`, dead[0], dead[1], waiting, id.Delivery.Format(db.NewID()))
+	body := fmt.Sprintf(`{"filter":{"ids":["%s","%s","%s","%s"]}}`, dead[0], dead[1], waiting, id.Delivery.Format(db.NewID()))
 	for range 2 {
 		job := w.start(tn, "/replays", body)
 		w.work()
@@ -270,7 +270,7 @@ func TestAJobConcernsNothingThatIsYounger(t *testing.T) {
 	w.active(tn, nil)
 	w.dead(tn, 1, nil)
 	job := w.start(tn, "/replays", `{"filter":{"status":"failed"}}`)
-	for at := db.NewID().Time(); !db.NewID().Time().After(at); { // ids know whole milliseconds
+	for at := db.NewID().Time(); !db.NewID().Time().After(at); { // ids have whole milliseconds
 	}
 	w.dead(tn, 1, nil)
 	w.work()
@@ -290,10 +290,11 @@ func TestBulkRequestsAreRefusedByName(t *testing.T) {
 		{"/replays", `{"filter":{"status":"failed"},"pace":0}`, "pace_range", "pace"},
 		{"/replays", `{"filter":{"status":"failed"},"pace":10001}`, "pace_range", "pace"},
 		{"/replays", `{"filter":{"ids":[]}}`, "filter_ids_range", "filter.ids"},
-		{"/replays", `{"filter":{"ids":["x"],"status":"failed"}}`, "filter_ids_alone", "filter.ids"},
+		{"/replays", `{"filter":{"ids":["` + id.Delivery.Format(db.NewID()) + `"],"status":"failed"}}`, "filter_ids_alone", "filter.ids"},
 		{"/replays", `{"filter":{"status":"failed","since":"2026-01-02T00:00:00Z","until":"2026-01-01T00:00:00Z"}}`, "filter_times", "filter.until"},
 		{"/replays", `{"filter":{"status":"failed","type":"*"}}`, "type_malformed", "filter.type"},
 		{"/replays", `{"filter":{"status":"failed","channel":""}}`, "channel_malformed", "filter.channel"},
+		{"/replays", `{"filter":{"ids":["` + id.Delivery.Format(db.NewID()) + `","dlv_x"]}}`, "id_malformed", "filter.ids"},
 		{"/deliveries/bulk", `{"action":"replay","filter":{"status":"failed"}}`, "action_unknown", "action"},
 		{"/deliveries/bulk", `{"action":"cancel","filter":{"status":"failed"}}`, "filter_status", "filter.status"},
 		{"/deliveries/bulk", `{"action":"retry_now","filter":{"status":"held"}}`, "filter_status", "filter.status"},

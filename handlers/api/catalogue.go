@@ -8,9 +8,9 @@ import (
 	"posthorn/handlers"
 )
 
-var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform shows no catalogue of its own. Ask the people who run it.")
+var errNoCatalogue = fault.New(fault.NotFound, "catalogue_off", "This platform doesn't publish a catalog. Contact its operator.")
 
-// getCatalogue is the platform's own catalogue, where it shows one.
+// getCatalogue responds with the platform's own catalog, where it is public.
 func (a *api) getCatalogue(c *handlers.Call) error {
 	types, on, err := accounts.PublicCatalogue(c.Ctx(), a.DB)
 	switch {

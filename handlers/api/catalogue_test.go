@@ -9,7 +9,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// orderType is a type that checks its data.
+// orderType is an event type that checks its data.
 func orderType(check string) map[string]any {
 	return map[string]any{
 		"name": "order.paid", "description": "An order was paid.", "group": "Orders", "schema_check": check,

@@ -37,7 +37,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, doc.Validate(context.Background())
 })
 
-// allowNull lets null stand where a schema names no type: it is JSON like any other, and the checker thinks otherwise.
+// allowNull permits null where a schema has no type. JSON Schema does; the checker does not.
 func allowNull(s *openapi3.SchemaRef) {
 	if s == nil || s.Value == nil || s.Ref != "" {
 		return
@@ -155,7 +155,7 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// holdToContract fails the test where an answer is not what the contract promises.
+// holdToContract fails the test if a response differs from the contract.
 func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
 	router, err := contractRouter()
@@ -164,7 +164,7 @@ func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder)
 	}
 	route, params, err := router.FindRoute(r)
 	if err != nil {
-		return // a path or method that the contract does not have, on purpose
+		return // a path or method that is not in the contract, on purpose
 	}
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
@@ -178,7 +178,7 @@ func holdToContract(t *testing.T, r *http.Request, w *httptest.ResponseRecorder)
 	holdToProblems(t, route.Operation, w)
 }
 
-// refusal is what an answer says that is wrong: all of it, one field, or one item of several.
+// refusal is an error in a response: of the whole request, of one field, or of one item.
 type refusal struct {
 	Code     string
 	Errors   []refusal
@@ -187,7 +187,7 @@ type refusal struct {
 	Results  []refusal
 }
 
-// codes are those of a refusal and of all that it holds.
+// codes are the codes of a refusal and of everything in it.
 func (r *refusal) codes() []string {
 	var codes []string
 	if r.Code != "" {
@@ -203,7 +203,7 @@ func (r *refusal) codes() []string {
 	return codes
 }
 
-// holdToProblems fails the test where an answer refuses with a code that neither its operation nor the whole contract names.
+// holdToProblems fails the test if a response has a code that neither its operation nor the whole contract lists.
 func holdToProblems(t *testing.T, op *openapi3.Operation, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if kind := w.Header().Get("Content-Type"); kind != "application/json" && kind != "application/problem+json" {
@@ -217,7 +217,7 @@ func holdToProblems(t *testing.T, op *openapi3.Operation, w *httptest.ResponseRe
 	case w.Code < 400:
 		said = refusal{Warnings: said.Warnings, Results: said.Results}
 	case w.Code == http.StatusConflict:
-		said.Errors = nil // a field's code is the state that it is in
+		said.Errors = nil // a field's code is its state
 	}
 	named := append(problemsOf(t, op.Extensions), problemsOf(t, theContract(t).Extensions)...)
 	for _, code := range said.codes() {
@@ -227,7 +227,7 @@ func holdToProblems(t *testing.T, op *openapi3.Operation, w *httptest.ResponseRe
 	}
 }
 
-// problemsOf are the codes that a part of the contract names.
+// problemsOf are the codes that a part of the contract lists.
 func problemsOf(t *testing.T, extensions map[string]any) []string {
 	t.Helper()
 	list, ok := extensions["x-problems"].([]any)
@@ -277,14 +277,14 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 	}
 }
 
-// parameterProblems are what each query parameter may be refused with, by its name; one that is none of these takes a few words.
+// parameterProblems are the codes of each query parameter, by name. Any other parameter has a few permitted values.
 var parameterProblems = map[string]string{
 	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
-	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "",
+	"type": "type_malformed", "channel": "channel_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "id_malformed",
 	"wait": "wait_unknown", "condition": "condition_unknown",
 }
 
-// bodyProblems may refuse whatever reads a body, also where there should be none.
+// bodyProblems can come from any route that reads a body, and from routes that permit none.
 var bodyProblems = []string{
 	"body_incomplete", "body_too_large", "content_encoding_unsupported", "duplicate_field", "not_json", "not_object", "not_utf8", "too_deep", "unknown_field",
 }

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// deadLetters is a tenant with one delivery of each fate that is a dead letter or looks like one.
+// deadLetters is a tenant with one delivery for each way to be a dead letter or to look like one.
 type deadLetters struct {
 	tenant
 	endpoint string
@@ -89,7 +89,7 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 		}
 		counts["the console's overview"] = totals.DeadLetters
 		status := deliveries.DeadLetters
-		page, err := deliveries.ListEverywhere(t.Context(), q, deliveries.Everywhere{Status: &status, Most: 100})
+		page, err := deliveries.ListCrossTenant(t.Context(), q, deliveries.CrossTenant{Status: &status, Most: 100})
 		counts["the console's list"] = int64(len(page.Rows))
 		return err
 	}); err != nil {
@@ -105,7 +105,7 @@ func TestAllCountsOfDeadLettersAgree(t *testing.T) {
 	}
 }
 
-func TestADeliveryIsReplayedOnceUnlessAgainIsSaid(t *testing.T) {
+func TestADeliveryIsReplayedOnceUnlessAgainIsSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	d := w.deadLetters("a")
@@ -127,7 +127,7 @@ func TestADeliveryIsReplayedOnceUnlessAgainIsSaid(t *testing.T) {
 	}
 }
 
-// An event's replay to all its endpoints leaves those alone that are deleted: their dead letters stay.
+// Replaying an event to all its endpoints skips deleted ones: their dead letters stay.
 func TestReplayingAnEventSettlesTheDeadLettersOfThoseThatGetItAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,7 +150,7 @@ func TestABulkJobSaysWhatBecameOfWhatItMade(t *testing.T) {
 	w := newWorld(t)
 	d := w.deadLetters("a")
 	job := w.do("POST", "/api/v1/replays", d.key, `{"filter":{"status":"dead_letter"}}`).want(http.StatusAccepted).text("id")
-	u, err := id.Job.Parse(job)
+	jobID, err := id.Job.Parse(job)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestABulkJobSaysWhatBecameOfWhatItMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for over := false; !over; {
-		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: own, ID: u})
+		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: own, ID: jobID})
 		if err != nil {
 			t.Fatal(err)
 		}

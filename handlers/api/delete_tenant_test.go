@@ -41,7 +41,7 @@ func TestADeletedTenantIsAsUnknownAsAny(t *testing.T) {
 	w.do("GET", "/api/v1/tenant", b.key, nil).want(200)
 }
 
-func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
+func TestOfADeletedTenantOnlyTheAuditLogAndTheTotalsStay(t *testing.T) {
 	t.Parallel()
 	database, s := newScene(t)
 	w := startWorld(t, t.Cleanup, database, database)
@@ -87,7 +87,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
 		t.Errorf("%d batches of at most 2 rows a table", batches)
 	}
 	for table, sum := range w.belongings(s.TenantB) {
-		if stays := fates[table].stays != ""; (sum != "") != stays {
+		if stays := tableRules[table].stays != ""; (sum != "") != stays {
 			t.Errorf("%s holds something of it: %t", table, sum != "")
 		}
 	}
@@ -104,7 +104,7 @@ func TestOfADeletedTenantOnlyTheAuditLogAndTheBooksStay(t *testing.T) {
 	}
 }
 
-// lanesOf are the endpoints whose lanes a tenant has.
+// lanesOf are the endpoints of a tenant that have lanes.
 func (w *world) lanesOf(tenant id.UUID) (out []id.UUID) {
 	w.t.Helper()
 	w.connection(func(c *pgx.Conn) error {

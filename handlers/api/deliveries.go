@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/oapi-codegen/nullable"
 
@@ -17,7 +16,7 @@ import (
 	"posthorn/handlers"
 )
 
-// allFailed is the filter that asks for what went wrong and was not delivered.
+// allFailed is the filter for deliveries that failed at least once and were not delivered.
 const allFailed = "all_failed"
 
 var deliveryFilters = handlers.List{
@@ -55,9 +54,9 @@ func (a *api) listDeliveries(c *handlers.Call) error {
 	return a.answerDeliveries(c, p, list, nil)
 }
 
-// listEventDeliveries shows where an event went. Archived deliveries are left out, as in every list.
+// listEventDeliveries lists the deliveries of an event. It leaves out archived ones, as every list does.
 func (a *api) listEventDeliveries(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
@@ -65,12 +64,12 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return a.answerDeliveries(c, p, deliveries.ListOptions{Event: &u}, func(q *sql.Queries) error {
+	return a.answerDeliveries(c, p, deliveries.ListOptions{Event: &eventID}, func(q *sql.Queries) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
-		if err != nil || u.Time().Before(floor) {
+		if err != nil || eventID.Time().Before(floor) {
 			return orNotFound(err)
 		}
-		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		exists, err := q.EventExists(c.Ctx(), sql.EventExistsParams{TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID})
 		if err == nil && !exists {
 			err = fault.ErrNotFound
 		}
@@ -78,7 +77,7 @@ func (a *api) listEventDeliveries(c *handlers.Call) error {
 	})
 }
 
-// orNotFound is an error, or the one that says that there is nothing.
+// orNotFound is err, or fault.ErrNotFound if there is nothing.
 func orNotFound(err error) error {
 	if err == nil {
 		return fault.ErrNotFound
@@ -93,7 +92,7 @@ func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliverie
 	}
 	list.After, list.Ascending, list.Most = after, p.Ascending, p.Limit
 	var page deliveries.Page
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		if first != nil {
 			if err := first(q); err != nil {
 				return err
@@ -112,19 +111,19 @@ func (a *api) answerDeliveries(c *handlers.Call, p handlers.Page, list deliverie
 	return c.Answer(http.StatusOK, DeliveryPage{Data: views(page.Rows, deliveryView), NextCursor: cursorOrNull(next)})
 }
 
-// attemptsShown is how many attempts an answer holds; a delivery has as many only where its endpoint was probed for long.
+// attemptsShown bounds the attempts in a response. Only a delivery that was probed for long has as many.
 const attemptsShown = 250
 
 func (a *api) getDelivery(c *handlers.Call) error {
-	u, err := c.ID(id.Delivery, "delivery_id")
+	deliveryID, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return err
 	}
 	var d deliveries.State
 	var attempts []sql.Attempt
 	var expunged bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}
 		if attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, attemptsShown); err != nil {
@@ -151,12 +150,12 @@ func deliveryView(d deliveries.State) Delivery {
 		ID: id.Delivery.Format(d.ID), EventID: id.Event.Format(d.EventID), EventType: d.EventType,
 		EndpointID: id.Endpoint.Format(d.EndpointID), Status: DeliveryStatus(d.Shown.String()), Reason: orNullText(d.Reason.String()),
 		AttemptCount: int(d.Attempts), LastStatus: orNullStatus(d.LastStatus), LastFailure: orNullText(d.LastFailure.String()),
-		NextAttemptAt: orNull(d.NextAt), CreatedAt: d.CreatedAt, SettledAt: orNull(d.SettledAt), ArchivedAt: orNull(d.ArchivedAt),
+		NextAttemptAt: orNullAt(d.NextAt), CreatedAt: Time(d.CreatedAt), SettledAt: orNullAt(d.SettledAt), ArchivedAt: orNullAt(d.ArchivedAt),
 		ReplayOf: nullable.NewNullNullable[string](), JobID: nullable.NewNullNullable[string](),
 	}
-	v.PausedBy, v.PausedSince = nullable.NewNullNullable[string](), nullable.NewNullNullable[time.Time]()
+	v.PausedBy, v.PausedSince = nullable.NewNullNullable[string](), nullable.NewNullNullable[Time]()
 	if d.Paused != nil {
-		v.PausedBy, v.PausedSince = nullable.NewNullableWithValue(string(d.Paused.By)), orNull(d.Paused.Since)
+		v.PausedBy, v.PausedSince = nullable.NewNullableWithValue(string(d.Paused.By)), orNullAt(d.Paused.Since)
 	}
 	v.Wait.SetNull()
 	if d.Wait != nil {
@@ -168,14 +167,14 @@ func deliveryView(d deliveries.State) Delivery {
 	if d.ReplayOf != nil {
 		v.ReplayOf = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayOf))
 	}
-	v.DeadLetter, v.ReplayedBy, v.ReplayedAt = d.DeadLetter, nullable.NewNullNullable[string](), nullable.NewNullNullable[time.Time]()
+	v.DeadLetter, v.ReplayedBy, v.ReplayedAt = d.DeadLetter, nullable.NewNullNullable[string](), nullable.NewNullNullable[Time]()
 	if d.ReplayedBy != nil {
-		v.ReplayedBy, v.ReplayedAt = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayedBy)), nullable.NewNullableWithValue(d.ReplayedBy.Time().UTC())
+		v.ReplayedBy, v.ReplayedAt = nullable.NewNullableWithValue(id.Delivery.Format(*d.ReplayedBy)), orNullTime(d.ReplayedBy.Time())
 	}
 	return v
 }
 
-// waitView is why a delivery waits.
+// waitView says why a delivery waits.
 func waitView(w condition.Wait) DeliveryWait {
 	v := DeliveryWait{
 		Reason: WaitReason(w.Reason), Detail: w.Detail(), Until: orNullTime(w.Until), Approximate: w.About,
@@ -190,11 +189,11 @@ func waitView(w condition.Wait) DeliveryWait {
 	return v
 }
 
-// attemptView shows what came back as text: bytes that are no UTF-8 become the replacement character.
+// attemptView shows the response as text: bytes that are not UTF-8 become the replacement character.
 func attemptView(t sql.Attempt) Attempt {
 	v := Attempt{
 		ID: id.Attempt.Format(t.ID), Number: int(t.Number), Late: t.Late, Status: orNullStatus(t.Status),
-		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: t.CreatedAt, URL: t.URL, Format: string(signature.ParseWire(t.Format, "").Format),
+		Failure: orNullText(t.Failure.String()), Error: orNull(t.Error), StartedAt: Time(t.CreatedAt), URL: t.URL, Format: string(signature.ParseWire(t.Format, "").Format),
 		Signature: t.Signature, ResponseHeaders: orNull(t.ResponseHeaders), ResponseExcerpt: nullable.NewNullNullable[string](),
 		Phases: Phases{
 			DNSUs: int(t.DNSUs), ConnectUs: int(t.ConnectUs), TLSUs: int(t.TLSUs), WaitUs: int(t.WaitUs), ReadUs: int(t.ReadUs),
@@ -207,7 +206,7 @@ func attemptView(t sql.Attempt) Attempt {
 	return v
 }
 
-// orNullStatus is an HTTP status, null where there was no answer.
+// orNullStatus is an HTTP status; null without a response.
 func orNullStatus(status int16) nullable.Nullable[int] {
 	if status == 0 {
 		return nullable.NewNullNullable[int]()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"posthorn/db"
 	"posthorn/domain/id"
 )
 
@@ -39,33 +40,33 @@ func TestDeliveriesAreListedByEveryStatus(t *testing.T) {
 	w.worker()
 	everything := "type=order.paid&endpoint=" + ep
 	for query, want := range map[string][]string{
-		"status=pending&endpoint=" + ep:      {d["pending"]},
-		"status=retrying":                    {d["retrying"]},
-		"status=held":                        {held1, tried},
-		"status=delivered":                   {d["delivered"]},
-		"status=failed":                      {d["failed"], d["failed too"]},
-		"status=failed&endpoint=" + ep:       {d["failed"], d["failed too"]},
-		"status=failed&endpoint=" + held:     nil,
-		"status=failed&type=held.it":         nil,
-		"status=canceled":                    {d["canceled"], d["canceled after an attempt"]},
-		"status=all_failed":                  {d["retrying"], d["failed"], d["canceled after an attempt"], d["failed too"]},
-		"status=all_failed&endpoint=" + held: nil,
-		"status=failed&channel=failed-too":   {d["failed too"]},
-		"status=retrying&type=order.paid":    {d["retrying"]},
-		"status=held&type=order.paid":        nil,
-		"channel=pending":                    {d["pending"]},
-		"archived=true":                      nil,
-		"status=pending&archived=true":       nil,
-		everything:                           {d["pending"], d["retrying"], d["delivered"], d["failed"], d["canceled"], d["canceled after an attempt"], d["failed too"]},
-		"endpoint=ep_nonsense":               nil,
-		"wait=next":                          {d["pending"]},
-		"wait=retry":                         {d["retrying"]},
-		"wait=endpoint_paused":               {held1, tried},
-		"wait=retry&status=held":             nil,
-		"wait=retry&status=failed":           nil,
-		"wait=breaker":                       nil,
-		"until=2020-01-01T00:00:00Z":         nil,
-		"since=2999-01-01T00:00:00Z":         nil,
+		"status=pending&endpoint=" + ep:              {d["pending"]},
+		"status=retrying":                            {d["retrying"]},
+		"status=held":                                {held1, tried},
+		"status=delivered":                           {d["delivered"]},
+		"status=failed":                              {d["failed"], d["failed too"]},
+		"status=failed&endpoint=" + ep:               {d["failed"], d["failed too"]},
+		"status=failed&endpoint=" + held:             nil,
+		"status=failed&type=held.it":                 nil,
+		"status=canceled":                            {d["canceled"], d["canceled after an attempt"]},
+		"status=all_failed":                          {d["retrying"], d["failed"], d["canceled after an attempt"], d["failed too"]},
+		"status=all_failed&endpoint=" + held:         nil,
+		"status=failed&channel=failed-too":           {d["failed too"]},
+		"status=retrying&type=order.paid":            {d["retrying"]},
+		"status=held&type=order.paid":                nil,
+		"channel=pending":                            {d["pending"]},
+		"archived=true":                              nil,
+		"status=pending&archived=true":               nil,
+		everything:                                   {d["pending"], d["retrying"], d["delivered"], d["failed"], d["canceled"], d["canceled after an attempt"], d["failed too"]},
+		"endpoint=" + id.Endpoint.Format(db.NewID()): nil,
+		"wait=next":                                  {d["pending"]},
+		"wait=retry":                                 {d["retrying"]},
+		"wait=endpoint_paused":                       {held1, tried},
+		"wait=retry&status=held":                     nil,
+		"wait=retry&status=failed":                   nil,
+		"wait=breaker":                               nil,
+		"until=2020-01-01T00:00:00Z":                 nil,
+		"since=2999-01-01T00:00:00Z":                 nil,
 	} {
 		got := w.deliveries(tn, query+"&order=asc")
 		if !slices.Equal(got, want) {
@@ -140,15 +141,15 @@ func TestDeliveriesAreListedByTime(t *testing.T) {
 	tn := w.tenant("a")
 	w.active(tn, nil)
 	at := func(dlv string) time.Time {
-		u, err := id.Delivery.Parse(dlv)
+		deliveryID, err := id.Delivery.Parse(dlv)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return u.Time()
+		return deliveryID.Time()
 	}
 	first := w.onlyDelivery(tn, nil)
 	second := w.onlyDelivery(tn, nil)
-	for !at(second).After(at(first)) { // ids know milliseconds
+	for !at(second).After(at(first)) { // ids have whole milliseconds
 		w.settle(second, 2, 0)
 		w.do("POST", "/api/v1/deliveries/"+second+"/archive", tn.key, nil).want(http.StatusOK)
 		second = w.onlyDelivery(tn, nil)
@@ -238,7 +239,7 @@ func TestADeferredDeliveryCanBeSentNowOrCalledOff(t *testing.T) {
 	}
 }
 
-func TestCancelSettlesBooksAndListsOnce(t *testing.T) {
+func TestCancelSettlesTotalsAndListsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tn := w.tenant("a")
@@ -273,7 +274,7 @@ func TestCancelSettlesBooksAndListsOnce(t *testing.T) {
 	if n := w.audited(tn, "delivery.cancel"); n != 1 {
 		t.Errorf("audited %d times", n)
 	}
-	// A held one can be called off too.
+	// A held delivery can be canceled too.
 	w.do("POST", "/api/v1/endpoints/"+ep+"/pause", tn.key, nil).want(http.StatusOK)
 	held := w.onlyDelivery(tn, nil)
 	w.do("POST", "/api/v1/deliveries/"+held+"/retry-now", tn.key, nil).problem(http.StatusConflict, "delivery_held", "status")
@@ -438,17 +439,17 @@ func TestADeliveryIsReadWithItsAttempts(t *testing.T) {
 	tn := w.tenant("a")
 	w.active(tn, nil)
 	dlv := w.onlyDelivery(tn, nil)
-	u, err := id.Delivery.Parse(dlv)
+	deliveryID, err := id.Delivery.Parse(dlv)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := 1; n <= 2; n++ {
-		at := id.New(u.Time().Add(time.Duration(n)*time.Second), [10]byte{byte(n)})
+		at := id.New(deliveryID.Time().Add(time.Duration(n)*time.Second), [10]byte{byte(n)})
 		w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us,
 			tls_us, wait_us, read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
 			SELECT tenant_id, posthorn.created_at($1), $1, id, endpoint_id, $2, $3, $4, 1, 2, 3, 4, 5, 15, 'https://x.example.com/?a=***',
 			'standard', 'v1,abc', 'Content-Type: text/plain', $5, NULL FROM deliveries WHERE id = $6`,
-			at.String(), n, []int{0, 0, 503}[n], []int{0, 4, 0}[n], []byte("no \x00\xff<b>"), u.String())
+			at.String(), n, []int{0, 0, 503}[n], []int{0, 4, 0}[n], []byte("no \x00\xff<b>"), deliveryID.String())
 	}
 	a := w.do("GET", "/api/v1/deliveries/"+dlv, tn.key, nil).want(http.StatusOK)
 	list := a.get("attempts").([]any)
@@ -468,14 +469,14 @@ func TestWhatIsOlderThanTheRetentionIsHidden(t *testing.T) {
 	tn := w.tenant("a")
 	w.active(tn, nil)
 	dlv := w.onlyDelivery(tn, nil)
-	u, err := id.Delivery.Parse(dlv)
+	deliveryID, err := id.Delivery.Parse(dlv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := id.New(u.Time().Add(-48*time.Hour), [10]byte{1})
+	old := id.New(deliveryID.Time().Add(-48*time.Hour), [10]byte{1})
 	w.partition(old.Time())
 	w.sql(`INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status)
-		SELECT tenant_id, posthorn.created_at($1), $1, event_id, endpoint_id, event_type, 2 FROM deliveries WHERE id = $2`, old.String(), u.String())
+		SELECT tenant_id, posthorn.created_at($1), $1, event_id, endpoint_id, event_type, 2 FROM deliveries WHERE id = $2`, old.String(), deliveryID.String())
 	past := id.Delivery.Format(old)
 	if got := w.deliveries(tn, "order=asc"); !slices.Equal(got, []string{past, dlv}) {
 		t.Errorf("got %v", got)
@@ -488,8 +489,8 @@ func TestWhatIsOlderThanTheRetentionIsHidden(t *testing.T) {
 	w.do("POST", "/api/v1/deliveries/"+past+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
 }
 
-// TestForeignIDsAnswerAsUnknownOnes calls every route with an endpoint or delivery id in it: a foreign id
-// answers byte for byte as an unknown one, and changes nothing.
+// TestForeignIDsAnswerAsUnknownOnes calls every route that has an endpoint or delivery id. The response to another
+// tenant's id is byte for byte the one to an unknown id, and changes nothing.
 func TestForeignIDsOfEndpointsAndDeliveriesAnswerAsUnknownOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -544,7 +545,7 @@ func TestForeignIDsOfEndpointsAndDeliveriesAnswerAsUnknownOnes(t *testing.T) {
 	}
 }
 
-// partition makes the partitions of a day.
+// partition creates the partitions of a day.
 func (w *world) partition(day time.Time) {
 	w.t.Helper()
 	w.owner("SELECT posthorn.make_partitions($1::date, $1::date)", day.Format(time.DateOnly))

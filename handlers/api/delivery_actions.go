@@ -25,21 +25,21 @@ func (a *api) unarchiveDelivery(c *handlers.Call) error {
 	return a.act(c, deliveries.ActUnarchive, http.StatusOK)
 }
 
-// act does something to one delivery that needs no words.
+// act does an action without parameters to one delivery.
 func (a *api) act(c *handlers.Call, act deliveries.Act, status int) error {
-	u, err := c.ID(id.Delivery, "delivery_id")
+	deliveryID, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	return a.actOn(c, u, act, "", status)
+	return a.actOn(c, deliveryID, act, "", status)
 }
 
-// replayDelivery answers with the new delivery. The audit log says who asked and why, on the original.
+// replayDelivery responds with the new delivery. The audit log records who asked and why, for the original.
 func (a *api) replayDelivery(c *handlers.Call) error {
-	u, err := c.ID(id.Delivery, "delivery_id")
+	deliveryID, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,13 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 	if in.Again != nil && *in.Again {
 		act = deliveries.ActReplayAgain
 	}
-	return a.actOn(c, u, act, reason, http.StatusAccepted)
+	return a.actOn(c, deliveryID, act, reason, http.StatusAccepted)
 }
 
-func (a *api) actOn(c *handlers.Call, u id.UUID, act deliveries.Act, reason string, status int) error {
+func (a *api) actOn(c *handlers.Call, deliveryID id.UUID, act deliveries.Act, reason string, status int) error {
 	var d deliveries.State
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, u, act, c.Author(), reason)
+	err := c.Tx(func(q *sql.Queries) (err error) {
+		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author(), reason)
 		return err
 	})
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 func (a *api) verifyEndpoint(c *handlers.Call) error {
-	u, err := a.endpointOf(c)
+	endpointID, err := a.endpointOf(c)
 	if err != nil {
 		return err
 	}
 	var v sql.Verification
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if v, err = endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if v, err = endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.verify", u, nil)
+		return auditEndpoint(c, q, "endpoint.verify", endpointID, nil)
 	})
 	if err != nil {
 		return err
@@ -33,21 +33,21 @@ func (a *api) verifyEndpoint(c *handlers.Call) error {
 }
 
 func (a *api) pauseEndpoint(c *handlers.Call) error {
-	u, err := a.endpointOf(c)
+	endpointID, err := a.endpointOf(c)
 	if err != nil {
 		return err
 	}
-	_, e, err := a.setState(c, u, "endpoint.pause", endpoint.Pause, nil)
+	_, e, err := a.setState(c, endpointID, "endpoint.pause", endpoint.Pause, nil)
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, endpointView(e, a.Now()))
 }
 
-// resumeEndpoint answers 202 where a verification has to succeed first. What was held is delivered, or dropped by a job that
-// the answer names.
+// resumeEndpoint responds with 202 if a verification has to succeed first. Held deliveries are sent, or dropped by a
+// job that the response names.
 func (a *api) resumeEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -59,15 +59,15 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	reason := wrong.reason(in.Reason, 0)
 	drop := in.Held != nil && *in.Held == ResumeInputHeldDrop
 	if in.Held != nil && !in.Held.Valid() {
-		wrong.add("held", "held_unknown", "held is deliver or drop: what is to become of the deliveries that were held.")
+		wrong.add("held", "held_unknown", "held must be deliver or drop. It decides what happens to held deliveries.")
 	}
 	if err := wrong.err(); err != nil {
 		return err
 	}
 	var job sql.BulkJob
-	change, e, err := a.setState(c, u, "endpoint.resume", endpoint.Resume, func(q *sql.Queries) error {
+	change, e, err := a.setState(c, endpointID, "endpoint.resume", endpoint.Resume, func(q *sql.Queries) error {
 		if drop {
-			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), reason)
+			job, err = deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), reason)
 		}
 		return err
 	})
@@ -84,13 +84,13 @@ func (a *api) resumeEndpoint(c *handlers.Call) error {
 	return c.Answer(status, endpointView(e, a.Now()))
 }
 
-// setState does what a rule says about an endpoint's state, and audits what it changed; also is what else belongs to the
-// change.
-func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries) error) (change endpoint.Change, e endpoints.Full, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+// setState applies a rule about an endpoint's state and audits the change. also is what else belongs to the same
+// transaction.
+func (a *api) setState(c *handlers.Call, endpointID id.UUID, action string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries) error) (change endpoint.Change, e endpoints.Full, err error) {
+	err = c.Tx(func(q *sql.Queries) error {
 		var from endpoint.Status
 		var changed bool
-		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+		e, changed, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
 			var refused error
 			from = s
 			change, refused = rule(s)
@@ -99,7 +99,7 @@ func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(end
 		if err != nil || !changed {
 			return err
 		}
-		if err := auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
 			return err
 		}
 		return also(q)
@@ -107,19 +107,19 @@ func (a *api) setState(c *handlers.Call, u id.UUID, action string, rule func(end
 	return change, e, err
 }
 
-// endpointOf reads the id of an action that takes no body.
+// endpointOf reads the endpoint's id for an action without a body.
 func (a *api) endpointOf(c *handlers.Call) (id.UUID, error) {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
-		return u, err
+		return endpointID, err
 	}
-	return u, c.NoBody()
+	return endpointID, c.NoBody()
 }
 
-// testEndpoint emits an event to this endpoint alone. It goes the way of every event, so that a test that arrives proves the
+// testEndpoint emits an event to one endpoint. It takes the way of every event, so a test that arrives proves the
 // whole way.
 func (a *api) testEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -131,8 +131,8 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		row, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		row, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		if err != nil {
 			return err
 		}
@@ -141,17 +141,17 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: e, Only: &u}})[0]
+	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: e, Only: &endpointID}})[0]
 	if r.Err != nil {
 		return r.Err
 	}
 	var sent id.UUID
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: u, Since: r.ID.Time()}
+	err = c.Tx(func(q *sql.Queries) error {
+		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: endpointID, Since: r.ID.Time()}
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
 		}
-		if err := auditEndpoint(c, q, "endpoint.test", u, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
+		if err := auditEndpoint(c, q, "endpoint.test", endpointID, map[string]string{"event": id.Event.Format(r.ID), "type": e.Type}); err != nil {
 			return err
 		}
 		return deliveries.HastenTest(c.Ctx(), q, c.Actor.Tenant, sent)
@@ -160,11 +160,11 @@ func (a *api) testEndpoint(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusAccepted, TestAccepted{
-		ID: id.Event.Format(r.ID), CreatedAt: r.ID.Time(), Deliveries: r.Deliveries, DeliveryID: id.Delivery.Format(sent),
+		ID: id.Event.Format(r.ID), CreatedAt: Time(r.ID.Time()), Deliveries: r.Deliveries, DeliveryID: id.Delivery.Format(sent),
 	})
 }
 
-// testEmission reads a test as any other emission is read.
+// testEmission reads a test the way any emission is read.
 func (a *api) testEmission(in TestInput) (event.Emission, error) {
 	kind, data := endpoint.TestType, in.Data
 	if in.Type != nil {

@@ -32,7 +32,7 @@ func TestAPolicyIsTheTenantsOverThePlatformsOverTheDefault(t *testing.T) {
 	if parts(a) != "48 0 false 120" || own() != "48 0 false 120" || revs() != before+2 {
 		t.Errorf("after the tenant's: %s", a.Body)
 	}
-	// Through the platform's key, and back to what holds otherwise.
+	// Set with the platform's key, then reset to the default.
 	path := "/api/v1/tenants/" + w.do("GET", "/api/v1/tenant", tn.key, nil).text("id")
 	if a = w.do("PATCH", path, w.platform, `{"health_policy":{"auth_failures":null}}`).want(200); parts(a) != "48 20 false 120" {
 		t.Errorf("without the tenant's: %s", a.Body)
@@ -164,7 +164,7 @@ func TestAnEndpointTellsHowItFaresAndWhenItWillBeDisabled(t *testing.T) {
 			t.Errorf("in a list: %v", record)
 		}
 	}
-	// Resumed, it begins anew.
+	// Resuming starts its health from zero.
 	w.do("POST", "/api/v1/endpoints/"+ep+"/resume", tn.key, nil).want(200)
 	if a = get(); a.get("health.consecutive_failures").(float64) != 0 || a.text("health.breaker.state") != "closed" {
 		t.Errorf("resumed: %s", a.Body)
@@ -195,7 +195,7 @@ func TestAnEndpointMayDropWhatComesWhileItIsPaused(t *testing.T) {
 	if _, n := emit(); n != 2 {
 		t.Errorf("%v deliveries after it was set to hold, want 2", n)
 	}
-	// Later, too, the routing says what it was then.
+	// The routing reports the state at that time, also later.
 	for _, row := range w.do("GET", "/api/v1/events/"+event+"/routing", tn.key, nil).want(200).get("data").([]any) {
 		v := row.(map[string]any)
 		dropped := v["endpoint_id"] == drops

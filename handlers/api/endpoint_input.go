@@ -1,6 +1,9 @@
 package api
 
 import (
+	"encoding/json"
+	"strings"
+
 	"github.com/oapi-codegen/nullable"
 
 	"posthorn/domain/egress"
@@ -9,7 +12,7 @@ import (
 	"posthorn/domain/signature"
 )
 
-// apply lays the input of a creation over the defaults, and checks the whole.
+// apply lays the input for a new endpoint over the defaults and validates the result.
 func (in EndpointInput) apply(defaults endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
 	if in.Kind != nil {
 		defaults.Kind = endpoint.Kind(*in.Kind)
@@ -17,20 +20,23 @@ func (in EndpointInput) apply(defaults endpoint.Settings, policy egress.Policy) 
 	return in.patch().apply(defaults, policy)
 }
 
-// patch is the input of a creation as a change of the defaults.
+// patch is the input for a new endpoint as a change of the defaults.
 func (in EndpointInput) patch() EndpointPatch {
 	p := EndpointPatch{
-		Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
-		Format: in.Format, Prefix: in.Prefix, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
+		ExternalID: in.ExternalID, Description: in.Description, EventTypes: in.EventTypes, Filter: in.Filter, Channels: in.Channels,
+		Format: in.Format, Prefix: in.Prefix, Preset: in.Preset, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
 		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
-		AcceptConflict: in.AcceptConflict, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
+		AcceptConflict: in.AcceptConflict, CircuitBreaker: in.CircuitBreaker, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
 	}
 	if in.URL != "" {
 		p.URL = &in.URL
 	}
 	if in.RotationSignatures != nil {
 		p.RotationSignatures = nullable.NewNullableWithValue(*in.RotationSignatures)
+	}
+	if in.Wire != nil {
+		p.Wire = nullable.NewNullableWithValue(*in.Wire)
 	}
 	if k := in.Kafka; k != nil {
 		p.Kafka = &KafkaPatch{BootstrapServers: &k.BootstrapServers, Topic: &k.Topic, TLS: k.TLS, CACertificate: k.CACertificate, SASL: k.SASL}
@@ -45,7 +51,7 @@ func (in EndpointInput) patch() EndpointPatch {
 	return p
 }
 
-// apply gives settings the fields that are there, and checks the whole.
+// apply changes the given fields of settings and validates the result.
 func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoint.Settings, error) {
 	if err := p.lay(&s); err != nil {
 		return s, err
@@ -53,21 +59,30 @@ func (p EndpointPatch) apply(s endpoint.Settings, policy egress.Policy) (endpoin
 	return s.Check(policy)
 }
 
-// lay gives settings the fields that are there.
+// lay changes the given fields of settings.
 func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	if err := p.where(s); err != nil {
 		return err
 	}
+	if p.ExternalID.IsSpecified() {
+		external, err := p.ExternalID.Get() // null: none
+		if err == nil && external == "" {
+			return fault.InvalidField("external_id", "external_id_malformed", "An external id is not empty. Give null for none.")
+		}
+		s.ExternalID = external
+	}
 	set(&s.Description, p.Description)
 	set(&s.EventTypes, p.EventTypes)
 	set(&s.Channels, p.Channels)
-	set(&s.Prefix, p.Prefix)
 	set(&s.RetryClientErrors, p.RetryClientErrors)
 	set(&s.TimeoutSeconds, p.TimeoutSeconds)
 	set(&s.MaxInFlight, p.MaxInFlight)
 	set(&s.AcceptConflict, p.AcceptConflict)
+	set(&s.CircuitBreaker, p.CircuitBreaker)
 	set(&s.Metadata, p.Metadata)
-	p.wire(s)
+	if err := p.wire(s); err != nil {
+		return err
+	}
 	if p.Ordering != nil {
 		s.Ordering = string(*p.Ordering)
 	}
@@ -84,7 +99,7 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	if p.PayloadVersion.IsSpecified() {
 		version, err := p.PayloadVersion.Get()
 		if err == nil && version == "" {
-			return fault.InvalidField("payload_version", "payload_version_malformed", "A payload version is not empty. Give null for any version.")
+			return fault.InvalidField("payload_version", "payload_version_malformed", "A payload version must not be empty. Use null for any version.")
 		}
 		s.PayloadVersion = version
 	}
@@ -98,23 +113,23 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	return p.headers(s)
 }
 
-// where reads where the endpoint is to be, and how it proves itself, as far as its kind leaves a choice.
+// where reads the endpoint's URL or topic, and how it is verified, as far as its kind permits a choice.
 func (p EndpointPatch) where(s *endpoint.Settings) error {
 	if s.Kind != endpoint.Kafka {
-		// A URL that comes back as a list showed it is the present one.
+		// A masked URL, as a list shows it, means the present URL.
 		if p.URL != nil && (*p.URL != egress.Mask(s.URL) || s.URL == "") {
 			s.URL = *p.URL
 		}
 		if p.Kafka != nil {
-			return fault.InvalidField("kafka", "kafka_unwanted", "Only an endpoint of the kind kafka writes to a topic. Leave kafka out, or create an endpoint of that kind.")
+			return fault.InvalidField("kafka", "kafka_unwanted", "Only an endpoint of kind kafka can have the field kafka. Leave it out, or create an endpoint of that kind.")
 		}
 		return nil
 	}
 	if p.URL != nil && *p.URL != s.URL {
-		return fault.InvalidField("url", "endpoint_url_refused", "The URL of an endpoint of the kind kafka follows from its connection. Leave url out, and change kafka.")
+		return fault.InvalidField("url", "endpoint_url_refused", "The URL of a kafka endpoint is derived from its connection. Leave url out, and change kafka.")
 	}
 	if p.Verification != nil && *p.Verification != VerificationMode("simple") {
-		return fault.InvalidField("verification", "verification_unknown", "There is nobody to echo a challenge: an endpoint of the kind kafka is verified by a record that its brokers acknowledge. Leave verification out.")
+		return fault.InvalidField("verification", "verification_unknown", "A kafka endpoint is verified by writing a record, not with a challenge. Leave verification out.")
 	}
 	if p.Kafka == nil {
 		return nil
@@ -122,7 +137,8 @@ func (p EndpointPatch) where(s *endpoint.Settings) error {
 	return p.Kafka.apply(s)
 }
 
-// apply changes an endpoint's connection. A stored password that is not given again goes nowhere else.
+// apply changes an endpoint's connection. A stored password is never sent to another destination: it has to be given
+// again.
 func (p KafkaPatch) apply(s *endpoint.Settings) error {
 	before, _ := s.Connection.(*endpoint.KafkaConnection)
 	after := &endpoint.KafkaConnection{TLS: true}
@@ -154,7 +170,7 @@ func set[T any](into, from *T) {
 	}
 }
 
-// limit is a number that may be null.
+// limit is a nullable number.
 func (p EndpointPatch) limit(present *int, given nullableInt) *int {
 	if !given.IsSpecified() {
 		return present
@@ -167,7 +183,15 @@ func (p EndpointPatch) limit(present *int, given nullableInt) *int {
 }
 
 // wire reads how requests are rendered and signed.
-func (p EndpointPatch) wire(s *endpoint.Settings) {
+func (p EndpointPatch) wire(s *endpoint.Settings) error {
+	if p.Preset != nil {
+		preset, ok := signature.PresetNamed(string(*p.Preset))
+		if !ok {
+			return fault.InvalidField("preset", "preset_unknown", "There is no such preset. Use one of "+strings.Join(signature.PresetNames(), ", ")+".")
+		}
+		s.SetPreset(preset)
+	}
+	set(&s.Prefix, p.Prefix)
 	if p.Format != nil {
 		s.SetFormat(signature.Format(*p.Format))
 	}
@@ -178,10 +202,43 @@ func (p EndpointPatch) wire(s *endpoint.Settings) {
 		rotation, _ := p.RotationSignatures.Get() // null: the format's default
 		s.Rotation = signature.Rotation(rotation)
 	}
+	if !p.Wire.IsSpecified() {
+		return nil
+	}
+	given, err := p.Wire.Get()
+	if err != nil {
+		s.Shape, s.AlsoSecret = nil, ""
+		return nil
+	}
+	return given.lay(s)
 }
 
-// lay reads a retry policy: a name, or delays of one's own, for which the name can be left out. A jitter alone changes that of a
-// custom policy.
+// lay reads what the endpoint changes about its format. A second signature keeps its secret where none is given.
+func (in WireSettings) lay(s *endpoint.Settings) error {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	shape := &signature.Shape{}
+	if err := json.Unmarshal(text, shape); err != nil {
+		return err
+	}
+	if also := in.AlsoSign; also == nil {
+		s.AlsoSecret = ""
+	} else {
+		if also.Secret.IsSpecified() {
+			s.AlsoSecret, _ = also.Secret.Get() // null: none
+		}
+		shape.AlsoSign.OwnSecret = s.AlsoSecret != ""
+	}
+	if s.Shape = shape; shape.IsZero() {
+		s.Shape = nil
+	}
+	return nil
+}
+
+// lay reads a retry policy: a name, or custom delays, for which the name can be left out. A jitter alone changes the
+// jitter of a custom policy.
 func (p RetryPolicyInput) lay(s *endpoint.Settings) error {
 	was := s.RetryPolicy
 	switch {
@@ -192,7 +249,7 @@ func (p RetryPolicyInput) lay(s *endpoint.Settings) error {
 	}
 	if s.RetryPolicy == endpoint.Custom && was != endpoint.Custom && p.Delays == nil {
 		return fault.InvalidField("retry_policy.delays", "retry_delays_count",
-			"A custom schedule needs delays. Give an empty list for a single attempt.")
+			"A custom schedule needs delays. Use an empty list for a single attempt.")
 	}
 	if p.Delays != nil {
 		s.RetryDelays = *p.Delays
@@ -231,24 +288,24 @@ func (p EndpointPatch) headers(s *endpoint.Settings) error {
 	return nil
 }
 
-// newSecret makes the secret that was asked for, or takes over the one that was given.
-func newSecret(f signature.Format, wanted *SecretType, given *string, byDefault endpoint.SecretType, random [32]byte) (endpoint.Secret, error) {
+// newSecret creates the requested secret, or imports the given one.
+func newSecret(w signature.Wire, wanted *SecretType, given *string, byDefault endpoint.SecretType, random [32]byte) (endpoint.Secret, error) {
 	kind := byDefault
 	if wanted != nil {
 		kind = endpoint.SecretType(*wanted)
 	}
 	if given == nil {
-		return endpoint.NewSecret(f, kind, random)
+		return endpoint.NewSecret(w.Format, kind, random)
 	}
-	secret, err := endpoint.ImportSecret(f, *given)
+	secret, err := endpoint.ImportSecret(w, *given)
 	if err == nil && wanted != nil && kind != typeOf(secret.Public) {
 		return endpoint.Secret{}, fault.InvalidField("secret_type", "secret_type_refused",
-			"The given secret is not of this type. Leave secret_type out.")
+			"The secret doesn't have this type. Leave secret_type out.")
 	}
 	return secret, err
 }
 
-// typeOf tells a key pair by its public half.
+// typeOf recognizes a key pair by its public half.
 func typeOf(public string) endpoint.SecretType {
 	if public != "" {
 		return endpoint.Ed25519

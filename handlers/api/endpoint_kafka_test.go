@@ -88,7 +88,7 @@ func TestATopicNamesTheAuthorityOfItsBrokers(t *testing.T) {
 	if a := change(map[string]any{"topic": "refunds"}).want(http.StatusOK); a.text("kafka.ca_certificate") != authority {
 		t.Errorf("another topic: %s", a.Body)
 	}
-	// Who else could read the stored password is whom it was not given for.
+	// A change that would send the stored password elsewhere is rejected.
 	change(map[string]any{"ca_certificate": nil}).problem(http.StatusBadRequest, "kafka_password_needed", "kafka.sasl.password")
 	password := map[string]any{"mechanism": "PLAIN", "username": "a", "password": "b"}
 	if a := change(map[string]any{"ca_certificate": nil, "sasl": password}).want(http.StatusOK); a.get("kafka.ca_certificate") != nil {
@@ -113,7 +113,7 @@ func TestATopicIsChangedInParts(t *testing.T) {
 	if a := patch(map[string]any{"description": "x", "url": "kafka://b1.example.com:9092/orders"}).want(http.StatusOK); a.text("status") != "active" || len(sealed()) != len(was) {
 		t.Errorf("another description: %s", a.Body)
 	}
-	// The stored password stays as long as it goes where it was given for.
+	// The stored password stays while the destination stays.
 	if a := patch(map[string]any{"kafka": map[string]any{"sasl": map[string]any{"mechanism": "SCRAM-SHA-512", "username": "posthorn", "password": "***"}}}).want(http.StatusOK); a.text("status") != "active" {
 		t.Errorf("the same again: %s", a.Body)
 	}

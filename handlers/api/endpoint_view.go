@@ -18,7 +18,7 @@ import (
 
 type nullableInt = nullable.Nullable[int]
 
-// endpointCreated is EndpointCreated of the contract, built upon Endpoint.
+// endpointCreated is EndpointCreated of the contract, on top of Endpoint.
 type endpointCreated struct {
 	Endpoint
 	Secret    string                    `json:"secret"`
@@ -32,18 +32,19 @@ func maskedView(e endpoints.Full, now time.Time) Endpoint {
 	return v
 }
 
-// endpointView is an endpoint alone. Write-only headers show as null.
+// endpointView is a single endpoint. Write-only headers are null.
 func endpointView(e endpoints.Full, now time.Time) Endpoint {
 	s := e.Settings
 	v := Endpoint{
-		ID: id.Endpoint.Format(e.ID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
+		ID: id.Endpoint.Format(e.ID), ExternalID: orNullText(s.ExternalID), Kind: EndpointKind(s.Kind), URL: s.URL, Kafka: kafkaView(s), Description: s.Description, EventTypes: orEmpty(s.EventTypes),
 		Channels: orEmpty(s.Channels), Format: Format(s.Format), Prefix: s.Prefix, TypeField: TypeField(s.TypeField),
 		RotationSignatures: RotationSignatures(s.Format.Rotation(s.Rotation)), RetryClientErrors: s.RetryClientErrors,
 		TimeoutSeconds: s.TimeoutSeconds, MaxInFlight: s.MaxInFlight, RateLimit: orNull(s.RateLimit), Burst: orNullZero(s.EffectiveBurst()),
 		Ordering: Ordering(s.Ordering), PayloadVersion: orNullText(s.PayloadVersion), AcceptConflict: s.AcceptConflict,
-		Verification: VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
-		StatusReason: e.StatusReason, StatusAt: e.StatusAt, VerifiedAt: orNull(e.VerifiedAt), CreatedAt: e.CreatedAt,
-		UpdatedAt: e.UpdatedAt, CustomHeaders: make(map[string]*string, len(s.Headers)), SensitiveHeaders: s.Headers.Marked(),
+		CircuitBreaker: s.CircuitBreaker,
+		Verification:   VerificationMode(s.Verification), WhenHeld: WhenHeld(s.WhenHeld), Metadata: s.Metadata, Status: EndpointStatus(e.Status),
+		StatusReason: e.StatusReason, StatusAt: Time(e.StatusAt), VerifiedAt: orNullAt(e.VerifiedAt), CreatedAt: Time(e.CreatedAt),
+		UpdatedAt: Time(e.UpdatedAt), CustomHeaders: make(map[string]*string, len(s.Headers)), SensitiveHeaders: s.Headers.Marked(),
 		Filter: nullable.NewNullNullable[Filter](), LastVerification: nullable.NewNullNullable[Verification](),
 	}
 	if v.Metadata == nil {
@@ -55,6 +56,7 @@ func endpointView(e endpoints.Full, now time.Time) Endpoint {
 			v.CustomHeaders[name] = &h.Value
 		}
 	}
+	v.Wire = wireView(s)
 	if s.Filter != "" {
 		v.Filter = nullable.NewNullableWithValue(json.RawMessage(s.Filter))
 	}
@@ -62,8 +64,18 @@ func endpointView(e endpoints.Full, now time.Time) Endpoint {
 	if e.Verification != nil {
 		v.LastVerification = nullable.NewNullableWithValue(verificationView(*e.Verification))
 	}
-	v.Health, v.Condition = recordView(e, now), conditionView(e.Condition(now))
+	v.Health, v.Condition = endpointHealth(e, now), conditionView(e.Condition(now))
 	return v
+}
+
+// wireView is what an endpoint changes about its format.
+func wireView(s endpoint.Settings) nullable.Nullable[WireSettings] {
+	var v WireSettings
+	text, err := json.Marshal(s.Shape)
+	if s.Shape == nil || err != nil || json.Unmarshal(text, &v) != nil {
+		return nullable.NewNullNullable[WireSettings]()
+	}
+	return nullable.NewNullableWithValue(v)
 }
 
 // conditionView is how an endpoint is, in all.
@@ -79,15 +91,7 @@ func conditionView(c condition.Condition) EndpointCondition {
 	return v
 }
 
-// orNullTime is a time that is null where it is zero.
-func orNullTime(t time.Time) nullable.Nullable[time.Time] {
-	if t.IsZero() {
-		return nullable.NewNullNullable[time.Time]()
-	}
-	return nullable.NewNullableWithValue(t)
-}
-
-// scheduleView is a schedule as it holds.
+// scheduleView is the schedule in effect.
 func scheduleView(s retry.Schedule) RetryPolicy {
 	v := RetryPolicy{Name: RetryPolicyName(s.Name), Delays: []int{}, Jitter: s.Jitter}
 	if s.Full {
@@ -99,7 +103,7 @@ func scheduleView(s retry.Schedule) RetryPolicy {
 	return v
 }
 
-// orNullZero is a number that is null where it is 0.
+// orNullZero is null for 0.
 func orNullZero(n int) nullableInt {
 	if n == 0 {
 		return nullable.NewNullNullable[int]()
@@ -107,7 +111,7 @@ func orNullZero(n int) nullableInt {
 	return nullable.NewNullableWithValue(n)
 }
 
-// kafkaView is the topic of an endpoint that writes to one, without the password.
+// kafkaView is the endpoint's topic, without the password.
 func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 	k, ok := s.Connection.(*endpoint.KafkaConnection)
 	if !ok {
@@ -120,15 +124,15 @@ func kafkaView(s endpoint.Settings) nullable.Nullable[Kafka] {
 	return nullable.NewNullableWithValue(v)
 }
 
-// recordView is how an endpoint fares, and the countdown where it is going to be disabled.
-func recordView(e endpoints.Full, now time.Time) EndpointHealth {
-	r := e.Record
+// endpointHealth is the endpoint's health, with the countdown if it is going to be disabled.
+func endpointHealth(e endpoints.Full, now time.Time) EndpointHealth {
+	r := e.Health
 	v := EndpointHealth{
 		ConsecutiveFailures: int(r.ConsecutiveFailures), AuthStreak: int(r.AuthStreak), Exhausted: int(r.Exhausted),
-		FirstFailureAt: orNull(r.FirstFailureAt), LastFailureAt: orNull(r.LastFailureAt), LastSuccessAt: orNull(r.LastSuccessAt),
-		DisableAt: nullable.NewNullNullable[time.Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
+		FirstFailureAt: orNullAt(r.FirstFailureAt), LastFailureAt: orNullAt(r.LastFailureAt), LastSuccessAt: orNullAt(r.LastSuccessAt),
+		DisableAt: nullable.NewNullNullable[Time](), DisableReason: nullable.NewNullNullable[DisableReason](),
 		Warnings: []EndpointWarning{}, HeldExact: true,
-		Breaker: Breaker{State: BreakerState(endpoints.Breaker(r.EndpointHealth).At(now).String()), OpenedAt: orNull(r.OpenedAt), NextProbeAt: orNull(r.NextProbeAt)},
+		Breaker: Breaker{State: BreakerState(endpoints.Breaker(r.EndpointHealth).At(now).String()), OpenedAt: orNullAt(r.OpenedAt), NextProbeAt: orNullAt(r.NextProbeAt)},
 	}
 	if health.Holds(endpoint.Status(e.Status)) {
 		v.Held, v.HeldExact = int(r.Held), r.HeldExact
@@ -136,15 +140,15 @@ func recordView(e endpoints.Full, now time.Time) EndpointHealth {
 	}
 	verdict := endpoints.Verdict(r.EndpointHealth, r.Policy, now)
 	if !verdict.DisableAt.IsZero() {
-		v.DisableAt, v.DisableReason = nullable.NewNullableWithValue(verdict.DisableAt), nullable.NewNullableWithValue(DisableReason(verdict.Reason))
+		v.DisableAt, v.DisableReason = orNullTime(verdict.DisableAt), nullable.NewNullableWithValue(DisableReason(verdict.Reason))
 	}
 	for _, w := range verdict.Warn {
 		warning := EndpointWarning{
 			Reason: DisableReason(w.Reason), Stage: EndpointWarningStage(w.Stage), FailuresLeft: w.Left, Detail: r.Policy.Sentence(w.Reason),
-			DisableAt: nullable.NewNullNullable[time.Time](),
+			DisableAt: nullable.NewNullNullable[Time](),
 		}
 		if !w.DisableAt.IsZero() {
-			warning.DisableAt = nullable.NewNullableWithValue(w.DisableAt)
+			warning.DisableAt = orNullTime(w.DisableAt)
 		}
 		v.Warnings = append(v.Warnings, warning)
 	}
@@ -153,7 +157,7 @@ func recordView(e endpoints.Full, now time.Time) EndpointHealth {
 
 func verificationView(v sql.Verification) Verification {
 	out := Verification{
-		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: v.RequestedAt, DoneAt: orNull(v.DoneAt),
+		State: VerificationState(v.State), Tries: int(v.Tries), RequestedAt: Time(v.RequestedAt), DoneAt: orNullAt(v.DoneAt),
 		LastDetail: v.LastDetail, LastStatus: nullable.NewNullNullable[int](),
 	}
 	if v.LastStatus != nil && *v.LastStatus != 0 {
@@ -162,7 +166,7 @@ func verificationView(v sql.Verification) Verification {
 	return out
 }
 
-// orNullText is a text that is null where it is empty.
+// orNullText is null for an empty text.
 func orNullText(text string) nullable.Nullable[string] {
 	if text == "" {
 		return nullable.NewNullNullable[string]()

@@ -11,7 +11,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// worker makes one that lives, as far as the database knows.
+// worker stores a live worker.
 func (w *world) worker() {
 	w.t.Helper()
 	w.sql("INSERT INTO workers (id, name) VALUES ($1, 'a worker')", db.NewID())
@@ -50,7 +50,7 @@ func (w *world) connection(do func(*pgx.Conn) error) {
 
 const hook = "https://hooks.example.com/in"
 
-// endpoint creates one with these fields beside a URL.
+// endpoint creates an endpoint with these fields and a URL.
 func (w *world) endpoint(tn tenant, fields map[string]any) *answer {
 	w.t.Helper()
 	body := map[string]any{"url": hook}
@@ -68,7 +68,7 @@ func (w *world) active(tn tenant, fields map[string]any) string {
 	return ep
 }
 
-// setStatus is what jobs do to an endpoint.
+// setStatus changes an endpoint's status as jobs do.
 func (w *world) setStatus(ep, status string) {
 	w.t.Helper()
 	u := w.uuid(id.Endpoint, ep)
@@ -78,11 +78,11 @@ func (w *world) setStatus(ep, status string) {
 
 func (w *world) uuid(kind id.Kind, text string) string {
 	w.t.Helper()
-	u, err := kind.Parse(text)
+	uuid, err := kind.Parse(text)
 	if err != nil {
 		w.t.Fatalf("%s: %v", text, err)
 	}
-	return u.String()
+	return uuid.String()
 }
 
 // emit sends an event and returns its id.
@@ -118,7 +118,7 @@ func (w *world) onlyDelivery(tn tenant, body map[string]any) string {
 	return rows[0].(map[string]any)["id"].(string)
 }
 
-// settle is what the recorder does to a delivery that ends: 2 delivered, 3 failed.
+// settle finishes a delivery as the recorder does: 2 delivered, 3 failed.
 func (w *world) settle(dlv string, status, reason int) {
 	w.t.Helper()
 	u := w.uuid(id.Delivery, dlv)
@@ -130,7 +130,7 @@ func (w *world) settle(dlv string, status, reason int) {
 	}
 }
 
-// reschedule is what the recorder does to a delivery that is tried again in an hour.
+// reschedule puts a delivery off by an hour, as the recorder does.
 func (w *world) reschedule(dlv string) {
 	w.t.Helper()
 	u := w.uuid(id.Delivery, dlv)
@@ -143,7 +143,7 @@ func (w *world) audited(tn tenant, action string) int {
 	return one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = $2", tn.uuid.String(), action)
 }
 
-// parallel runs something so many times at once.
+// parallel runs n copies of something concurrently.
 func parallel(t *testing.T, n int, do func(i int)) {
 	t.Helper()
 	start, done := make(chan struct{}), make(chan struct{})

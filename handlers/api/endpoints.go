@@ -9,6 +9,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/egress"
 	"posthorn/domain/endpoint"
+	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
@@ -22,7 +23,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		e, secret, err = a.makeEndpoint(c, q, in, random)
 		return err
 	})
@@ -34,7 +35,7 @@ func (a *api) createEndpoint(c *handlers.Call) error {
 	})
 }
 
-// makeEndpoint stores a new endpoint, with its line in the audit log.
+// makeEndpoint stores a new endpoint and audits it.
 func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, random [32]byte) (e endpoints.Full, secret endpoint.Secret, err error) {
 	defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 	if err != nil {
@@ -44,10 +45,16 @@ func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, r
 	if err != nil {
 		return e, secret, err
 	}
-	if secret, err = newSecret(settings.Format, in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
+	if secret, err = newSecret(settings.Wire(), in.SecretType, in.Secret, endpoint.HMAC, random); err != nil {
 		return e, secret, err
 	}
 	create := endpoints.Create
+	if in.AssumeVerified != nil && *in.AssumeVerified {
+		if !c.Actor.Platform {
+			return e, secret, errVerifiedByPlatform
+		}
+		create = endpoints.CreateVerified
+	}
 	if in.SendVerification != nil && !*in.SendVerification {
 		create = endpoints.CreateUnverified
 	}
@@ -59,6 +66,8 @@ func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, r
 	})
 }
 
+var errVerifiedByPlatform = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key can say assume_verified. Leave it out: the endpoint is verified.")
+
 func (a *api) listEndpoints(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "endpoints", Statuses: endpointStatuses(), Filters: []handlers.Filter{handlers.ByState}})
 	if err != nil {
@@ -69,7 +78,7 @@ func (a *api) listEndpoints(c *handlers.Call) error {
 		return err
 	}
 	var rows []endpoints.Full
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		list := endpoints.ListOptions{Status: p.Status, Ascending: p.Ascending, After: after, Most: p.Limit + 1}
 		rows, err = endpoints.List(c.Ctx(), q, a.Keys, c.Actor.Tenant, list)
 		return err
@@ -92,13 +101,13 @@ func endpointStatuses() []string {
 }
 
 func (a *api) getEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
 	var e endpoints.Full
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
@@ -107,9 +116,9 @@ func (a *api) getEndpoint(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, endpointView(e, a.Now()))
 }
 
-// updateEndpoint changes the fields that are given. What changes nothing is not audited.
+// updateEndpoint changes the given fields. A change without effect is not audited.
 func (a *api) updateEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -118,8 +127,8 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 		return err
 	}
 	var after endpoints.Full
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		after, err = endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	err = c.Tx(func(q *sql.Queries) error {
+		after, err = endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 			return in.apply(s, a.Egress)
 		}, c.Author())
 		return err
@@ -131,19 +140,19 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 }
 
 func (a *api) deleteEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.delete", u, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
+		return auditEndpoint(c, q, "endpoint.delete", endpointID, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
 	})
 	if err != nil {
 		return err
@@ -151,7 +160,7 @@ func (a *api) deleteEndpoint(c *handlers.Call) error {
 	return c.AnswerNothing()
 }
 
-// auditEndpoint writes what was done to an endpoint, in the transaction that does it.
-func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, u id.UUID, details any) error {
-	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
+// auditEndpoint audits a change of an endpoint in the same transaction.
+func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, endpointID id.UUID, details any) error {
+	return c.Audit(q, action, "endpoint", id.Endpoint.Format(endpointID), "", details)
 }

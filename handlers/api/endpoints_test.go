@@ -113,7 +113,11 @@ func TestFiftyEndpointsAreTheMostHoweverManyAskAtOnce(t *testing.T) {
 	tn, other := w.tenant("a"), w.tenant("b")
 	var created, refused atomic.Int32
 	parallel(t, 60, func(int) {
-		switch a := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`); {
+		a := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`)
+		for a.Status == http.StatusServiceUnavailable { // sixty wait for one lock; on a busy machine some are asked to come again
+			a = w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`)
+		}
+		switch {
 		case a.Status == http.StatusCreated:
 			created.Add(1)
 		case a.Status == http.StatusConflict && a.text("code") == "endpoints_limit":
@@ -125,7 +129,7 @@ func TestFiftyEndpointsAreTheMostHoweverManyAskAtOnce(t *testing.T) {
 	if created.Load() != 50 || refused.Load() != 10 {
 		t.Errorf("%d created, %d refused", created.Load(), refused.Load())
 	}
-	w.endpoint(other, nil) // the limit is each tenant's own
+	w.endpoint(other, nil) // each tenant has its own limit
 	first := w.do("GET", "/api/v1/endpoints?limit=1", tn.key, nil).get("data").([]any)[0].(map[string]any)["id"].(string)
 	w.do("DELETE", "/api/v1/endpoints/"+first, tn.key, nil).want(http.StatusNoContent)
 	w.endpoint(tn, nil) // a deleted one makes room
@@ -395,14 +399,14 @@ func TestAVerificationOpensWhatWaitedForItAndIsDoneElsewhere(t *testing.T) {
 			w := newWorld(t)
 			tn := w.tenant("a")
 			ep := w.endpoint(tn, nil).text("id")
-			u, err := id.Endpoint.Parse(ep)
+			endpointID, err := id.Endpoint.Parse(ep)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.setStatus(ep, status)
 			w.do("POST", "/api/v1/endpoints/"+ep+"/verify", tn.key, nil).want(http.StatusAccepted)
 			pending := one[[16]byte](w, "SELECT id FROM verifications WHERE state = 'pending'")
-			if _, err := endpoints.OpenVerified(t.Context(), w.db, tn.uuid, u, pending, http.StatusOK); err != nil {
+			if _, err := endpoints.OpenVerified(t.Context(), w.db, tn.uuid, endpointID, pending, http.StatusOK); err != nil {
 				t.Fatal(err)
 			}
 			a := w.do("GET", "/api/v1/endpoints/"+ep, tn.key, nil).want(http.StatusOK)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oapi-codegen/nullable"
 
+	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
 )
@@ -19,7 +20,7 @@ func (in EventTypeInput) entry() catalogue.Entry {
 	return e
 }
 
-// apply gives an entry the fields that are there.
+// apply changes the given fields of an entry.
 func (p EventTypePatch) apply(e *catalogue.Entry) {
 	set(&e.Description, p.Description)
 	set(&e.Group, p.Group)
@@ -45,7 +46,7 @@ func (p EventTypePatch) apply(e *catalogue.Entry) {
 	}
 }
 
-// setJSON takes JSON over where it is there; null takes away.
+// setJSON sets a JSON field that is given; null removes it.
 func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
 	if from.IsSpecified() {
 		text, _ := from.Get()
@@ -53,26 +54,12 @@ func setJSON(into *json.RawMessage, from nullable.Nullable[json.RawMessage]) {
 	}
 }
 
-// stored is an event type's row as an entry.
-func stored(t sql.EventType) (catalogue.Entry, error) {
-	e := catalogue.Entry{Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck), Deprecated: t.Deprecated}
-	if t.Schema != nil {
-		e.Schema = json.RawMessage(*t.Schema)
-	}
-	if t.Example != nil {
-		e.Example = json.RawMessage(*t.Example)
-	}
-	var err error
-	e.Versions, err = catalogue.DecodeVersions(t.Versions)
-	return e, err
-}
-
 func eventTypeView(t sql.EventType) EventType {
 	out := EventType{
 		Name: t.Name, Description: t.Description, Group: t.TypeGroup, SchemaCheck: SchemaCheck(t.SchemaCheck), Deprecated: t.Deprecated,
-		Versions: map[string]EventTypeVersion{}, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt,
+		Versions: map[string]EventTypeVersion{}, CreatedAt: Time(t.CreatedAt), UpdatedAt: Time(t.UpdatedAt),
 	}
-	e, _ := stored(t) // what can't be read is shown without its versions
+	e, _ := endpoints.EventTypeEntry(t) // an entry that can't be read is shown without its versions
 	out.Schema, out.Example = jsonOrNull(e.Schema), jsonOrNull(e.Example)
 	for name, v := range e.Versions {
 		out.Versions[name] = EventTypeVersion{Schema: jsonOrNull(v.Schema), Example: jsonOrNull(v.Example)}

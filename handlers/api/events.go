@@ -1,12 +1,11 @@
 package api
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
+	"posthorn/db/deliveries"
 	"posthorn/db/emit"
 	"posthorn/db/sql"
 	"posthorn/domain/event"
@@ -15,8 +14,8 @@ import (
 	"posthorn/handlers"
 )
 
-// emitEvent answers after the event, its deliveries and its idempotency key are durable. It is the hot path: one read of
-// the body, one scan over it, no reflection.
+// emitEvent responds after the event, its deliveries, and its idempotency key are durable. It is the hot path: one
+// read of the body, one scan over it, no reflection.
 func (a *api) emitEvent(c *handlers.Call) error {
 	body, err := c.JSONBody()
 	if err != nil {
@@ -29,9 +28,12 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if err := idempotencyHeader(c, &e); err != nil {
 		return err
 	}
+	if err := a.inTenant(c, e.CreateTenant); err != nil {
+		return err
+	}
 	items := [1]emit.Item{{Emission: e}}
 	if e.IdempotencyKey != "" {
-		items[0].BodyHash = sha256.Sum256(body)
+		items[0] = emit.Keyed(e, body)
 	}
 	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items[:])[0]
 	if r.Err != nil {
@@ -41,14 +43,14 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	return nil
 }
 
-// idempotencyHeader gives an emission the key of the request's header.
+// idempotencyHeader sets the key of an emission from the request's header.
 func idempotencyHeader(c *handlers.Call, e *event.Emission) error {
 	switch given := c.Request.Header["Idempotency-Key"]; {
 	case len(given) == 0:
 		return nil
 	case len(given) > 1, e.IdempotencyKey != "" && e.IdempotencyKey != given[0]:
 		return fault.InvalidField("idempotency_key", "idempotency_key_twice",
-			"There are two different idempotency keys. Give one, as the header or as the field.")
+			"The request has two different idempotency keys. Send one, as the header or as the field.")
 	default:
 		e.IdempotencyKey = given[0]
 		return event.CheckIdempotencyKey(given[0])
@@ -64,11 +66,11 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 	out = append(out, `{"id":"`...)
 	out = append(out, id.Event.Format(r.ID)...)
 	out = append(out, `","created_at":"`...)
-	out = r.ID.Time().AppendFormat(out, time.RFC3339Nano)
+	out, _ = Time(r.ID.Time()).AppendText(out) // never fails
 	out = append(out, `","deliveries":`...)
 	out = strconv.AppendInt(out, int64(r.Deliveries), 10)
 	if warnings := warningsOf(r, e); len(warnings) > 0 {
-		if text, err := json.Marshal(warnings); err == nil { // texts alone
+		if text, err := json.Marshal(warnings); err == nil { // nothing but texts
 			out = append(append(out, `,"warnings":`...), text...)
 		}
 	}
@@ -76,11 +78,11 @@ func accepted(c *handlers.Call, r emit.Result, e event.Emission) {
 	c.Data(http.StatusAccepted, "application/json", out)
 }
 
-// emitEvents judges each item of a batch alone, and emits together what may be emitted.
+// emitEvents checks each item of a batch by itself, and emits the valid ones together.
 func (a *api) emitEvents(c *handlers.Call) error {
 	if len(c.Request.Header["Idempotency-Key"]) > 0 {
 		return fault.InvalidField("idempotency_key", "idempotency_key_misplaced",
-			`A batch takes no Idempotency-Key header. Give each event its own "idempotency_key".`)
+			`A batch can't have an Idempotency-Key header. Give each event its own "idempotency_key".`)
 	}
 	body, err := c.JSONBody()
 	if err != nil {
@@ -91,6 +93,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 		return err
 	}
 	now := a.Now()
+	create := false
 	results := make([]ItemResult, len(raw))
 	items := make([]emit.Item, 0, len(raw))
 	places := make([]int, 0, len(raw))
@@ -100,13 +103,17 @@ func (a *api) emitEvents(c *handlers.Call) error {
 			results[i] = refusedItem(err)
 			continue
 		}
+		create = create || e.CreateTenant
 		item := emit.Item{Emission: e}
 		if e.IdempotencyKey != "" {
-			item.BodyHash = sha256.Sum256(text)
+			item = emit.Keyed(e, text)
 		}
 		items, places = append(items, item), append(places, i)
 	}
 	answer := BatchResult{Results: results, Refused: len(raw) - len(items)}
+	if err := a.inTenant(c, create); err != nil {
+		return err
+	}
 	if len(items) > 0 {
 		emitted := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items)
 		if err := wholeBatch(emitted); err != nil {
@@ -129,8 +136,8 @@ func (a *api) emitEvents(c *handlers.Call) error {
 	return c.Answer(status, answer)
 }
 
-// wholeBatch is the error of a batch of which nothing could be stored for a reason that is no item's own: a client that
-// looks at the status alone then sends it again, or sees that it may not.
+// wholeBatch is the error of a batch that stored nothing for a reason that concerns no single item. A client that
+// checks only the status then retries, or sees that it lacks the permission.
 func wholeBatch(emitted []emit.Result) error {
 	for _, r := range emitted {
 		e := fault.As(r.Err)
@@ -145,7 +152,7 @@ func wholeBatch(emitted []emit.Result) error {
 }
 
 func acceptedItem(r emit.Result, e event.Emission) ItemResult {
-	text, at := id.Event.Format(r.ID), r.ID.Time()
+	text, at := id.Event.Format(r.ID), Time(r.ID.Time())
 	out := ItemResult{Status: http.StatusAccepted, ID: &text, CreatedAt: &at, Deliveries: &r.Deliveries}
 	if r.Duplicate {
 		out.Replayed = &r.Duplicate
@@ -156,8 +163,8 @@ func acceptedItem(r emit.Result, e event.Emission) ItemResult {
 	return out
 }
 
-// warningsOf says what is doubtful about an event that was stored. A repeated request gets none about the time: the first one
-// may have been in time, and its event is the one that is stored.
+// warningsOf lists what is doubtful about a stored event. A repeated request gets no warning about the time: the
+// first request was possibly on time, and its event is the one that is stored.
 func warningsOf(r emit.Result, e event.Emission) []FieldProblem {
 	var out []FieldProblem
 	for _, w := range r.Warnings {
@@ -188,10 +195,10 @@ func refusedItem(err error) ItemResult {
 	return out
 }
 
-// lookAt is how many rows a filtered page looks at, at most.
-const lookAt = 10_000
+// maxScan bounds how many rows a filtered page examines.
+const maxScan = 10_000
 
-// listEvents answers a page. A page whose filter matches rarely ends where enough rows were looked at.
+// listEvents responds with a page. A page whose filter rarely matches ends where enough rows were examined.
 func (a *api) listEvents(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
 		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel,
@@ -207,16 +214,13 @@ func (a *api) listEvents(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
 }
 
-// scanEvents reads one row more than the page holds, or as many as may be looked at: scan is how many.
+// scanEvents reads one row more than the page holds, or up to maxScan rows. scan is the number.
 func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEventsDownRow, scan int32, err error) {
 	scan = int32(p.Limit + 1)
 	if p.Type != "" || p.Channel != "" {
-		scan = lookAt
+		scan = maxScan
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if err := q.PlanByIndex(c.Ctx()); err != nil {
-			return err
-		}
+	err = c.Tx(func(q *sql.Queries) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err
@@ -229,14 +233,7 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
 			Type: p.Type, Channel: p.Channel, Scan: scan, Most: int32(p.Limit + 1),
 		}
-		if !p.Ascending {
-			rows, err = q.ScanEventsDown(c.Ctx(), ask)
-			return err
-		}
-		up, err := q.ScanEventsUp(c.Ctx(), sql.ScanEventsUpParams(ask))
-		for _, r := range up {
-			rows = append(rows, sql.ScanEventsDownRow(r))
-		}
+		rows, err = deliveries.ScanEvents(c.Ctx(), q, ask, p.Ascending)
 		return err
 	})
 	return rows, scan, err
@@ -244,27 +241,27 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 
 func eventView(e sql.ScanEventsDownRow) Event {
 	return Event{
-		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.CreatedAt, Key: orNull(e.Key), Channels: orEmpty(e.Channels),
-		Version: orNull(e.Version), OccurredAt: orNull(e.OccurredAt), DeliverAt: orNull(e.DeliverAt),
+		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key), Channels: orEmpty(e.Channels),
+		Version: orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt), EventID: orNull(e.ExternalID),
 	}
 }
 
-// getEvent answers with the event's data as it was received.
+// getEvent responds with the event's data as it was received.
 func (a *api) getEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
 	var e sql.Event
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 		if err != nil {
 			return err
 		}
-		if u.Time().Before(floor) {
+		if eventID.Time().Before(floor) {
 			return fault.ErrNotFound
 		}
-		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: u.Time(), ID: u})
+		e, err = q.GetEvent(c.Ctx(), sql.GetEventParams{TenantID: c.Actor.Tenant, CreatedAt: eventID.Time(), ID: eventID})
 		return err
 	})
 	if err != nil {
@@ -278,11 +275,12 @@ func (a *api) getEvent(c *handlers.Call) error {
 	return nil
 }
 
-// eventText is an event with its data as it was received, byte for byte: encoding/json would rewrite it, so the data is put in by hand.
+// eventText is an event with its data as it was received, byte for byte. encoding/json would rewrite the data, so it
+// is inserted by hand.
 func eventText(e sql.Event) ([]byte, error) {
 	head, err := json.Marshal(eventView(sql.ScanEventsDownRow{
 		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
-		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt,
+		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt, ExternalID: e.ExternalID,
 	}))
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func TestAnEventComesBackByteForByte(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"id": sent.text("id"), "type": "order.completed", "created_at": sent.text("created_at"), "key": "k1",
-		"version": "2026-01", "occurred_at": "2026-01-31T10:00:00Z",
+		"version": "2026-01", "occurred_at": "2026-01-31T10:00:00.000Z",
 	} {
 		if got := read.text(path); got != want {
 			t.Errorf("%s: got %q, want %q", path, got, want)
@@ -138,6 +138,15 @@ func TestOneIdempotencyKeyMakesOneEvent(t *testing.T) {
 	if first != 1 {
 		t.Errorf("%d answers say that they are the first", first)
 	}
+	field := strings.TrimSuffix(body, "}") + `,"idempotency_key":"one"}`
+	if again := w.do("POST", "/api/v1/events", acme.key, field).want(202); again.text("id") != answers[0].text("id") || again.Header.Get("Idempotent-Replayed") == "" {
+		t.Errorf("the same key in the field is another one: %s", again.Body)
+	}
+	w.owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(field)) // as earlier versions kept it
+	if w.do("POST", "/api/v1/events", acme.key, field).want(202).text("id") != answers[0].text("id") {
+		t.Error("a key of an earlier version is not known")
+	}
+	w.owner("UPDATE idempotency_keys SET body_hash = sha256($1) WHERE key = 'one'", []byte(body))
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":{"n":2}}`, "Idempotency-Key", "one").problem(409, "idempotency_conflict", "idempotency_key")
 	w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1,"idempotency_key":"two"}`, "Idempotency-Key", "one").problem(400, "idempotency_key_twice", "idempotency_key")
 	w.do("POST", "/api/v1/events", acme.key, body, "Idempotency-Key", "a b").problem(400, "idempotency_key_malformed", "idempotency_key")
@@ -150,7 +159,7 @@ func TestOneIdempotencyKeyMakesOneEvent(t *testing.T) {
 	}
 }
 
-func TestABatchJudgesEachItemAlone(t *testing.T) {
+func TestABatchChecksEachItemAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	acme := w.tenant("Acme")
@@ -254,7 +263,7 @@ func TestEventListsFilter(t *testing.T) {
 		`{"type":"a","data":1,"channels":["eu"]}`, `{"type":"b","data":1,"channels":["eu","us"]}`, `{"type":"a","data":1}`,
 	} {
 		w.do("POST", "/api/v1/events", acme.key, body).want(202)
-		time.Sleep(2 * time.Millisecond) // ids of one millisecond have no order that since could see
+		time.Sleep(2 * time.Millisecond) // ids of one millisecond have no order for since
 	}
 	all := w.events(acme, "order=asc")
 	third := w.do("GET", "/api/v1/events/"+all[2], acme.key, nil).text("created_at")
@@ -292,7 +301,7 @@ func TestEventsOlderThanTheRetentionAreHidden(t *testing.T) {
 	w := newWorld(t)
 	acme := w.tenant("Acme")
 	sent := w.do("POST", "/api/v1/events", acme.key, `{"type":"a","data":1}`).want(202)
-	// An event of ten days ago, as an import would write it.
+	// An event of ten days ago, as an import would store it.
 	old := w.backdate(acme, sent.text("id"), 10*24*time.Hour)
 	if got := w.events(acme, ""); len(got) != 2 {
 		t.Fatalf("events: %q", got)

@@ -20,17 +20,17 @@ import (
 	"posthorn/handlers"
 )
 
-// maxExports bounds the exports of a process: each reads as fast as its reader takes.
+// maxExports bounds the concurrent exports of a process: each one is as slow as its reader.
 const maxExports = 2
 
 var errExports = &fault.Error{
-	Kind: fault.Unavailable, Code: "exports_limit", RetryAfter: 60, Detail: "As many exports are under way on this server as it makes at once. Try again when one has ended.",
+	Kind: fault.Unavailable, Code: "exports_limit", RetryAfter: 60, Detail: "This server is already running its maximum of concurrent exports. Try again when one has finished.",
 }
 
-// Exporter answers a call with everything of a tenant, as one file.
+// Exporter responds to a call with everything of a tenant, as one file.
 type Exporter func(c *handlers.Call, tenant id.UUID, reason string) error
 
-// NewExporter makes an exporter. Those who share one share its bound.
+// NewExporter makes an Exporter. Callers that share it share its limit.
 func NewExporter(d Deps) Exporter {
 	places := make(chan struct{}, maxExports)
 	return func(c *handlers.Call, tenant id.UUID, reason string) error {
@@ -60,7 +60,7 @@ func NewExporter(d Deps) Exporter {
 }
 
 func (a *api) exportTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
@@ -68,22 +68,23 @@ func (a *api) exportTenant(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	return a.Exporter(c, u, reason)
+	return a.Exporter(c, tenantID, reason)
 }
 
-// export is one that is being written: a file for each kind of thing, in it a line of JSON for each, as the API shows it.
+// export is an export while it is written: a file for each kind of object, with a line of JSON for each, as the API
+// shows it.
 type export struct {
 	*deliveries.Export
 	deps  Deps
 	call  *handlers.Call
 	zip   *zip.Writer
-	into  *json.Encoder  // of the file at hand
-	raw   io.Writer      // the same
+	into  *json.Encoder  // lines of the current file
+	raw   io.Writer      // bytes of the current file
 	lines map[string]int // by file
 	file  string
 }
 
-// exportPage is how many rows of what is small are read at once.
+// exportPage is how many small rows are read in one statement.
 const exportPage = 200
 
 func (x *export) write() error {
@@ -113,7 +114,7 @@ func (x *export) write() error {
 	if err := x.Still(x.call.Ctx()); err != nil {
 		return err
 	}
-	// The last one: an archive that has it is whole.
+	// The manifest is the last file: an archive that has it is complete.
 	if err := x.add("manifest.json", func() error {
 		return x.into.Encode(map[string]any{"tenant_id": id.Tenant.Format(x.Tenant.ID), "at": x.At.UTC(), "lines": x.lines})
 	}); err != nil {
@@ -144,7 +145,7 @@ func (x *export) line(v any) error {
 	return x.into.Encode(v)
 }
 
-// exportPages writes what a list shows, read page by page beyond the place of the last row.
+// exportPages writes a list, page by page.
 func exportPages[R, P, V any](x *export, place P, read func(ctx context.Context, q *sql.Queries, after P) ([]R, error), of func(R) P, view func(R) V) error {
 	for {
 		var rows []R
@@ -237,7 +238,7 @@ func (x *export) events() error {
 			if err != nil {
 				return err
 			}
-			if bytes.ContainsAny(text[:len(text)-1], "\r\n") { // a line is one: what lies between its tokens goes
+			if bytes.ContainsAny(text[:len(text)-1], "\r\n") { // a line of JSON has no white space between its tokens
 				var compact bytes.Buffer
 				if err := json.Compact(&compact, text); err != nil {
 					return err
@@ -253,7 +254,8 @@ func (x *export) events() error {
 	})
 }
 
-// exportedRejected is what was emitted in SQL and became no event, with its data; null where that is larger than any event's.
+// exportedRejected is a rejected event of the outbox with its data. The data is null if it is larger than any
+// event's.
 type exportedRejected struct {
 	RejectedEvent
 	Data json.RawMessage `json:"data"`

@@ -22,11 +22,12 @@ import (
 	"posthorn/domain/access"
 )
 
-// exportedEvents have a megabyte of data each: more than a connection of small buffers holds back, and than is read at once.
+// exportedEvents have a megabyte of data each: more than a connection with small buffers holds, and more than one
+// statement reads.
 const exportedEvents = 8
 
-// exportWorld is a server behind a connection, on a database whose line can be cut, and a tenant with more data than anything on the way
-// holds back.
+// exportWorld is a server behind a connection, with a database whose line can be cut, and a tenant with more data
+// than all buffers on the way hold.
 type exportWorld struct {
 	*world
 	line   *line
@@ -60,7 +61,7 @@ func newExportWorld(t *testing.T) *exportWorld {
 	return w
 }
 
-// events stores some, their data an expression of n and b.big, a text that no packing makes much smaller.
+// events stores events. Their data is an expression of n and b.big, a text that hardly compresses.
 func (w *exportWorld) events(n int, data string) {
 	w.t.Helper()
 	w.sql(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
@@ -68,7 +69,7 @@ func (w *exportWorld) events(n int, data string) {
 			LATERAL (SELECT overlay(posthorn.first_id(clock_timestamp())::text placing lpad(to_hex(n), 12, '0') from 25)::uuid AS u) x`, w.tenant.uuid.String(), n)
 }
 
-// begin asks for an export and reads its first bytes.
+// begin requests an export and reads its first bytes.
 func (w *exportWorld) begin() (*http.Response, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), "POST", w.server.URL+"/api/v1/tenants/"+w.tenant.id+"/export", strings.NewReader(`{"reason":"they move out"}`))
@@ -88,7 +89,7 @@ func (w *exportWorld) begin() (*http.Response, []byte) {
 	return res, first
 }
 
-// unended reads what is left of an export, which must not look like one that is whole.
+// unended reads the rest of an export, which must not look complete.
 func (w *exportWorld) unended(res *http.Response, first []byte) {
 	w.t.Helper()
 	rest, err := io.ReadAll(res.Body)
@@ -101,7 +102,8 @@ func (w *exportWorld) unended(res *http.Response, first []byte) {
 	}
 }
 
-// left waits until nothing of exports is left in the server and the database, and holds that so many were begun and none was sent.
+// left waits until the server and the database have nothing left of exports. It checks that the given number started
+// and none was sent.
 func (w *exportWorld) left(begun int) {
 	w.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
@@ -130,7 +132,7 @@ func (w *exportWorld) left(begun int) {
 	}
 }
 
-// whole takes an export to its end.
+// whole reads an export to its end.
 func (w *exportWorld) whole() {
 	w.t.Helper()
 	res, first := w.begin()
@@ -146,7 +148,7 @@ func (w *exportWorld) whole() {
 	}
 }
 
-// More often than there are exports at once: each must give its place back.
+// More exports than can run concurrently: each must release its slot.
 func TestAnExportWhoseReaderLeavesIsNotSent(t *testing.T) {
 	t.Parallel()
 	w := newExportWorld(t)
@@ -177,7 +179,7 @@ func TestAnExportOfARowThatCannotBeReadBreaksOff(t *testing.T) {
 	w.left(1)
 }
 
-// What another operator takes away meanwhile would be missing in a file that looks whole.
+// What another operator deletes during the export would be missing in a file that looks complete.
 func TestAnExportOfATenantThatIsDeletedMeanwhileBreaksOff(t *testing.T) {
 	t.Parallel()
 	w := newExportWorld(t)
@@ -191,7 +193,7 @@ func TestAnExportOfATenantThatIsDeletedMeanwhileBreaksOff(t *testing.T) {
 	}
 }
 
-// What breaks off before anything is sent is answered as any other request.
+// An error before the first byte is a normal error response.
 func TestAnExportThatCannotBeginIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -110,7 +110,7 @@ func TestAnExportHasEverythingOfATenantAndNothingOfAnother(t *testing.T) {
 	w.do("POST", "/api/v1/tenants/"+id.Tenant.Format(db.NewID())+"/export", w.platform, nil).problem(404, "not_found")
 }
 
-// Pages that end within a day, days without anything, and data that fills a page by itself.
+// Pages that end within a day, days without rows, and data that fills a page by itself.
 func TestAnExportWalksEveryDayAndPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

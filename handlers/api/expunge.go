@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
@@ -12,9 +13,9 @@ import (
 	"posthorn/handlers"
 )
 
-// expungeEvent destroys the data of one event. It is done when it answers: who must prove it has the answer and the audit log.
+// expungeEvent destroys the data of one event before it responds. The response and the audit log are the proof.
 func (a *api) expungeEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
@@ -28,15 +29,15 @@ func (a *api) expungeEvent(c *handlers.Call) error {
 		return err
 	}
 	var done deliveries.Expunged
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, u, reason, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, eventID, reason, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, EventExpunged{
-		ID: id.Event.Format(u), Expunged: len(done.Events) > 0, Canceled: done.Canceled, Answers: done.Cleared,
+		ID: id.Event.Format(eventID), Expunged: len(done.Events) > 0, Canceled: done.Canceled, Answers: done.Cleared,
 	})
 }
 
@@ -49,17 +50,17 @@ func (a *api) createExpunge(c *handlers.Call) error {
 	var wrong wrongFields
 	n, dryRun := bulkOptions{&in.Reason, in.Pace, in.DryRun}.read(&wrong, bulk.Expunge)
 	wrong.reason(&in.Reason, 1)
-	n.Filter = bulk.Filter{Since: in.Since, Until: in.Until, Match: in.Match}
+	n.Filter = bulk.Filter{Since: (*time.Time)(in.Since), Until: (*time.Time)(in.Until), Match: in.Match}
 	readEventFilter(&wrong, "", in.Type, in.Channel, &n.Filter)
-	if in.Since != nil && in.Until != nil && !in.Since.Before(*in.Until) {
-		wrong.add("until", "filter_times", "The time until must lie after the time since.")
+	if f := n.Filter; f.Since != nil && f.Until != nil && !f.Since.Before(*f.Until) {
+		wrong.add("until", "filter_times", "until must be later than since.")
 	}
 	match, err := filter.Compile(in.Match)
 	switch e := fault.As(err); {
 	case e != nil:
 		wrong.add("match", e.Code, e.Detail)
 	case match == nil:
-		wrong.add("match", "match_missing", `Say whose data is meant, as in {"match": {"user.id": "42"}}.`)
+		wrong.add("match", "match_missing", `Specify which data to expunge, such as {"match": {"user.id": "42"}}.`)
 	}
 	if err := wrong.err(); err != nil {
 		return err

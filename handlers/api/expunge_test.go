@@ -44,7 +44,7 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 	if again := w.do("POST", path, tn.key, `{"reason":"once more"}`).want(http.StatusOK); again.get("expunged") != false {
 		t.Errorf("%s", again.Body)
 	}
-	// Nothing of it is in any table, nor a digest that a guess could be tried on.
+	// No table has any of it, nor a digest against which guesses could be checked.
 	for _, table := range []string{"events", "attempts", "deliveries", "queue", "audit_log", "bulk_jobs", "idempotency_keys", "cancellations", "endpoint_health", "notices"} {
 		for _, trace := range []string{secret, hash, fmt.Sprintf("%x", secret)} {
 			if n := one[int](w, "SELECT count(*)::int FROM "+table+" x WHERE strpos(x::text, $1) > 0", trace); n != 0 {
@@ -52,7 +52,7 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 			}
 		}
 	}
-	// The checker of the contract takes no null where any JSON may stand.
+	// The checker of the contract rejects null where a schema permits any JSON.
 	if read := w.ask("GET", "/api/v1/events/"+event, tn.key, "").want(http.StatusOK); read.get("expunged") != true || read.get("data") != nil {
 		t.Errorf("%s", read.Body)
 	}
@@ -73,7 +73,7 @@ func TestAnExpungedEventLeavesNothingOfItsPayload(t *testing.T) {
 	w.balanced()
 }
 
-// outer is an id of the database as people see it.
+// outer is an id of the database as the API shows it.
 func (w *world) outer(kind id.Kind, text string) string {
 	w.t.Helper()
 	raw := one[[16]byte](w, "SELECT $1::uuid", text)
@@ -151,7 +151,7 @@ func TestWhatIsOlderThanTheRetentionIsHiddenAtOnce(t *testing.T) {
 		t.Errorf("beyond it: %s, want %s", got, want)
 	}
 	w.do("POST", "/api/v1/deliveries/"+old+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
-	// Hidden is not destroyed yet: who must destroy it, can.
+	// Hidden is not destroyed: it can still be expunged.
 	if got := w.do("POST", "/api/v1/events/"+event+"/expunge", tn.key, `{"reason":"now"}`).want(http.StatusOK); got.get("expunged") != true {
 		t.Errorf("%s", got.Body)
 	}

@@ -14,13 +14,13 @@ import (
 	"posthorn/handlers"
 )
 
-// dryRunTime bounds how long a dry run judges events. One event costs a millisecond or two at most (domain/filter).
+// dryRunTime bounds the matching in a dry run. One event takes a millisecond or two at most (domain/filter).
 const dryRunTime = 2 * time.Second
 
-// dryRunFilter shows which of the tenant's past events a subscription would take, the saved one or one that is tried. It
+// dryRunFilter shows which of the tenant's past events a subscription matches, the saved one or a tried one. It
 // changes nothing.
 func (a *api) dryRunFilter(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (a *api) dryRunFilter(c *handlers.Call) error {
 	var rule routing.Rule
 	var events []sql.SampledEventsRow
 	var whole bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		e, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		e, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (a *api) dryRunFilter(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, a.dryRun(rule, events, whole))
 }
 
-// rule is the subscription that is tried: what is given over what is saved.
+// rule is the tried subscription: the given fields over the saved ones.
 func (in DryRunInput) rule(s endpoint.Settings) (routing.Rule, error) {
 	set(&s.EventTypes, in.EventTypes)
 	set(&s.Channels, in.Channels)
@@ -74,7 +74,7 @@ func (in DryRunInput) limit() (int, error) {
 	}
 	if *in.Limit < 1 || *in.Limit > handlers.MaxLimit {
 		var wrong wrongFields
-		wrong.add("limit", "limit_range", fmt.Sprintf("limit is a number from 1 to %d.", handlers.MaxLimit))
+		wrong.add("limit", "limit_range", fmt.Sprintf("limit must be a number from 1 to %d.", handlers.MaxLimit))
 		return 0, wrong.err()
 	}
 	return *in.Limit, nil
@@ -95,7 +95,7 @@ func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole boo
 		}
 		v := route.Judge(past)
 		one := DryRunVerdict{
-			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: e.ID.Time(), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
+			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
 		}
 		one.Clause.SetNull()
 		if v.Clause != filter.ClauseNone {

@@ -10,7 +10,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// dryRun tries a subscription of an endpoint, and gives the verdicts by event.
+// dryRun tries a subscription of an endpoint and returns the verdicts by event.
 func (w *world) dryRun(tn tenant, ep string, body any) (api.DryRun, map[string]api.DryRunVerdict) {
 	w.t.Helper()
 	var r api.DryRun
@@ -38,7 +38,7 @@ func TestADryRunShowsWhichPastEventsAFilterTakes(t *testing.T) {
 
 	r, by := w.dryRun(tn, ep, nil)
 	for event, want := range map[string]struct{ clause, says string }{
-		large: {"", "would take"}, small: {"filter", "is false"}, bare: {"filter", "the field amount is missing"},
+		large: {"", "matches this event"}, small: {"filter", "returns false"}, bare: {"filter", "the field amount is missing"},
 		apart: {"channel", "no channel"}, gone: {"filter", "expunged"},
 	} {
 		v := by[event]
@@ -85,18 +85,18 @@ func TestADryRunOverLargeEventsEndsInTime(t *testing.T) {
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
 	event := w.emit(tn, nil)
-	// 100 events of 240 KiB each, more than one dry run reads.
+	// 100 events of 240 KiB each: more than one dry run reads.
 	w.sql(`INSERT INTO events (tenant_id, created_at, id, type, data, routing_version)
 		SELECT tenant_id, posthorn.created_at(u.id), u.id, type, convert_to('{"list":[' || repeat('1234567,', 30000) || '1]}', 'UTF8'), 1
 		FROM events e, LATERAL (SELECT overlay(overlay(gen_random_uuid()::text placing left(e.id::text, 13) from 1) placing '7' from 15)::uuid AS id
 			FROM generate_series(1, 100)) u WHERE e.id = $1`, w.uuid(id.Event, event))
 	began := time.Now()
 	r, _ := w.dryRun(tn, ep, `{"limit":250,"filter":"data.list.exists(x, x == 2)"}`)
-	if took := time.Since(began); took > 4*time.Second || r.Complete || len(r.Data) < 5 || len(r.Data) > 80 {
+	if took := time.Since(began); took > 4*time.Second || r.Complete || len(r.Data) == 0 || len(r.Data) > 80 {
 		t.Errorf("%d events in %v, complete: %v", len(r.Data), took, r.Complete)
 	}
 	for _, v := range r.Data {
-		if !v.Matched && !strings.Contains(v.Detail, "too much work") && !strings.Contains(v.Detail, "missing") {
+		if !v.Matched && !strings.Contains(v.Detail, "too expensive") && !strings.Contains(v.Detail, "missing") {
 			t.Fatalf("%+v", v)
 		}
 	}

@@ -23,10 +23,10 @@ import (
 	"posthorn/domain/id"
 )
 
-// fuzzTime is how long TestNoRequestMakesTheServerFail goes on, unless POSTHORN_FUZZ gives another time span.
+// fuzzTime is how long TestNoRequestMakesTheServerFail runs, unless POSTHORN_FUZZ sets another duration.
 const fuzzTime = 6 * time.Second
 
-// body is what is sent: JSON as it should be, or wrong in its fields, or no JSON at all.
+// body is a request's body: correct JSON, JSON with wrong fields, or no JSON.
 func (f *fuzzer) body(s *openapi3.SchemaRef, right bool) string {
 	wrong := 0
 	if !right {
@@ -49,8 +49,8 @@ type target struct {
 	method, path string
 	item         *openapi3.PathItem
 	op           *openapi3.Operation
-	stream       bool // that would not end
-	own          bool // is not below a tenant's id for platform keys
+	stream       bool // it would not end
+	own          bool // does not exist below a tenant's id for platform keys
 	platform     bool
 }
 
@@ -88,7 +88,7 @@ func (f *fuzzer) parameter(p *openapi3.Parameter, path string, right bool) strin
 	return strings.Trim(fmt.Sprint(f.value(p.Name, p.Schema, 0, 0)), "[]")
 }
 
-// request makes a request for an operation; a right one has nothing wrong that the contract could tell.
+// request makes a request for an operation. A right one violates nothing in the contract.
 func (f *fuzzer) request(at target, path string, right bool) *http.Request {
 	query, header := url.Values{}, http.Header{}
 	for _, p := range slices.Concat(at.item.Parameters, at.op.Parameters) {
@@ -127,7 +127,7 @@ func (f *fuzzer) request(at target, path string, right bool) *http.Request {
 	return r
 }
 
-// spoil adds what no operation asks for.
+// spoil adds what no operation expects.
 func (f *fuzzer) spoil(r *http.Request, query url.Values) {
 	if f.chance(20) {
 		query.Add(pick(f, nasty...), pick(f, nasty...))
@@ -147,7 +147,7 @@ func (f *fuzzer) spoil(r *http.Request, query url.Values) {
 			pick(f, text, "gzip", "text/csv", "text/html", "*/*;q=x", "1"))
 	}
 	if f.chance(60) {
-		r.ContentLength += 10 // and the body ends before
+		r.ContentLength += 10 // and the body ends early
 	}
 }
 
@@ -158,15 +158,15 @@ func unescaped(path string) string {
 	return path
 }
 
-// exists makes some objects, so that requests can name them.
+// exists creates some objects for requests to name.
 func (f *fuzzer) exists(t, other tenant) {
 	w := f.w
 	for _, name := range []string{"order.completed", "order.placed"} {
 		f.remember("name", name)
 	}
-	f.spared[t.id] = true
+	f.kept[t.id] = true
 	for _, own := range ids(w.do("GET", "/api/v1/keys", t.key, nil).want(http.StatusOK)) {
-		f.spared[own] = true
+		f.kept[own] = true
 	}
 	f.remember("ten", other.id)
 	w.do("POST", "/api/v1/event-types", t.key, `{"name":"order.completed"}`).want(http.StatusCreated)
@@ -183,9 +183,9 @@ func (f *fuzzer) exists(t, other tenant) {
 	w.settle(f.ids["dlv"][0], 3, 1)
 	w.settle(f.ids["dlv"][1], 2, 0)
 	for i := range mostIDs {
-		u := db.NewID()
-		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'order.placed', '1', 'a', 'b')", u.String(), t.uuid.String())
-		f.remember("rejected_id", id.Event.Format(u))
+		eventID := db.NewID()
+		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'order.placed', '1', 'a', 'b')", eventID.String(), t.uuid.String())
+		f.remember("rejected_id", id.Event.Format(eventID))
 		if i < 5 {
 			f.remember("mem", w.member(t, fmt.Sprintf("%d@example.com", i), access.Developer))
 		}
@@ -199,13 +199,13 @@ func (f *fuzzer) exists(t, other tenant) {
 	f.remember("listener", w.do("POST", "/api/v1/listeners", t.key, `{}`).want(http.StatusCreated).text("id"))
 }
 
-// callers are the keys that requests are sent with.
+// callers are the keys of the requests.
 type callers struct {
 	acting                tenant
 	platform, weak, other string
 }
 
-// try sends one request and holds the answer to the contract.
+// try sends one request and compares the response with the contract.
 func (f *fuzzer) try(at target, by callers, right bool) (status int) {
 	t := f.w.t
 	t.Helper()
@@ -245,14 +245,14 @@ func (f *fuzzer) try(at target, by callers, right bool) (status int) {
 	return a.Status
 }
 
-// refuseAll are the operations that take no request here: they need what this world lacks.
+// refuseAll are the operations that reject every request here: they need what this world lacks.
 var refuseAll = map[string]string{
 	"answerDelivery": "a worker's part, which hands deliveries out",
 	"getCatalogue":   "an operator who shows the catalogue",
 }
 
-// askRightly asks every operation until it has taken a request, so that each is known to be more than a wall. What is there
-// is read first and taken away last; what needs something that is not there yet is asked again.
+// askRightly calls every operation until it has accepted a request, so that each is known to work. Reads come first
+// and deletions last. Operations that need an object that does not exist yet are repeated.
 func (f *fuzzer) askRightly(all []target, by callers) {
 	t := f.w.t
 	order := []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete}
@@ -291,7 +291,7 @@ func TestNoRequestMakesTheServerFail(t *testing.T) {
 	by := callers{acting: w.tenant("acting"), platform: w.platform}
 	other := w.tenant("other")
 	by.other, by.weak = other.key, w.scoped(by.acting, access.EventsRead)
-	f := &fuzzer{Rand: rand.New(rand.NewPCG(seed, 0)), w: w, ids: map[string][]string{}, spared: map[string]bool{}}
+	f := &fuzzer{Rand: rand.New(rand.NewPCG(seed, 0)), w: w, ids: map[string][]string{}, kept: map[string]bool{}}
 	f.exists(by.acting, other)
 	all := targets(t)
 	f.askRightly(all, by)

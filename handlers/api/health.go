@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// getHealth says how the tenant's endpoints are, why, and what to do first.
+// getHealth says which condition the tenant's endpoints have, why, and what to do first.
 func (a *api) getHealth(c *handlers.Call) error {
 	if _, err := c.Page(handlers.List{Name: "health", Whole: true}); err != nil {
 		return err
@@ -20,7 +20,7 @@ func (a *api) getHealth(c *handlers.Call) error {
 	now := a.Now()
 	var h endpoints.TenantHealth
 	urls := map[id.UUID]string{}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (a *api) getHealth(c *handlers.Call) error {
 func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time) Health {
 	s := health.Summarise(h.Inputs)
 	out := Health{
-		At: now.UTC(), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,
+		At: Time(now.UTC()), Severity: HealthSeverity(s.Severity.String()), Reason: s.Reason(), Action: s.Action,
 		Findings: make([]HealthFinding, len(s.Findings)), ActiveEndpoints: h.ActiveEndpoints,
 		Day: rateView(s.SuccessDay), Hour: rateView(s.SuccessHour), RetriesDay: int(h.Retries), FailedDeliveriesDay: int(h.FailedDeliveries),
 		P50Ms: milliseconds(s.P50), P95Ms: milliseconds(s.P95), DisabledDay: h.Disabled, BreakersOpen: h.BreakersOpen,
@@ -63,7 +63,7 @@ func healthView(h endpoints.TenantHealth, urls map[id.UUID]string, now time.Time
 	out.DominantEndpointID, out.ActionEndpointID = orNullText(s.DominantEndpoint), orNullText(s.ActionEndpoint)
 	out.LastDigestAt.SetNull()
 	if !h.LastDigest.IsZero() {
-		out.LastDigestAt.Set(h.LastDigest.UTC())
+		out.LastDigestAt.Set(Time(h.LastDigest))
 	}
 	out.DominantProblem.SetNull()
 	if s.Dominant != "" {
@@ -89,7 +89,7 @@ func rateView(r health.Rate) SuccessRate {
 	return out
 }
 
-// milliseconds keeps a tenth: the histogram knows no more.
+// milliseconds keeps one decimal: the histogram has no more precision.
 func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(100*time.Microsecond).Microseconds()) / 1000
 }

@@ -15,7 +15,7 @@ import (
 	"posthorn/handlers"
 )
 
-// parts are those parts of a policy that are there; null is nil.
+// parts are the given parts of a policy; null is nil.
 func (p *HealthPolicyPatch) parts() map[string]any {
 	if p == nil {
 		return nil
@@ -87,7 +87,7 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, platformView(all))
 }
 
-// showRows shows tenants to who may see all of them.
+// showRows shows tenants to callers that see all of them.
 func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, err error) {
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
 		shown, err = viewTenants(c, q, rows...)
@@ -96,7 +96,7 @@ func (a *api) showRows(c *handlers.Call, rows ...sql.Tenant) (shown []Tenant, er
 	return shown, err
 }
 
-// viewTenants shows tenants with what holds for each of them. q may be of any role.
+// viewTenants shows tenants with the settings in effect. q can have any role.
 func viewTenants(c *handlers.Call, q *sql.Queries, rows ...sql.Tenant) ([]Tenant, error) {
 	platform, err := q.PlatformSettings(c.Ctx())
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/oapi-codegen/nullable"
+
 	"posthorn/db"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
@@ -17,21 +19,21 @@ import (
 	"posthorn/handlers"
 )
 
-// externalID is the name in an endpoint's metadata by which an import finds it again.
+// externalID is the field by which an import finds an endpoint again.
 const externalID = "external_id"
 
-// importTime is how long an import may take: every entry is a transaction of its own.
+// importTime bounds an import: every entry is a transaction of its own.
 const importTime = 50 * time.Second
 
-// importAll brings in event types and endpoints, each by itself: one that is refused does not stop the others. What is there
-// already is changed where it differs, so that a second run does nothing.
+// importAll imports event types and endpoints one by one: a rejected one does not stop the others. Existing objects
+// are changed where they differ, so a second run changes nothing.
 func (a *api) importAll(c *handlers.Call) error {
 	var in ImportInput
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
 	if n := len(in.EventTypes) + len(in.Endpoints); n == 0 || n > maxImport {
-		return fault.InvalidField("endpoints", "import_count", fmt.Sprintf("An import holds 1 to %d event types and endpoints; this one has %d.", maxImport, n))
+		return fault.InvalidField("endpoints", "import_count", fmt.Sprintf("An import can have 1 to %d event types and endpoints; this one has %d.", maxImport, n))
 	}
 	im := importing{api: a, call: c, dry: in.DryRun != nil && *in.DryRun, seen: map[string]bool{}}
 	out := Imported{DryRun: im.dry, Results: []ImportResult{}}
@@ -55,7 +57,7 @@ func (a *api) importAll(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, out)
 }
 
-// importing is one import under way.
+// importing is one running import.
 type importing struct {
 	*api
 	call *handlers.Call
@@ -63,9 +65,9 @@ type importing struct {
 	seen map[string]bool // external ids of this import
 }
 
-// one does an entry in a transaction of its own; a trial is taken back, whatever it was refused is not.
+// one imports an entry in a transaction of its own. A dry run rolls it back and keeps the errors.
 func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) error) ImportResult {
-	err := im.DB.Tenant(im.call.Ctx(), im.call.Actor.Tenant, func(q *sql.Queries) error {
+	err := im.call.Tx(func(q *sql.Queries) error {
 		if err := do(q, &r); err != nil {
 			return err
 		}
@@ -92,33 +94,33 @@ func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) er
 	return r
 }
 
-// eventType adds an event type, or gives the one of its name the fields that are there.
+// eventType creates an event type, or changes the given fields of the one with its name.
 func (im *importing) eventType(q *sql.Queries, t EventTypeInput, r *ImportResult) error {
 	e := t.entry()
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	before, err := q.GetEventType(im.call.Ctx(), sql.GetEventTypeParams{TenantID: im.call.Actor.Tenant, Name: t.Name})
+	_, err := q.GetEventType(im.call.Ctx(), sql.GetEventTypeParams{TenantID: im.call.Actor.Tenant, Name: t.Name})
 	if db.IsMissing(err) {
-		_, err = im.addEventType(im.call, q, e)
+		_, err = im.catalogue(im.call).Create(im.call.Ctx(), q, e)
 		r.Action = "created"
 		return err
 	} else if err != nil {
 		return err
 	}
-	after, err := im.changeEventType(im.call, q, t.Name, t.patch())
-	if r.Action = "unchanged"; differ(before, after) {
+	_, changed, err := im.catalogue(im.call).Edit(im.call.Ctx(), q, t.Name, t.patch().apply)
+	if r.Action = "unchanged"; changed {
 		r.Action = "updated"
 	}
 	return err
 }
 
-var errNoExternal = fault.InvalidField(externalID, "external_id_needed", "An endpoint of an import needs an external_id of its own: 1 to 200 characters by which a second import finds it again.")
+var errNoExternal = fault.InvalidField(externalID, "external_id_needed", "Each endpoint in an import needs its own external_id of 1 to 256 characters. A second import finds the endpoint by this id.")
 
-// splitExternal takes an endpoint's external id from its other fields.
+// splitExternal separates an endpoint's external id from its other fields.
 func splitExternal(text json.RawMessage) (name string, body []byte, err error) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields[externalID], &name) != nil || name == "" || len(name) > 200 {
+	if json.Unmarshal(text, &fields) != nil || json.Unmarshal(fields[externalID], &name) != nil || !id.ValidExternal(id.Endpoint, name) {
 		return "", nil, errNoExternal
 	}
 	delete(fields, externalID)
@@ -126,23 +128,19 @@ func splitExternal(text json.RawMessage) (name string, body []byte, err error) {
 	return name, body, err
 }
 
-// endpoint makes an endpoint, or changes the one of its external id: that keeps its secrets, which are rotated and not overwritten.
+// endpoint creates an endpoint, or changes the one with its external id. The existing one keeps its secrets, which
+// are rotated and not overwritten.
 func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *ImportResult) error {
 	if im.seen[name] {
-		return fault.InvalidField(externalID, "import_twice", "This external_id is given twice.")
+		return fault.InvalidField(externalID, "import_twice", "This external_id appears twice.")
 	}
 	im.seen[name] = true
 	var in EndpointInput
 	if err := handlers.DecodeObject(body, &in); err != nil {
 		return err
 	}
-	metadata := map[string]string{}
-	if in.Metadata != nil {
-		metadata = *in.Metadata
-	}
-	metadata[externalID] = name
-	in.Metadata = &metadata
-	there, err := q.EndpointOfExternalID(im.call.Ctx(), sql.EndpointOfExternalIDParams{TenantID: im.call.Actor.Tenant, ExternalID: name})
+	in.ExternalID = nullable.NewNullableWithValue(name)
+	there, err := q.ImportedEndpoint(im.call.Ctx(), sql.ImportedEndpointParams{TenantID: im.call.Actor.Tenant, ExternalID: name})
 	switch {
 	case db.IsMissing(err):
 		var random [32]byte
@@ -162,23 +160,23 @@ func (im *importing) endpoint(q *sql.Queries, name string, body []byte, r *Impor
 	return im.change(q, there, in, r)
 }
 
-func (im *importing) change(q *sql.Queries, u id.UUID, in EndpointInput, r *ImportResult) error {
+func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput, r *ImportResult) error {
 	ctx, tenant := im.call.Ctx(), im.call.Actor.Tenant
-	before, err := endpoints.Read(ctx, q, im.Keys, tenant, u)
+	before, err := endpoints.Read(ctx, q, im.Keys, tenant, endpointID)
 	if err != nil {
 		return err
 	}
-	after, err := endpoints.Edit(ctx, q, im.Keys, tenant, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	after, err := endpoints.Edit(ctx, q, im.Keys, tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 		return in.patch().apply(s, im.Egress)
 	}, im.call.Author())
-	r.ID = new(id.Endpoint.Format(u))
+	r.ID = new(id.Endpoint.Format(endpointID))
 	if r.Action = "unchanged"; err == nil && len(after.Settings.Diff(before.Settings)) > 0 {
 		r.Action = "updated"
 	}
 	return err
 }
 
-// patch is the input of a creation as a change.
+// patch is the input for a new event type as a change.
 func (in EventTypeInput) patch() EventTypePatch {
 	return EventTypePatch{
 		Description: in.Description, Group: in.Group, Schema: in.Schema, Example: in.Example, SchemaCheck: in.SchemaCheck,

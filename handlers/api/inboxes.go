@@ -24,7 +24,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (a *api) createInbox(c *handlers.Call) error {
 		if settings, err = settings.Check(a.Egress); err != nil {
 			return err
 		}
-		if secret, err = newSecret(settings.Format, nil, nil, endpoint.HMAC, random); err != nil {
+		if secret, err = newSecret(settings.Wire(), nil, nil, endpoint.HMAC, random); err != nil {
 			return err
 		}
 		e, err = listen.CreateInbox(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
@@ -53,27 +53,27 @@ func (a *api) createInbox(c *handlers.Call) error {
 }
 
 func (a *api) getInbox(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	return a.showInbox(c, u)
+	return a.showInbox(c, endpointID)
 }
 
-func (a *api) showInbox(c *handlers.Call, u id.UUID) error {
+func (a *api) showInbox(c *handlers.Call, endpointID id.UUID) error {
 	var box sql.Inbox
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		box, err = q.GetInbox(c.Ctx(), sql.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: u})
+	err := c.Tx(func(q *sql.Queries) (err error) {
+		box, err = q.GetInbox(c.Ctx(), sql.GetInboxParams{TenantID: c.Actor.Tenant, EndpointID: endpointID})
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return c.Answer(http.StatusOK, Inbox{EndpointID: id.Endpoint.Format(u), Answer: InboxAnswer(box.Answer)})
+	return c.Answer(http.StatusOK, Inbox{EndpointID: id.Endpoint.Format(endpointID), Answer: InboxAnswer(box.Answer)})
 }
 
 func (a *api) updateInbox(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -85,17 +85,17 @@ func (a *api) updateInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, u, answer, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, answer, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	return a.showInbox(c, u)
+	return a.showInbox(c, endpointID)
 }
 
 func (a *api) listInboxRequests(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListInboxRequestsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		_, rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) (err error) {
+		_, rows, err = listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
@@ -119,13 +119,13 @@ func (a *api) listInboxRequests(c *handlers.Call) error {
 }
 
 func (a *api) getInboxRequest(c *handlers.Call) error {
-	u, err := c.ID(id.Received, "inbox_request_id")
+	requestID, err := c.ID(id.Received, "inbox_request_id")
 	if err != nil {
 		return err
 	}
 	var row sql.InboxRequestRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		row, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) (err error) {
+		row, err = listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, requestID)
 		return err
 	})
 	if err != nil {
@@ -138,15 +138,15 @@ func (a *api) getInboxRequest(c *handlers.Call) error {
 }
 
 func (a *api) emptyInbox(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *api) emptyInbox(c *handlers.Call) error {
 
 func inboxRequestView(r sql.InboxRequestRow) InboxRequest {
 	v := InboxRequest{
-		ID: id.Received.Format(r.ID), ReceivedAt: r.ReceivedAt, Method: r.Method, Verification: r.Challenge, Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
+		ID: id.Received.Format(r.ID), ReceivedAt: Time(r.ReceivedAt), Method: r.Method, Verification: r.Challenge, Answer: InboxAnswer(r.Answer), BodyBytes: int(r.BodyBytes),
 	}
 	v.Signature.Good, v.Signature.Code, v.Signature.Detail = r.Good, orNullText(r.Code), orNullText(r.Detail)
 	v.Signature.SecretHint = orNullText(r.SecretHint)

@@ -24,10 +24,10 @@ import (
 	"posthorn/handlers/api"
 )
 
-// canary is in everything of the victim's that has a text of its own; the attacker must never be shown it.
+// canary is in every text of the victim's objects. The attacker must never see it.
 const canary = "canary-of-b"
 
-// probeBodies holds, for every route of a tenant that takes a body or changes something, one that it accepts.
+// probeBodies holds an accepted body for every route of a tenant that takes a body or changes something.
 var probeBodies = map[string]string{
 	"POST /events":                                      `{"type":"a","data":1}`,
 	"POST /events/batch":                                `{"events":[{"type":"a","data":1}]}`,
@@ -99,17 +99,17 @@ var probeBodies = map[string]string{
 	"PATCH /tenant":                                     `{"name":"A"}`,
 }
 
-// scene is what stands in the prepared database: A asks, B owns.
+// scene is the content of the prepared database: A asks, B owns.
 type scene struct {
 	A, B, Platform string // keys
-	Weak           string // of A, without a scope that any probed route wants
+	Weak           string // of A, without a scope that any probed route needs
 	TenantA        string // ids
 	TenantB        string
 	Theirs         map[string][]string // B's ids, by path parameter
 	Cursors        []string            // next_cursor of lists of B's
 }
 
-// prepare fills a database with two tenants that have one of everything.
+// prepare fills a database with two tenants that have one object of each kind.
 func prepare(t *testing.T, url string) {
 	var ends []func()
 	w := startWorld(t, func(end func()) { ends = append(ends, end) }, url, url)
@@ -162,10 +162,10 @@ func prepare(t *testing.T, url string) {
 			w.do("POST", "/api/v1/portal-links", owner.key, map[string]any{"brand_name": owner.id}).want(201)
 		}
 		for range 2 {
-			u := db.NewID()
-			w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '1', 'a', $3)", u.String(), owner.uuid.String(), owner.id)
+			eventID := db.NewID()
+			w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, $3, '1', 'a', $3)", eventID.String(), owner.uuid.String(), owner.id)
 			if owner == b {
-				s.Theirs["rejected_id"] = append(s.Theirs["rejected_id"], id.Event.Format(u))
+				s.Theirs["rejected_id"] = append(s.Theirs["rejected_id"], id.Event.Format(eventID))
 			}
 		}
 		if owner == b {
@@ -214,7 +214,7 @@ func newScene(t *testing.T) (url string, s scene) {
 	return url, s
 }
 
-// belongings is everything of a tenant's, in words that change when it does.
+// belongings is everything of a tenant as text that changes when it changes.
 func (w *world) belongings(tenant string) map[string]string {
 	w.t.Helper()
 	u, out := w.uuid(id.Tenant, tenant), map[string]string{}
@@ -253,7 +253,7 @@ func guarded(t *testing.T, c *pgx.Conn) []string {
 	return names
 }
 
-// prober asks for what is B's in A's name, and gathers what should not have happened.
+// prober requests B's objects as A and collects what must not happen.
 type prober struct {
 	w          *world
 	s          scene
@@ -267,7 +267,7 @@ func (p *prober) violate(format string, args ...any) {
 	}
 }
 
-// ask sends one request, with a fixed request id, and looks for B in the answer.
+// ask sends one request with a fixed request id, and searches the response for B's objects.
 func (p *prober) ask(method, path, key, body string) (int, string) {
 	a := p.w.ask(method, path, key, body)
 	if bytes.Contains(a.Body, []byte(canary)) {
@@ -308,7 +308,7 @@ func (p *prober) run(routes []handlers.Route) {
 	}
 }
 
-// unknown are texts of a path parameter that no object has: one well formed, the others not.
+// unknown are values of a path parameter that no object has: one well formed, the others not.
 func unknown(param string) []string {
 	random := map[string]string{
 		"event_id": id.Event.Format(db.NewID()), "endpoint_id": id.Endpoint.Format(db.NewID()), "delivery_id": id.Delivery.Format(db.NewID()),
@@ -319,7 +319,7 @@ func unknown(param string) []string {
 	return []string{random, "nonsense", strings.ToUpper(random), "%00", "..."}
 }
 
-// tenantRoute asks for each of B's objects and for ones that do not exist: every answer must be the same, byte for byte.
+// tenantRoute requests each of B's objects and some that do not exist. All responses must be the same, byte for byte.
 func (p *prober) tenantRoute(r handlers.Route, path, key string) {
 	name := r.Method + " " + strings.TrimPrefix(strings.TrimPrefix(r.Path, "/api/v1/tenants/:tenant_id"), "/api/v1")
 	body := probeBodies[name]
@@ -332,6 +332,7 @@ func (p *prober) tenantRoute(r handlers.Route, path, key string) {
 	if len(p.s.Theirs[param]) == 0 {
 		p.violate("%s: B has no %s", name, param)
 	}
+	p.wrongBody(r.Method, path, param, key)
 	first, firstBody := 0, ""
 	for _, one := range append(unknown(param), p.s.Theirs[param]...) {
 		status, text := p.ask(r.Method, strings.Replace(path, ":"+param, one, 1), key, body)
@@ -358,7 +359,25 @@ func (p *prober) tenantRoute(r handlers.Route, path, key string) {
 	}
 }
 
-// list asks for A's own, by every parameter through which B's might come in.
+// wrongBody asks for the same objects with a body that no operation has. The response is the same for every id.
+func (p *prober) wrongBody(method, path, param, key string) {
+	if method == http.MethodGet {
+		return
+	}
+	first, firstBody := 0, ""
+	for _, one := range append(unknown(param), p.s.Theirs[param]...) {
+		status, text := p.ask(method, strings.Replace(path, ":"+param, one, 1), key, `{"no_such_field":1}`)
+		if first == 0 {
+			first, firstBody = status, text
+		}
+		if status != first || text != firstBody {
+			p.violate("%s %s with %s and a wrong body: %d %s, another id: %d %s",
+				method, path, one, status, text, first, firstBody)
+		}
+	}
+}
+
+// list reads A's own lists with every parameter through which B's objects could appear.
 func (p *prober) list(r handlers.Route, path, key, body string) {
 	p.ask(r.Method, path, key, body)
 	if r.Method != http.MethodGet || strings.HasSuffix(path, "/tenant") || strings.HasSuffix(path, "/catalogue") {
@@ -382,7 +401,7 @@ func (p *prober) list(r handlers.Route, path, key, body string) {
 	}
 }
 
-// platformRoute must be closed to A's key, whatever tenant it names.
+// platformRoute must reject A's key, whatever tenant it names.
 func (p *prober) platformRoute(r handlers.Route) {
 	var first string
 	for _, one := range append(unknown("tenant_id"), p.s.TenantB, p.s.TenantA) {
@@ -406,7 +425,7 @@ func pathParam(path string) string {
 func (w *world) ask(method, path, key, body string) *answer {
 	w.t.Helper()
 	ctx := w.t.Context()
-	if strings.HasSuffix(path, "/stream") { // one that is let in where it should not be would not end
+	if strings.HasSuffix(path, "/stream") { // a wrongly admitted one would not end
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
@@ -439,7 +458,7 @@ func TestNobodySeesAnotherTenant(t *testing.T) {
 	for _, v := range p.violations {
 		t.Error(v)
 	}
-	// The probe is worth something only if B's things are there for B.
+	// The probe proves something only if B's objects exist for B.
 	for param, theirs := range s.Theirs {
 		if param == "invitation_id" || param == "portal_link_id" || param == "rejected_id" {
 			continue // they are in their lists alone

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/db"
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -15,7 +14,7 @@ import (
 	"posthorn/handlers"
 )
 
-// createKey makes a key that can do no more than the one that asks for it.
+// createKey creates a key with at most the scopes of the caller's key.
 func (a *api) createKey(c *handlers.Call) error {
 	var in KeyInput
 	if err := c.Decode(&in); err != nil {
@@ -27,22 +26,9 @@ func (a *api) createKey(c *handlers.Call) error {
 	}
 	var row sql.APIKey
 	var text string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		// The tenant's row is locked so that two requests at once can't go over the limit together.
-		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
-		}
-		n, err := q.CountLiveKeys(c.Ctx(), wanted.Tenant)
-		if err != nil {
-			return err
-		}
-		if n >= int64(a.Settings.KeysPerTenant) {
-			return tooMany("keys_limit", "API keys that are neither revoked nor expired", a.Settings.KeysPerTenant)
-		}
-		if row, text, err = accounts.MakeKey(c.Ctx(), q, wanted); err != nil {
-			return err
-		}
-		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
+	err = c.Tx(func(q *sql.Queries) error {
+		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, a.Settings.KeysPerTenant, c.Author())
+		return err
 	})
 	if err != nil {
 		return err
@@ -67,11 +53,12 @@ func (a *api) checkKey(c *handlers.Call, in KeyInput) (accounts.NewKey, error) {
 	if out.Scopes, err = access.GrantScopes(names, false); err != nil {
 		wrong = append(wrong, fault.As(err).Fields...)
 	}
-	if at, err := in.ExpiresAt.Get(); err == nil {
+	if given, err := in.ExpiresAt.Get(); err == nil {
+		at := time.Time(given)
 		if !at.After(a.Now()) {
-			wrong.add("expires_at", "expires_at_past", "The key would be expired already. Give a time to come, or null for a key that does not expire.")
+			wrong.add("expires_at", "expires_at_past", "expires_at is in the past. Use a time in the future, or null for a key that never expires.")
 		}
-		at = at.UTC().Truncate(time.Microsecond) // as PostgreSQL keeps it
+		at = at.UTC().Truncate(time.Microsecond) // PostgreSQL's precision
 		out.ExpiresAt = &at
 	}
 	if err := wrong.err(); err != nil {
@@ -79,7 +66,7 @@ func (a *api) checkKey(c *handlers.Call, in KeyInput) (accounts.NewKey, error) {
 	}
 	if lacks := c.Actor.Scopes.Lacks(out.Scopes); len(lacks) > 0 {
 		return out, fault.New(fault.Forbidden, "scope_beyond_own", fmt.Sprintf(
-			"A key cannot give what it lacks: %s. Leave these scopes out, or use a key that has them.", strings.Join(lacks.Names(), ", ")))
+			"A key can't grant scopes that it lacks: %s. Leave these scopes out, or use a key that has them.", strings.Join(lacks.Names(), ", ")))
 	}
 	return out, nil
 }
@@ -94,7 +81,7 @@ func (a *api) listKeys(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		ask := sql.ListKeysDownParams{TenantID: &c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListKeysUp(c.Ctx(), sql.ListKeysUpParams(ask))
@@ -111,13 +98,13 @@ func (a *api) listKeys(c *handlers.Call) error {
 }
 
 func (a *api) getKey(c *handlers.Call) error {
-	u, err := c.ID(id.Key, "key_id")
+	keyID, err := c.ID(id.Key, "key_id")
 	if err != nil {
 		return err
 	}
 	var row sql.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		row, err = q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		row, err = q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
 		return err
 	})
 	if err != nil {
@@ -126,17 +113,17 @@ func (a *api) getKey(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, keyView(row))
 }
 
-// revokeKey ends a key. Every node forgets what it keeps in memory about keys within a second.
+// revokeKey revokes a key. Every node drops what it caches about keys within a second.
 func (a *api) revokeKey(c *handlers.Call) error {
-	u, err := c.ID(id.Key, "key_id")
+	keyID, err := c.ID(id.Key, "key_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		_, err := accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		_, err := accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})
 	if err != nil {
@@ -147,7 +134,7 @@ func (a *api) revokeKey(c *handlers.Call) error {
 
 func keyView(k sql.APIKey) Key {
 	return Key{
-		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes), CreatedAt: k.CreatedAt,
-		ExpiresAt: orNull(k.ExpiresAt), RevokedAt: orNull(k.RevokedAt), LastUsedAt: orNull(k.LastUsedAt),
+		ID: id.Key.Format(k.ID), Name: k.Name, Prefix: k.Prefix, Scopes: orEmpty(k.Scopes), CreatedAt: Time(k.CreatedAt),
+		ExpiresAt: orNullAt(k.ExpiresAt), RevokedAt: orNullAt(k.RevokedAt), LastUsedAt: orNullAt(k.LastUsedAt),
 	}
 }

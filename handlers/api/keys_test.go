@@ -84,7 +84,7 @@ func TestARevokedKeyStopsWithinASecond(t *testing.T) {
 	made := w.do("POST", "/api/v1/keys", acme.key, `{"name":"CI","scopes":["events:write"]}`).want(201)
 	emit := func() *answer { return w.do("POST", "/api/v1/events", made.text("api_key"), `{"type":"a","data":1}`) }
 	emit().want(202)
-	for range 3 { // until the key is kept in memory
+	for range 3 { // until the key is cached
 		emit().want(202)
 	}
 	w.do("DELETE", "/api/v1/keys/"+made.text("id"), acme.key, nil).want(204)
@@ -134,7 +134,7 @@ func TestLastUseIsRemembered(t *testing.T) {
 	if made.get("last_used_at") != nil {
 		t.Errorf("new key: %s", made.Body)
 	}
-	t.Run("used", func(t *testing.T) { // the authenticator's part ends with the subtest, and writes what it knows
+	t.Run("used", func(t *testing.T) { // the authenticator stops with the subtest and writes what it knows
 		w.on(t).run(w.auth.Run)
 		w.on(t).do("GET", "/api/v1/events", made.text("api_key"), nil).want(200)
 	})
@@ -198,7 +198,7 @@ func TestKeyListsPage(t *testing.T) {
 		t.Log(name)
 		a.problem(400, "cursor_invalid", "cursor")
 	}
-	// Through a platform key the same tenant has the same list.
+	// A platform key sees the same list for this tenant.
 	w.do("GET", "/api/v1/tenants/"+acme.id+"/keys?cursor="+cursor, w.platform, nil).want(200)
 }
 

@@ -35,7 +35,7 @@ func (a *api) updateTenantLimits(c *handlers.Call) error {
 	return a.tenantLimits(c, change)
 }
 
-// givenLimit is a limit in a request, with the setting that it is.
+// givenLimit is a limit in a request, with its setting.
 type givenLimit struct {
 	field, setting string
 	given          nullable.Nullable[int64]
@@ -50,24 +50,24 @@ func (in TenantLimitsPatch) all() []givenLimit {
 	}
 }
 
-// tenantLimits changes a tenant's limits, where there is something to change, and answers with what holds then.
+// tenantLimits changes a tenant's limits if any are given, and responds with the limits in effect.
 func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
 	var row sql.Tenant
 	var used accounts.Usage
-	err = a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
+	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
 		if len(change) > 0 {
-			row, err = accounts.ChangeTenant(c.Ctx(), q, u, accounts.TenantChange{Limits: change}, c.Author())
+			row, err = accounts.ChangeTenant(c.Ctx(), q, tenantID, accounts.TenantChange{Limits: change}, c.Author())
 		} else {
-			row, err = q.GetTenant(c.Ctx(), u)
+			row, err = q.GetTenant(c.Ctx(), tenantID)
 		}
 		if err != nil {
 			return err
 		}
-		used, err = accounts.ReadUsage(c.Ctx(), q, u, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
+		used, err = accounts.ReadUsage(c.Ctx(), q, tenantID, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	for _, f := range settings.OfTenant() {
 		own[f.Name] = nullable.NewNullNullable[int64]()
 		if text, said := f.Own(row.Settings); said {
-			n, _ := strconv.ParseInt(text, 10, 64) // a number in its range, or it was not said
+			n, _ := strconv.ParseInt(text, 10, 64) // a number in its range, or absent
 			own[f.Name] = nullable.NewNullableWithValue(n)
 		}
 	}
@@ -87,7 +87,7 @@ func (a *api) tenantLimits(c *handlers.Call, change map[string]string) error {
 	}})
 }
 
-// limitsFault names the fields of a refusal as the contract does.
+// limitsFault renames the fields of an error as the contract does.
 func limitsFault(err error) error {
 	e := fault.As(err)
 	if e == nil || len(e.Fields) == 0 {

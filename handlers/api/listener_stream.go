@@ -11,21 +11,21 @@ import (
 	"posthorn/handlers"
 )
 
-// How often a stream looks for deliveries, and how long it says nothing at most.
+// How often a stream polls for deliveries, and after how much silence it sends a beat.
 const (
 	lookEvery = 250 * time.Millisecond
 	beatEvery = 15 * time.Second
 )
 
 var (
-	errStreams = fault.New(fault.Unavailable, "streams_limit", "As many streams are open on this server as it takes. Try again in a while.")
-	errPlace   = fault.InvalidField("Last-Event-ID", "last_event_id_malformed", "Last-Event-ID is the id of the last event that the stream brought. Leave it out to begin anew.")
+	errStreams = fault.New(fault.Unavailable, "streams_limit", "This server has its maximum of open streams. Try again later.")
+	errPlace   = fault.InvalidField("Last-Event-ID", "last_event_id_malformed", "Last-Event-ID must be the id of the last event that the stream sent. Leave it out to start over.")
 )
 
-// streamListener hands out a listener's deliveries until its client goes, the listener is gone, another stream of it begins, or
-// this process stops.
+// streamListener sends a listener's deliveries until its client disconnects, the listener is deleted, another stream
+// of it starts, or this process stops.
 func (a *api) streamListener(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -41,30 +41,31 @@ func (a *api) streamListener(c *handlers.Call) error {
 	default:
 		return errStreams
 	}
-	number, err := listen.BeginListening(c.Ctx(), a.DB, c.Actor.Tenant, u, seen)
+	number, err := listen.BeginListening(c.Ctx(), a.DB, c.Actor.Tenant, endpointID, seen)
 	if err != nil {
 		return err
 	}
 	s, err := c.BeginStream()
 	if err != nil {
-		return nil // the client is gone: there is nobody to tell
+		return nil // the client has disconnected: nobody would read the error
 	}
-	a.feed(c, s, u, number)
+	a.feed(c, s, endpointID, number)
 	return nil
 }
 
-// feed writes what is handed out. An answer that has begun can't be refused any more: it ends, and the client connects again.
-func (a *api) feed(c *handlers.Call, s *handlers.Stream, u id.UUID, number int64) {
+// feed writes the leased deliveries. Once the response has started, an error can't be sent: the stream ends, and the
+// client connects again.
+func (a *api) feed(c *handlers.Call, s *handlers.Stream, endpointID id.UUID, number int64) {
 	look, beat := time.NewTicker(lookEvery), time.NewTicker(beatEvery)
 	defer look.Stop()
 	defer beat.Stop()
 	for {
-		given, err := listen.HandOut(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, u, number)
+		given, err := listen.Lease(c.Ctx(), a.DB, a.Keys, c.Actor.Tenant, endpointID, number)
 		if err == nil {
 			err = c.Still()
 		}
 		if err == nil {
-			err = sendHandouts(s, given)
+			err = sendLeased(s, given)
 		}
 		if err != nil {
 			a.endStream(c, s, err)
@@ -84,7 +85,7 @@ func (a *api) feed(c *handlers.Call, s *handlers.Stream, u id.UUID, number int64
 	}
 }
 
-// endStream says why, where the client must not simply connect again.
+// endStream sends the reason if the client must not simply connect again.
 func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 	switch {
 	case errors.Is(err, listen.ErrListenedElsewhere):
@@ -96,7 +97,7 @@ func (a *api) endStream(c *handlers.Call, s *handlers.Stream, err error) {
 	}
 }
 
-func sendHandouts(s *handlers.Stream, given []listen.Handout) error {
+func sendLeased(s *handlers.Stream, given []listen.Request) error {
 	for _, h := range given {
 		out := Handout{
 			DeliveryID: id.Delivery.Format(h.Delivery), AttemptID: id.Attempt.Format(h.Attempt), EventID: id.Event.Format(h.Event),

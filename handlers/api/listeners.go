@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (a *api) createListener(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -35,7 +36,7 @@ func (a *api) createListener(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		if secret, err = newSecret(settings.Format, nil, in.Secret, endpoint.HMAC, random); err != nil {
+		if secret, err = newSecret(settings.Wire(), nil, in.Secret, endpoint.HMAC, random); err != nil {
 			return err
 		}
 		if e, err = listen.Create(c.Ctx(), q, a.Keys, c.Actor.Tenant, settings, secret); err != nil {
@@ -67,9 +68,9 @@ func (in ListenerInput) settings(s endpoint.Settings) (endpoint.Settings, error)
 	return s.CheckListener(forward)
 }
 
-// answerDelivery records what a listener's program made of a delivery.
+// answerDelivery records how a listener's program responded to a delivery.
 func (a *api) answerDelivery(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -81,14 +82,14 @@ func (a *api) answerDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	d, err := listen.TakeAnswer(c.Ctx(), a.DB, c.Actor.Tenant, u, answer)
+	d, err := listen.TakeAnswer(c.Ctx(), a.DB, c.Actor.Tenant, endpointID, answer)
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, deliveryView(d))
 }
 
-// read is an answer with its fields checked.
+// read validates the fields of a listener's result.
 func (in ListenerAnswer) read() (listen.Answer, error) {
 	var a listen.Answer
 	var err error
@@ -97,26 +98,14 @@ func (in ListenerAnswer) read() (listen.Answer, error) {
 		fields = append(fields, fault.Field{Name: field, Code: "answer_malformed", Detail: detail})
 	}
 	if a.Delivery, err = id.Delivery.Parse(in.DeliveryID); err != nil {
-		return a, fault.ErrNotFound
+		wrong("delivery_id", "delivery_id is the one that came with the delivery ("+id.Delivery.Rule()+").")
 	}
 	if a.Attempt, err = id.Attempt.Parse(in.AttemptID); err != nil {
-		wrong("attempt_id", "attempt_id is the one that came with the delivery (att_...).")
+		wrong("attempt_id", "attempt_id must be the one sent with the delivery (att_...).")
 	}
-	switch {
-	case in.Status != nil && in.Failure != nil, in.Status == nil && in.Failure == nil:
-		wrong("status", "Give status where there was an answer, or failure where there was none.")
-	case in.Status != nil && (*in.Status < 100 || *in.Status > 599):
-		wrong("status", "status is an HTTP status, from 100 to 599.")
-	case in.Status != nil:
-		a.Result.Status = *in.Status
-	default:
-		failure, ok := delivery.ParseFailure(string(*in.Failure))
-		if a.Result.Failure = failure; !ok || failure == delivery.FailNone || failure == delivery.FailBlocked || failure == delivery.FailInternal {
-			wrong("failure", "failure is dns_error, connect_error, tls_error, timeout, reset or protocol_error.")
-		}
-	}
+	a.Result = in.result(wrong)
 	if in.DurationMs < 0 || in.DurationMs > int(time.Hour/time.Millisecond) {
-		wrong("duration_ms", "duration_ms is from 0 to 3,600,000.")
+		wrong("duration_ms", "duration_ms must be from 0 to 3,600,000.")
 	}
 	a.Took = time.Duration(in.DurationMs) * time.Millisecond
 	if in.Headers != nil {
@@ -136,4 +125,23 @@ func (in ListenerAnswer) read() (listen.Answer, error) {
 		return a, fault.InvalidFields(fields)
 	}
 	return a, nil
+}
+
+// result is the status of the response, or why there was none.
+func (in ListenerAnswer) result(wrong func(field, detail string)) (r delivery.Result) {
+	switch {
+	case in.Status != nil && in.Failure != nil, in.Status == nil && in.Failure == nil:
+		wrong("status", "Send status if there was a response, or failure if there was none.")
+	case in.Status != nil && (*in.Status < 100 || *in.Status > 599):
+		wrong("status", "status must be an HTTP status from 100 to 599.")
+	case in.Status != nil:
+		r.Status = *in.Status
+	default:
+		var known bool
+		r.Failure, known = delivery.ParseFailure(string(*in.Failure))
+		if !known || slices.Contains([]delivery.Failure{delivery.FailNone, delivery.FailBlocked, delivery.FailInternal}, r.Failure) {
+			wrong("failure", "failure must be dns_error, connect_error, tls_error, timeout, reset, or protocol_error.")
+		}
+	}
+	return r
 }

@@ -17,7 +17,7 @@ import (
 	"posthorn/handlers/api"
 )
 
-// radio is a client at a listener's stream.
+// radio is a client of a listener's stream.
 type radio struct {
 	t     *testing.T
 	lines chan string
@@ -54,7 +54,7 @@ func (w *world) tune(key, listener, last string) *radio {
 	return r
 }
 
-// next is the next event; the empty name says that the stream has ended.
+// next is the next event. An empty name says that the stream has ended.
 func (r *radio) next() (name string, h api.Handout) {
 	r.t.Helper()
 	late := time.After(30 * time.Second)
@@ -82,7 +82,7 @@ func (r *radio) next() (name string, h api.Handout) {
 	}
 }
 
-// hears is the next delivery, of an event.
+// hears is the next delivery of an event.
 func (r *radio) hears(event string) api.Handout {
 	r.t.Helper()
 	name, h := r.next()

@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// maySetRole is what a key may do to members: a tenant's key as much as an admin, a platform key as much as an owner.
+// maySetRole is what a key can do to members: a tenant's key as much as an admin, a platform key as much as an owner.
 func maySetRole(c *handlers.Call) func(from, to access.Role) bool {
 	if c.Actor.Platform {
 		return access.Owner.MaySetRole
@@ -30,7 +30,7 @@ func (a *api) listMembers(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListMembersRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		ask := sql.ListMembersParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListMembers(c.Ctx(), ask)
@@ -52,13 +52,13 @@ func (a *api) listMembers(c *handlers.Call) error {
 }
 
 func (a *api) getMember(c *handlers.Call) error {
-	u, err := c.ID(id.Member, "member_id")
+	memberID, err := c.ID(id.Member, "member_id")
 	if err != nil {
 		return err
 	}
 	var row sql.GetMemberRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		row, err = q.GetMember(c.Ctx(), sql.GetMemberParams{TenantID: c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		row, err = q.GetMember(c.Ctx(), sql.GetMemberParams{TenantID: c.Actor.Tenant, ID: memberID})
 		return err
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *api) getMember(c *handlers.Call) error {
 }
 
 func (a *api) updateMember(c *handlers.Call) error {
-	u, err := c.ID(id.Member, "member_id")
+	memberID, err := c.ID(id.Member, "member_id")
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (a *api) updateMember(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := a.setRole(c, u, role)
+	row, err := a.setRole(c, memberID, role)
 	if err != nil {
 		return err
 	}
@@ -88,21 +88,21 @@ func (a *api) updateMember(c *handlers.Call) error {
 }
 
 func (a *api) removeMember(c *handlers.Call) error {
-	u, err := c.ID(id.Member, "member_id")
+	memberID, err := c.ID(id.Member, "member_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	if _, err := a.setRole(c, u, ""); err != nil {
+	if _, err := a.setRole(c, memberID, ""); err != nil {
 		return err
 	}
 	return c.AnswerNothing()
 }
 
 func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql.GetMemberRow, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		row, err = accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: member, To: to, By: c.Author(), May: maySetRole(c)})
 		return err
 	})
@@ -111,7 +111,7 @@ func (a *api) setRole(c *handlers.Call, member id.UUID, to access.Role) (row sql
 
 func memberView(m sql.GetMemberRow) Member {
 	return Member{
-		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp, Disabled: m.Disabled, CreatedAt: m.CreatedAt,
+		ID: id.Member.Format(m.ID), Name: m.Name, Email: m.Email, Role: MemberRole(m.Role), SecondFactor: m.HasTotp, Disabled: m.Disabled, CreatedAt: Time(m.CreatedAt),
 	}
 }
 
@@ -133,7 +133,7 @@ func (a *api) createInvitation(c *handlers.Call) error {
 		return err
 	}
 	var row sql.GetInvitationRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		row, err = accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), May: maySetRole(c), BaseURL: a.BaseURL, Keys: a.Keys,
 		})
@@ -155,7 +155,7 @@ func (a *api) listInvitations(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.ListInvitationsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		ask := sql.ListInvitationsParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListInvitations(c.Ctx(), ask)
@@ -177,15 +177,15 @@ func (a *api) listInvitations(c *handlers.Call) error {
 }
 
 func (a *api) revokeInvitation(c *handlers.Call) error {
-	u, err := c.ID(id.Invitation, "invitation_id")
+	invitationID, err := c.ID(id.Invitation, "invitation_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
 	if err != nil {
 		return err
@@ -195,6 +195,6 @@ func (a *api) revokeInvitation(c *handlers.Call) error {
 
 func invitationView(i sql.GetInvitationRow) Invitation {
 	return Invitation{
-		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired, CreatedAt: i.CreatedAt, ExpiresAt: i.ExpiresAt,
+		ID: id.Invitation.Format(i.ID), Email: i.Email, Role: InvitationRole(i.Role), Expired: i.Expired, CreatedAt: Time(i.CreatedAt), ExpiresAt: Time(i.ExpiresAt),
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// member makes a person who is a member of a tenant, and returns the member's id.
+// member creates a person who is a member of a tenant, and returns the member's id.
 func (w *world) member(t tenant, email string, role access.Role) string {
 	w.t.Helper()
 	var member id.UUID

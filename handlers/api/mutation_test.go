@@ -21,10 +21,11 @@ import (
 	"posthorn/handlers/api"
 )
 
-// The mutation check of the isolation probe: a tenant is kept apart twice, by a condition in every query and by row-level
-// security, and each must hold alone. A proxy between the program and PostgreSQL rewrites queries as they pass.
+// The mutation check of the isolation probe. A tenant is isolated twice: by a condition in every query and by
+// row-level security. Each must suffice alone. A proxy between the program and PostgreSQL rewrites queries as they
+// pass.
 
-// tenantQueries names the queries that run as a tenant and say which.
+// tenantQueries names the queries that run as a tenant and have its id in a condition.
 func tenantQueries(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -48,7 +49,7 @@ func tenantQueries(t *testing.T) map[string]bool {
 
 var ofTenant = regexp.MustCompile(`((?:\w+\.)?tenant_id = \$\d+)`)
 
-// withoutTenant takes the tenant out of the conditions of some queries.
+// withoutTenant removes the tenant from the conditions of some queries.
 func withoutTenant(wanted func(name string) bool) func(sql string) string {
 	return func(sql string) string {
 		rest, named := strings.CutPrefix(sql, "-- name: ")
@@ -60,7 +61,7 @@ func withoutTenant(wanted func(name string) bool) func(sql string) string {
 	}
 }
 
-// line stands between the program and its database, rewrites the statements that are prepared, and can be cut.
+// line is a proxy between the program and its database. It rewrites prepared statements and can be cut.
 type line struct {
 	url     string
 	to      *pgconn.Config
@@ -75,11 +76,11 @@ type lineState int
 
 const (
 	whole  lineState = iota
-	closed           // connections break, new ones are refused
-	mute             // connections stay, and nothing goes through
+	closed           // connections break, new ones are rejected
+	mute             // connections stay, and nothing passes
 )
 
-// newLine starts one to a database.
+// newLine starts a proxy to a database.
 func newLine(t *testing.T, database string, rewrite func(sql string) string) *line {
 	t.Helper()
 	to, err := pgconn.ParseConfig(database)
@@ -109,7 +110,7 @@ func newLine(t *testing.T, database string, rewrite func(sql string) string) *li
 	return l
 }
 
-// cut ends what is under way, or leaves it hanging in silence.
+// cut breaks the open connections, or blocks them in silence.
 func (l *line) cut(silently bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +124,7 @@ func (l *line) cut(silently bool) {
 	}
 }
 
-// mend lets new connections through. Those that hung are broken: what they missed will not come.
+// mend accepts new connections again. Blocked ones are broken, because they missed messages.
 func (l *line) mend() {
 	l.cut(false)
 	l.mu.Lock()
@@ -131,14 +132,14 @@ func (l *line) mend() {
 	l.state = whole
 }
 
-// passes reports whether something may go through now.
+// passes reports whether messages pass now.
 func (l *line) passes() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state == whole
 }
 
-// hold notes a connection; false when the line is closed.
+// hold registers a connection. It is false when the line is closed.
 func (l *line) hold(c net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +179,7 @@ func (l *line) relay(client net.Conn) {
 	}
 }
 
-// send passes a message on, or swallows it.
+// send forwards a message, or drops it.
 func (l *line) send(to io.Writer, m []byte) error {
 	if !l.passes() {
 		return nil
@@ -187,7 +188,7 @@ func (l *line) send(to io.Writer, m []byte) error {
 	return err
 }
 
-// message reads one of the protocol's messages: a type (but for the first), a length that counts itself, a body.
+// message reads one message of the protocol: a type (except for the first), a length that includes itself, a body.
 func message(from io.Reader, kind int) []byte {
 	head := make([]byte, kind+4)
 	if _, err := io.ReadFull(from, head); err != nil {
@@ -240,7 +241,8 @@ func (w *world) ownerConnection(do func(*pgx.Conn) error) {
 	}
 }
 
-// mutant probes the routes below a path in a world without the tenant in some queries, and perhaps without policies.
+// mutant probes the routes below a path in a world where some queries lack the tenant, and optionally the policies
+// are open.
 func mutant(t *testing.T, wanted func(string) bool, policies bool, below string) []string {
 	t.Helper()
 	database, s := newScene(t)
@@ -278,8 +280,8 @@ func TestEachOfTheTwoWallsBetweenTenantsHoldsAlone(t *testing.T) {
 	}
 }
 
-// gates are the queries that alone decide whether an object is the tenant's, with where they stand; what runs behind them names
-// the tenant once more, and a slip there shows nothing by itself.
+// gates are the queries that alone decide whether an object belongs to the tenant, with their files. The statements
+// after them name the tenant again, so a mistake in those shows nothing by itself.
 var gates = map[string]string{
 	"GetEvent": "/events", "EventExists": "/events", "ScanEventsDown": "/events", "ScanEventsUp": "/events",
 	"GetEventType": "/event-types", "DeleteEventType": "/event-types", "ListEventTypesUp": "/event-types", "ListEventTypesDown": "/event-types",

@@ -10,10 +10,10 @@ import (
 	"posthorn/handlers"
 )
 
-// anyKind is what kind says where the request names none.
+// anyKind is the kind of a request that names none.
 const anyKind = "any"
 
-// listNotices is what the tenant was told.
+// listNotices lists the tenant's notices.
 func (a *api) listNotices(c *handlers.Call) error {
 	words := []string{anyKind}
 	for _, k := range notice.Kinds() {
@@ -34,7 +34,7 @@ func (a *api) listNotices(c *handlers.Call) error {
 		ask.Kind = ""
 	}
 	var rows []sql.NoticeRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *sql.Queries) (err error) {
 		if p.Ascending {
 			rows, err = q.ListNoticesUp(c.Ctx(), sql.ListNoticesUpParams(ask))
 		} else {
@@ -51,7 +51,7 @@ func (a *api) listNotices(c *handlers.Call) error {
 
 func noticeView(n sql.NoticeRow) Notice {
 	out := Notice{
-		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()), Details: n.Details, CreatedAt: n.CreatedAt,
+		ID: id.Notice.Format(n.ID), Kind: NoticeKind(n.Kind), Severity: NoticeSeverity(n.Kind.Severity()), Details: n.Details, CreatedAt: Time(n.CreatedAt),
 	}
 	out.EndpointID.SetNull()
 	if n.EndpointID != nil {

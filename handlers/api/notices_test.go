@@ -53,7 +53,7 @@ func TestATenantReadsWhatItWasTold(t *testing.T) {
 	w.do("GET", "/api/v1/notices", w.scoped(acme, access.EventsRead), nil).problem(403, "scope_missing")
 }
 
-// A key that can't be made tells nobody of it.
+// A key that can't be created posts no notice.
 func TestWhatWasRolledBackIsNotTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// longestWait is how long anybody is kept waiting for a 503 (SECURITY, "Faults"), and a little for a busy machine.
+// longestWait bounds the wait for a 503 (SECURITY, "Faults"), with a little more for a busy machine.
 const longestWait = 6 * time.Second
 
 func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
@@ -37,7 +37,7 @@ func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
 				call()
 			}
 			line.cut(fault == "says nothing")
-			for round := range 2 { // the first may still know its key, the second may not
+			for round := range 2 { // the first key is possibly cached, the second is not
 				var all sync.WaitGroup
 				for name, call := range calls {
 					all.Go(func() {
@@ -66,8 +66,8 @@ func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
 	}
 }
 
-// watchMachine adds up how long the whole machine stood still, as virtual ones do at times: nobody's fault, and no part
-// of what is measured.
+// watchMachine adds up how long the whole machine stopped, as virtual machines do at times. That time is no part of
+// the measurement.
 func watchMachine(t *testing.T) (frozen func() time.Duration) {
 	t.Helper()
 	var sum atomic.Int64

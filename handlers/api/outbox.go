@@ -1,15 +1,17 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
+	"posthorn/db"
 	"posthorn/db/deliveries"
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 )
 
-// listRejected is what was emitted in SQL and could not become an event.
+// listRejected lists events that were emitted in SQL and rejected.
 func (a *api) listRejected(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "outbox-rejected"})
 	if err != nil {
@@ -20,7 +22,7 @@ func (a *api) listRejected(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.RejectedDownRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		rows, err = deliveries.ListRejected(c.Ctx(), q, c.Actor.Tenant, after, p.Ascending, p.Limit+1)
 		return err
 	})
@@ -33,47 +35,37 @@ func (a *api) listRejected(c *handlers.Call) error {
 
 func rejectedView(r sql.RejectedDownRow) RejectedEvent {
 	v := RejectedEvent{
-		ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, RejectedAt: r.RejectedAt, CreatedAt: r.ID.Time(),
+		ID: id.Event.Format(r.ID), Type: r.Type, Size: int(r.Size), Code: r.Code, Detail: r.Detail, RejectedAt: Time(r.RejectedAt), CreatedAt: Time(r.ID.Time()),
 		Key: orNull(r.Key), IdempotencyKey: orNull(r.IdempotencyKey),
 	}
 	return v
 }
 
-// retryRejected gives an event back to the relay: its cause is mended.
+// retryRejected gives a rejected event back to the relay, after its cause was fixed.
 func (a *api) retryRejected(c *handlers.Call) error {
-	return a.settleRejected(c, "outbox.retry", func(q *sql.Queries, u id.UUID) (string, error) {
-		return q.RetryRejected(c.Ctx(), sql.RetryRejectedParams{TenantID: c.Actor.Tenant, ID: u})
-	}, func(u id.UUID) error { return c.Answer(http.StatusAccepted, RejectedRetried{ID: id.Event.Format(u)}) })
-}
-
-// discardRejected gives an event up.
-func (a *api) discardRejected(c *handlers.Call) error {
-	return a.settleRejected(c, "outbox.discard", func(q *sql.Queries, u id.UUID) (string, error) {
-		return q.DiscardRejected(c.Ctx(), sql.DiscardRejectedParams{TenantID: c.Actor.Tenant, ID: u})
-	}, func(id.UUID) error { return c.AnswerNothing() })
-}
-
-// settleRejected does something to one rejected event, which do answers with its code, and audits it.
-func (a *api) settleRejected(c *handlers.Call, action string, do func(*sql.Queries, id.UUID) (string, error), answer func(id.UUID) error) error {
-	u, err := c.ID(id.Event, "rejected_id")
+	eventID, err := a.settleRejected(c, deliveries.RetryRejected)
 	if err != nil {
 		return err
+	}
+	return c.Answer(http.StatusAccepted, RejectedRetried{ID: id.Event.Format(eventID)})
+}
+
+func (a *api) discardRejected(c *handlers.Call) error {
+	if _, err := a.settleRejected(c, deliveries.DiscardRejected); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+func (a *api) settleRejected(
+	c *handlers.Call, settle func(ctx context.Context, q *sql.Queries, tenant, uuid id.UUID, by db.Author) error,
+) (id.UUID, error) {
+	eventID, err := c.ID(id.Event, "rejected_id")
+	if err != nil {
+		return eventID, err
 	}
 	if err := c.NoBody(); err != nil {
-		return err
+		return eventID, err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		code, err := do(q, u)
-		if err != nil {
-			return err
-		}
-		if err := q.NotifyOutbox(c.Ctx()); err != nil {
-			return err
-		}
-		return c.Audit(q, action, "event", id.Event.Format(u), "", map[string]string{"code": code})
-	})
-	if err != nil {
-		return err
-	}
-	return answer(u)
+	return eventID, c.Tx(func(q *sql.Queries) error { return settle(c.Ctx(), q, c.Actor.Tenant, eventID, c.Author()) })
 }

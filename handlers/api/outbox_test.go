@@ -14,10 +14,10 @@ func TestWhatTheRelayRejectedIsListedTriedAgainAndDiscarded(t *testing.T) {
 	acme, other := w.tenant("Acme"), w.tenant("Other")
 	var rejected []string
 	for range 3 {
-		u := id.New(time.Now(), [10]byte{byte(len(rejected))})
+		eventID := id.New(time.Now(), [10]byte{byte(len(rejected))})
 		w.sql(`INSERT INTO outbox_rejected (id, tenant_id, type, data, idempotency_key, code, detail) VALUES ($1, $2, 'order.placed', '{"n":1}', 'k', 'unknown_event_type', 'Add it first.')`,
-			u.String(), acme.uuid.String())
-		rejected = append(rejected, id.Event.Format(u))
+			eventID.String(), acme.uuid.String())
+		rejected = append(rejected, id.Event.Format(eventID))
 	}
 	all := w.do("GET", "/api/v1/outbox/rejected?order=asc", acme.key, nil).want(http.StatusOK)
 	if found := ids(all); len(found) != 3 || found[0] != rejected[0] || all.get("next_cursor") != nil {

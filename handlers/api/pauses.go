@@ -49,7 +49,7 @@ func (a *api) pauseDispatch(c *handlers.Call) error {
 	return c.Answer(http.StatusCreated, pauseView(row))
 }
 
-// pause reads what is to be paused: the one thing that the scope names, and nothing beside it.
+// pause reads what to pause: the one thing that the scope names, and nothing else.
 func (w *wrongFields) pause(in PauseInput) (p pause.Pause) {
 	p.Scope = pause.Scope(in.Scope)
 	for _, part := range []struct {
@@ -64,18 +64,18 @@ func (w *wrongFields) pause(in PauseInput) (p pause.Pause) {
 	} {
 		switch {
 		case part.of != p.Scope && part.given != nil:
-			w.add(part.field, "pause_scope", "A pause of the scope "+in.scope()+" names no "+part.field+".")
+			w.add(part.field, "pause_scope", "A pause of the scope "+in.scope()+" must not have "+part.field+".")
 		case part.of != p.Scope:
 		case part.given == nil:
-			w.add(part.field, "field_missing", "Give the field "+part.field+".")
+			w.add(part.field, "field_missing", "Add the field "+part.field+".")
 		case part.read(*part.given) != nil && part.of == pause.Host:
-			w.add(part.field, "host_malformed", "Name the host as in the URLs of its endpoints, such as hooks.example.com or hooks.example.com:8443.")
+			w.add(part.field, "host_malformed", "Use the host as in its endpoints' URLs, such as hooks.example.com or hooks.example.com:8443.")
 		case part.of != pause.Host && part.read(*part.given) != nil:
-			w.add(part.field, "id_malformed", "This is not an id of its kind.")
+			w.add(part.field, "id_malformed", "This isn't an id of this kind.")
 		}
 	}
 	if !p.Scope.Known() {
-		w.add("scope", "pause_scope", "The scope is platform, tenant, host or endpoint.")
+		w.add("scope", "pause_scope", "scope must be platform, tenant, host, or endpoint.")
 	}
 	return p
 }
@@ -83,7 +83,7 @@ func (w *wrongFields) pause(in PauseInput) (p pause.Pause) {
 func (in PauseInput) scope() string { return string(in.Scope) }
 
 func (a *api) resumeDispatch(c *handlers.Call) error {
-	u, err := c.ID(id.Pause, "pause_id")
+	pauseID, err := c.ID(id.Pause, "pause_id")
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *api) resumeDispatch(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	row, err := accounts.ResumeDispatch(c.Ctx(), a.DB, u, reason, c.Author())
+	row, err := accounts.ResumeDispatch(c.Ctx(), a.DB, pauseID, reason, c.Author())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *api) resumeDispatch(c *handlers.Call) error {
 }
 
 func pauseView(p sql.DispatchPause) Pause {
-	v := Pause{ID: id.Pause.Format(p.ID), Scope: PauseScope(p.Scope), Reason: p.Reason, CreatedAt: p.CreatedAt}
+	v := Pause{ID: id.Pause.Format(p.ID), Scope: PauseScope(p.Scope), Reason: p.Reason, CreatedAt: Time(p.CreatedAt)}
 	var tenant, endpoint, host *string
 	if p.EndpointID != nil {
 		text := id.Endpoint.Format(*p.EndpointID)

@@ -12,7 +12,7 @@ import (
 	"posthorn/handlers"
 )
 
-// createPortalLink makes a link that signs a provider's customer into the tenant's dashboard.
+// createPortalLink creates a link that signs a provider's customer in to the tenant's dashboard.
 func (a *api) createPortalLink(c *handlers.Call) error {
 	var in PortalLinkInput
 	if err := c.DecodeOptional(&in); err != nil {
@@ -22,10 +22,13 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant); err != nil {
+		return err
+	}
 	link.Tenant, link.By = c.Actor.Tenant, c.Author()
 	var row sql.PortalLink
 	var token string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		row, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
@@ -70,7 +73,7 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 		return err
 	}
 	var rows []sql.PortalLink
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		ask := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: after, Most: int32(p.Limit + 1)}
 		if p.Ascending {
 			rows, err = q.ListPortalLinks(c.Ctx(), sql.ListPortalLinksParams(ask))
@@ -86,17 +89,17 @@ func (a *api) listPortalLinks(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, PortalLinkPage{Data: views(rows, portalLinkView), NextCursor: cursorOrNull(next)})
 }
 
-// revokePortalLink ends a link and the session that came of it.
+// revokePortalLink ends a link and its session.
 func (a *api) revokePortalLink(c *handlers.Call) error {
-	u, err := c.ID(id.PortalLink, "portal_link_id")
+	portalLinkID, err := c.ID(id.PortalLink, "portal_link_id")
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
 	if err != nil {
 		return err
@@ -107,7 +110,7 @@ func (a *api) revokePortalLink(c *handlers.Call) error {
 func portalLinkView(l sql.PortalLink) PortalLink {
 	return PortalLink{
 		ID: id.PortalLink.Format(l.ID), Role: PortalLinkRole(l.Role), BrandName: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL,
-		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: l.CreatedAt, OpenUntil: l.OpenUntil,
-		OpenedAt: orNull(l.OpenedAt), RevokedAt: orNull(l.RevokedAt),
+		SessionSeconds: int(l.SessionSeconds), AllowSecrets: l.AllowSecrets, CreatedAt: Time(l.CreatedAt), OpenUntil: Time(l.OpenUntil),
+		OpenedAt: orNullAt(l.OpenedAt), RevokedAt: orNullAt(l.RevokedAt),
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"posthorn/handlers"
 )
 
-// recoverEndpoint sends everything again that failed since a time: what a member does when a receiver is well again.
+// recoverEndpoint sends everything again that failed since a time, after a receiver has recovered.
 func (a *api) recoverEndpoint(c *handlers.Call) error {
 	return a.startForEndpoint(c, bulk.Replay)
 }
 
-// replayMissing sends past events that the endpoint never got although it takes them now.
+// replayMissing sends past events that the endpoint never received although it matches them now.
 func (a *api) replayMissing(c *handlers.Call) error {
 	return a.startForEndpoint(c, bulk.ReplayMissing)
 }
 
 func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -32,14 +32,14 @@ func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
 	}
 	var wrong wrongFields
 	n, dryRun := bulkOptions{in.Reason, in.Pace, in.DryRun}.read(&wrong, kind)
-	n.Filter = bulk.Filter{Endpoint: id.Endpoint.Format(u)}
+	n.Filter = bulk.Filter{Endpoint: id.Endpoint.Format(endpointID)}
 	if kind == bulk.Replay {
 		n.Filter.Status = "failed"
 	}
 	readEventFilter(&wrong, "", in.Type, in.Channel, &n.Filter)
-	n.Filter.Since, n.Filter.Until = wrong.since(in.Since), in.Until
-	if in.Until != nil && !in.Since.Before(*in.Until) {
-		wrong.add("until", "filter_times", "The time until must lie after the time since.")
+	n.Filter.Since, n.Filter.Until = wrong.since(time.Time(in.Since)), (*time.Time)(in.Until)
+	if in.Until != nil && !n.Filter.Since.Before(*n.Filter.Until) {
+		wrong.add("until", "filter_times", "until must be later than since.")
 	}
 	if err := wrong.err(); err != nil {
 		return err
@@ -47,17 +47,17 @@ func (a *api) startForEndpoint(c *handlers.Call, kind bulk.Kind) error {
 	return a.startBulk(c, n, dryRun)
 }
 
-// since must be given: without it a job would concern all that is kept.
+// since is required: without it a job would concern everything that is kept.
 func (w *wrongFields) since(given time.Time) *time.Time {
 	if given.IsZero() {
-		w.add("since", "field_missing", "Give the field since: what is older is not concerned.")
+		w.add("since", "field_missing", "Add the field since. Older events and deliveries aren't affected.")
 	}
 	return &given
 }
 
-// replayEvent sends one event again, at once.
+// replayEvent sends one event again, now.
 func (a *api) replayEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
@@ -67,20 +67,20 @@ func (a *api) replayEvent(c *handlers.Call) error {
 	}
 	var wrong wrongFields
 	reason := wrong.reason(in.Reason, 0)
-	if err := wrong.err(); err != nil {
-		return err
-	}
 	var only *id.UUID
 	if in.EndpointID != nil {
-		ep, err := id.Endpoint.Parse(*in.EndpointID)
+		ep, err := c.FindEndpoint(*in.EndpointID)
 		if err != nil {
-			ep = handlers.NoEndpoint
+			return err
 		}
 		only = &ep
 	}
+	if err := wrong.err(); err != nil {
+		return err
+	}
 	var made deliveries.EventReplay
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, u, only, c.Author(), reason)
+	err = c.Tx(func(q *sql.Queries) error {
+		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author(), reason)
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// aged takes away the seconds in which a job looks twice for events that were stored late.
+// aged skips the seconds in which a job reads twice because of events that are stored late.
 func (w *world) aged(job string) {
 	w.t.Helper()
 	w.sql("UPDATE bulk_jobs SET created_at = created_at - interval '20 seconds' WHERE id = $1", w.uuid(id.Job, job))
@@ -63,7 +63,7 @@ func TestMissingEventsAreThoseThatTheEndpointTakesNowAndNeverGot(t *testing.T) {
 	if got := w.waitingFor(narrow); !slices.Equal(got, w.uuids(id.Event, paid)) {
 		t.Errorf("waiting: %q", got)
 	}
-	// A wider filter, and again: what it has, in whatever state, is not sent twice.
+	// A second run with a wider filter sends nothing twice, whatever the state of the first deliveries.
 	w.do("PATCH", "/api/v1/endpoints/"+narrow, tn.key, `{"filter":null}`).want(http.StatusOK)
 	later := w.emit(tn, nil)
 	for range 2 {
@@ -81,7 +81,7 @@ func TestMissingEventsAreThoseThatTheEndpointTakesNowAndNeverGot(t *testing.T) {
 	w.ended(tn, none, "done", 0, "")
 }
 
-// Two who ask at once ask for the same; each chunk finds what the other has just sent.
+// Two concurrent requests are for the same events. Each chunk finds what the other has just sent.
 func TestMissingEventsAskedForTwiceAtOnceAreSentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -192,7 +192,7 @@ func TestOneEventIsReplayedToAllItsEndpointsOrToOne(t *testing.T) {
 	if n := one[int](w, "SELECT count(*)::int FROM dead_letters WHERE replayed"); n != 2 {
 		t.Errorf("%d dead letters were replayed", n)
 	}
-	// One that never had it.
+	// One event that the endpoint never received.
 	c := w.active(tn, map[string]any{"event_types": []string{"none"}})
 	got = w.do("POST", path, tn.key, `{"endpoint_id":"`+c+`"}`).want(http.StatusAccepted)
 	if made := got.get("deliveries").([]any); len(made) != 1 || made[0].(map[string]any)["replay_of"] != nil || len(w.waitingFor(c)) != 1 {
@@ -200,6 +200,7 @@ func TestOneEventIsReplayedToAllItsEndpointsOrToOne(t *testing.T) {
 	}
 	w.balanced()
 	w.do("POST", path, tn.key, `{"endpoint_id":"nonsense"}`).problem(http.StatusNotFound, "not_found")
+	w.do("POST", path, tn.key, `{"endpoint_id":"`+id.Endpoint.Format(db.NewID())+`"}`).problem(http.StatusNotFound, "not_found")
 	w.sql("UPDATE events SET data = NULL")
 	w.do("POST", path, tn.key, nil).problem(http.StatusConflict, "event_expired")
 	w.do("POST", "/api/v1/events/"+id.Event.Format(db.NewID())+"/replay", tn.key, nil).problem(http.StatusNotFound, "not_found")
@@ -213,7 +214,7 @@ func TestAResumeDropsWhatWasHeldWhereThatIsAskedFor(t *testing.T) {
 	ep := w.active(tn, nil)
 	path := "/api/v1/endpoints/" + ep + "/"
 	w.onlyDelivery(tn, nil)
-	// An active endpoint holds nothing, so there is nothing to drop.
+	// An active endpoint holds nothing, so nothing can be dropped.
 	if a := w.do("POST", path+"resume", tn.key, `{"held":"drop"}`).want(http.StatusOK); a.Header.Get("Bulk-Job") != "" {
 		t.Errorf("a job drops what an active endpoint is to get: %s", a.Header.Get("Bulk-Job"))
 	}

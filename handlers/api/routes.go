@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -21,13 +22,13 @@ type Emitter interface {
 	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
 }
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB       *db.DB
 	Emitter  Emitter
 	Egress   egress.Policy
 	Keys     *seal.Ring
-	BaseURL  string // the public URL, without a slash at its end: for links in mails and answers
+	BaseURL  string // the public URL without a slash at its end: for links in mails and responses
 	Settings Settings
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -43,7 +44,7 @@ type Settings struct {
 	KeysPerTenant      int // keys that are neither revoked nor expired; default 200
 	BatchItems         int // default 1,000
 	BatchBytes         int // default 10 MiB
-	RetentionDays      int // the longest that a tenant may keep; default 90
+	RetentionDays      int // the longest retention of a tenant
 }
 
 func (s Settings) withDefaults() Settings {
@@ -66,13 +67,13 @@ func (s Settings) withDefaults() Settings {
 // api holds the handlers.
 type api struct {
 	Deps
-	streams chan struct{} // a place for each that may be open
+	streams chan struct{} // a slot for each open stream
 }
 
-// maxStreams bounds the streams of a process: each asks the database a few times a second.
+// maxStreams bounds the streams of a process: each queries the database a few times a second.
 const maxStreams = 200
 
-// Where the API is mounted, and where platform keys find the routes of a tenant.
+// The path of the API, and the path below which platform keys find the routes of a tenant.
 const (
 	root       = "/api/v1"
 	tenantRoot = root + "/tenants/:" + handlers.TenantParam
@@ -90,6 +91,7 @@ func Routes(d Deps) []handlers.Route {
 		own, named := r, r
 		own.Path, own.Access.Tenant = root+r.Path, true
 		named.Path, named.Access.Tenant, named.Access.Platform = tenantRoot+r.Path, true, true
+		named.Access.NewTenant = createsTenant[r.Method+" "+r.Path]
 		routes = append(routes, own, named)
 	}
 	for _, r := range a.ownRoutes() {
@@ -103,11 +105,20 @@ func Routes(d Deps) []handlers.Route {
 	return routes
 }
 
+// createsTenant are the routes that can create the tenant that a platform key names by an unknown external id.
+var createsTenant = map[string]bool{"POST /events": true, "POST /events/batch": true, "POST /portal-links": true}
+
+// creating is a route whose path can name a tenant that does not exist.
+func creating(r handlers.Route) handlers.Route {
+	r.Access.NewTenant = true
+	return r
+}
+
 func route(method, path string, scope access.Scope, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Scope: scope}, Handler: h}
 }
 
-// emission is a route whose body is events: as large as the settings say.
+// emission is a route whose body is events: as large as the settings permit.
 func emission(path string, maxBody int, h handlers.Handler) handlers.Route {
 	r := route(http.MethodPost, path, access.EventsWrite, h)
 	r.MaxBody = int64(maxBody)
@@ -128,12 +139,17 @@ func slow(r handlers.Route, most time.Duration) handlers.Route {
 	return r
 }
 
-// envelope is what an emission may have around its data.
+// envelope bounds the bytes of an emission around its data.
 const envelope = 16 << 10
 
 // tenantRoutes act within one tenant. Each exists twice: for the tenant's own keys, and below the tenant's id for
 // platform keys.
 func (a *api) tenantRoutes() []handlers.Route {
+	return slices.Concat(a.eventRoutes(), a.endpointRoutes(), a.deliveryRoutes(), a.accountRoutes())
+}
+
+// eventRoutes are the routes of events and their types.
+func (a *api) eventRoutes() []handlers.Route {
 	return []handlers.Route{
 		emission("/events", a.Settings.MaxPayload+envelope, a.emitEvent),
 		emission("/events/batch", a.Settings.BatchBytes, a.emitEvents),
@@ -155,7 +171,12 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("DELETE", "/event-types/:name", access.WebhooksWrite, a.deleteEventType),
 
 		slow(largeBody(route("POST", "/import", access.WebhooksWrite, a.importAll), maxImportBody), importTime),
+	}
+}
 
+// endpointRoutes are the routes of endpoints, listeners, and test inboxes.
+func (a *api) endpointRoutes() []handlers.Route {
+	return []handlers.Route{
 		route("POST", "/endpoints", access.WebhooksWrite, a.createEndpoint),
 		route("GET", "/endpoints", access.WebhooksRead, a.listEndpoints),
 		route("GET", "/endpoints/:endpoint_id", access.WebhooksRead, a.getEndpoint),
@@ -180,7 +201,12 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("GET", "/endpoints/:endpoint_id/inbox/requests", access.EventsRead, a.listInboxRequests),
 		route("DELETE", "/endpoints/:endpoint_id/inbox/requests", access.WebhooksWrite, a.emptyInbox),
 		route("GET", "/inbox-requests/:inbox_request_id", access.EventsRead, a.getInboxRequest),
+	}
+}
 
+// deliveryRoutes are the routes of deliveries, bulk jobs, and analytics.
+func (a *api) deliveryRoutes() []handlers.Route {
+	return []handlers.Route{
 		route("GET", "/deliveries", access.WebhooksRead, a.listDeliveries),
 		route("GET", "/deliveries/:delivery_id", access.WebhooksRead, a.getDelivery),
 		route("GET", "/deliveries/:delivery_id/attempts/:attempt_id", access.WebhooksRead, a.getAttempt),
@@ -202,7 +228,12 @@ func (a *api) tenantRoutes() []handlers.Route {
 		route("POST", "/bulk-jobs/:job_id/cancel", access.WebhooksWrite, a.cancelBulkJob),
 		route("GET", "/health", access.WebhooksRead, a.getHealth),
 		route("GET", "/analytics/deliveries", access.WebhooksRead, a.getAnalytics),
+	}
+}
 
+// accountRoutes are the routes of keys, members, notices, and usage.
+func (a *api) accountRoutes() []handlers.Route {
+	return []handlers.Route{
 		route("POST", "/keys", access.KeysWrite, a.createKey),
 		route("GET", "/keys", access.KeysWrite, a.listKeys),
 		route("GET", "/keys/:key_id", access.KeysWrite, a.getKey),
@@ -225,7 +256,7 @@ func (a *api) tenantRoutes() []handlers.Route {
 	}
 }
 
-// ownRoutes are a tenant's own; for platform keys the tenant's id is the path.
+// ownRoutes are for tenant keys alone; for platform keys the path has the tenant's id.
 func (a *api) ownRoutes() []handlers.Route {
 	return []handlers.Route{
 		route("GET", "/tenant", "", a.getOwnTenant),
@@ -245,6 +276,7 @@ func (a *api) platformRoutes() []handlers.Route {
 		route("GET", "/tenants", access.TenantsWrite, a.listTenants),
 		route("GET", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.getTenant),
 		route("PATCH", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.updateTenant),
+		creating(route("PUT", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.putTenant)),
 		route("DELETE", "/tenants/:"+handlers.TenantParam, access.TenantsWrite, a.deleteTenant),
 		route("GET", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.getTenantLimits),
 		route("PATCH", "/tenants/:"+handlers.TenantParam+"/limits", access.TenantsWrite, a.updateTenantLimits),

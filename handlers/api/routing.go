@@ -12,15 +12,15 @@ import (
 	"posthorn/handlers"
 )
 
-// explainEvent says for each endpoint whether the event went to it and what decided, as it was when the event was emitted.
+// explainEvent says for each endpoint whether it matched the event and why, as of the time of the event.
 func (a *api) explainEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
 	var read endpoints.RoutedEvent
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		read, err = endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		read, err = endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		return err
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *api) explainEvent(c *handlers.Call) error {
 	}
 	x := read.Explain()
 	out := EventRouting{
-		EventID: id.Event.Format(u), Type: read.Type, CreatedAt: read.CreatedAt, Expunged: read.Data == nil, Direct: x.Direct,
+		EventID: id.Event.Format(eventID), Type: read.Type, CreatedAt: Time(read.CreatedAt), Expunged: read.Data == nil, Direct: x.Direct,
 		Matched: x.Matched, Summary: x.Summary, Data: make([]RoutingVerdict, len(x.Verdicts)), Truncated: read.More,
 	}
 	for i, v := range x.Verdicts {

@@ -67,7 +67,7 @@ func TestRoutingTellsWhatWasAndNotWhatIs(t *testing.T) {
 			t.Errorf("%s: %+v", want.says, v)
 		}
 	}
-	if len(r.Data) != 6 || r.Matched != 2 || r.Direct || r.Expunged || r.Truncated || !strings.HasPrefix(r.Summary, "2 of 4 endpoints took the event") {
+	if len(r.Data) != 6 || r.Matched != 2 || r.Direct || r.Expunged || r.Truncated || !strings.HasPrefix(r.Summary, "Matched 2 of 4 endpoints") {
 		t.Errorf("%+v", r)
 	}
 	if v := by[all]; v.Description != "all" || strings.Contains(v.URL, "secret") {
@@ -92,7 +92,7 @@ func TestRoutingOfATestOfExpungedDataAndOfNobody(t *testing.T) {
 	if r, by := w.routing(tn, test); !r.Direct || r.Matched != 1 || w.clause(by[orders]) != "direct" || !by[orders].Matched {
 		t.Errorf("test: %+v", r)
 	}
-	if r, _ := w.routing(tn, lonely); r.Matched != 0 || r.Summary != "Nobody got it: the tenant had no endpoint when it was emitted." {
+	if r, _ := w.routing(tn, lonely); r.Matched != 0 || r.Summary != "Sent to no endpoint: the tenant had none when the event was accepted." {
 		t.Errorf("nobody: %+v", r)
 	}
 	event := w.emit(tn, nil)

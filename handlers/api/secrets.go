@@ -13,13 +13,13 @@ import (
 )
 
 func (a *api) listSecrets(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
 	var live []endpoints.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
@@ -28,9 +28,9 @@ func (a *api) listSecrets(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, SecretPage{Data: views(live, secretView), NextCursor: cursorOrNull("")})
 }
 
-// rotateSecret shows the new secret this once.
+// rotateSecret shows the new secret once.
 func (a *api) rotateSecret(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -47,16 +47,16 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var added endpoints.SecretState
 	var secret endpoint.Secret
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
 			var err error
-			secret, err = newSecret(signature.Format(e.Format), in.SecretType, in.Secret, typeAfter(e, newest), random)
+			secret, err = newSecret(endpoints.Wire(e), in.SecretType, in.Secret, typeAfter(e, newest), random)
 			return secret, err
 		}
-		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, overlap, choose); err != nil {
+		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, overlap, choose); err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.rotate_secret", u, map[string]any{
+		return auditEndpoint(c, q, "endpoint.rotate_secret", endpointID, map[string]any{
 			"secret": id.Secret.Format(added.ID), "overlap_seconds": overlap, "imported": in.Secret != nil,
 		})
 	})
@@ -70,7 +70,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 	})
 }
 
-// typeAfter is the type of a new secret where none is asked for: that of the newest, as far as the format knows it.
+// typeAfter is the type of a new secret if none is requested: the type of the newest one, if the format knows it.
 func typeAfter(e sql.Endpoint, newest *sql.EndpointSecret) endpoint.SecretType {
 	if newest != nil && newest.PublicKey != nil && signature.Format(e.Format) == signature.Standard {
 		return endpoint.Ed25519
@@ -79,17 +79,17 @@ func typeAfter(e sql.Endpoint, newest *sql.EndpointSecret) endpoint.SecretType {
 }
 
 func (a *api) switchSecret(c *handlers.Call) error {
-	u, err := a.endpointOf(c)
+	endpointID, err := a.endpointOf(c)
 	if err != nil {
 		return err
 	}
 	var newest endpoints.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		var changed bool
-		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, u); err != nil || !changed {
+		if newest, changed, err = endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil || !changed {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.switch_secret", u, map[string]string{"secret": id.Secret.Format(newest.ID)})
+		return auditEndpoint(c, q, "endpoint.switch_secret", endpointID, map[string]string{"secret": id.Secret.Format(newest.ID)})
 	})
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (a *api) switchSecret(c *handlers.Call) error {
 	return c.Answer(http.StatusOK, secretView(newest))
 }
 
-// secretView is what may be shown of a secret.
+// secretView is the part of a secret that can be shown.
 func secretView(s endpoints.SecretState) Secret {
 	public := ""
 	if s.PublicKey != nil {
@@ -105,6 +105,6 @@ func secretView(s endpoints.SecretState) Secret {
 	}
 	return Secret{
 		ID: id.Secret.Format(s.ID), Type: SecretType(typeOf(public)), Hint: s.Hint, PublicKey: orNullText(public),
-		Signing: s.Signing, CreatedAt: s.CreatedAt, ExpiresAt: orNull(s.ExpiresAt),
+		Signing: s.Signing, CreatedAt: Time(s.CreatedAt), ExpiresAt: orNullAt(s.ExpiresAt),
 	}
 }

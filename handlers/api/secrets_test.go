@@ -90,7 +90,7 @@ func TestTenSecretsLiveAtMost(t *testing.T) {
 	if n := len(w.live(tn, ep)); n != 10 {
 		t.Errorf("%d live secrets", n)
 	}
-	// The way out that the refusal names.
+	// What the error suggests works.
 	w.do("POST", path, tn.key, `{"overlap_seconds":0}`).want(http.StatusCreated)
 	if n := len(w.live(tn, ep)); n != 1 {
 		t.Errorf("%d live secrets", n)
@@ -173,7 +173,7 @@ func TestKeyPairsShowTheirPublicHalf(t *testing.T) {
 		problem(http.StatusBadRequest, "secret_type_refused", "secret_type")
 }
 
-// dump is everything that a plain dump of the database would hold, as text and as hexadecimal.
+// dump is the content of a plain dump of the database, as text and as hexadecimal.
 func (w *world) dump() string {
 	w.t.Helper()
 	var out strings.Builder
@@ -229,7 +229,7 @@ func TestSecretsAreFoundNowhereButInTheAnswerThatShowsThemOnce(t *testing.T) {
 	for _, get := range []string{path, path + "/secrets", "/api/v1/endpoints", "/api/v1/audit-log", "/api/v1/deliveries"} {
 		places["GET "+get] = string(w.do("GET", get, tn.key, nil).want(http.StatusOK).Body)
 	}
-	// Kept by either marker, and still not shown.
+	// A kept header, in either notation, is still hidden.
 	places["PATCH"] = string(w.do("PATCH", path, tn.key, `{"custom_headers":{"Authorization":"***","X-Odd":null,"X-Team":"red"}}`).want(http.StatusOK).Body)
 	places["a refusal"] = string(w.do("PATCH", path, tn.key, map[string]any{
 		"custom_headers": map[string]string{"Authorization": canaries["header"] + "\r\n"},
@@ -246,13 +246,13 @@ func TestSecretsAreFoundNowhereButInTheAnswerThatShowsThemOnce(t *testing.T) {
 	if !strings.Contains(places["a dump"], hook) {
 		t.Error("the dump is empty: nothing was looked at")
 	}
-	// What was kept is what is sent.
-	u, err := id.Endpoint.Parse(ep)
+	// The kept values are sent.
+	endpointID, err := id.Endpoint.Parse(ep)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sealed := one[[]byte](w, "SELECT custom_headers FROM endpoints")
-	if text, err := w.ring.Open(sealed, tn.uuid, u); err != nil || !strings.Contains(string(text), canaries["header"]) || !strings.Contains(string(text), canaries["marked"]) || !strings.Contains(string(text), "red") {
+	if text, err := w.ring.Open(sealed, tn.uuid, endpointID); err != nil || !strings.Contains(string(text), canaries["header"]) || !strings.Contains(string(text), canaries["marked"]) || !strings.Contains(string(text), "red") {
 		t.Errorf("stored headers: %s, %v", text, err)
 	}
 }
@@ -263,9 +263,9 @@ func TestASealedSecretMovedToAnotherEndpointDoesNotOpen(t *testing.T) {
 	tn := w.tenant("a")
 	mine, other := w.endpoint(tn, nil).text("id"), w.endpoint(tn, nil).text("id")
 	sealed := one[[]byte](w, "SELECT sealed FROM endpoint_secrets WHERE endpoint_id = $1", w.uuid(id.Endpoint, mine))
-	u, _ := id.Endpoint.Parse(mine)
+	endpointID, _ := id.Endpoint.Parse(mine)
 	v, _ := id.Endpoint.Parse(other)
-	if _, err := w.ring.Open(sealed, tn.uuid, u); err != nil {
+	if _, err := w.ring.Open(sealed, tn.uuid, endpointID); err != nil {
 		t.Error(err)
 	}
 	if _, err := w.ring.Open(sealed, tn.uuid, v); err == nil {

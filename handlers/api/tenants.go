@@ -22,6 +22,7 @@ func (a *api) createTenant(c *handlers.Call) error {
 	}
 	var wrong wrongFields
 	t := accounts.NewTenant{Name: wrong.name("name", &in.Name), RetentionDays: a.Settings.RetentionDays}
+	t.ExternalID = wrong.external("external_id", in.ExternalID)
 	if in.StrictTypes != nil {
 		t.StrictTypes = *in.StrictTypes
 	}
@@ -41,14 +42,14 @@ func (a *api) createTenant(c *handlers.Call) error {
 		return err
 	}
 	return c.Answer(http.StatusCreated, TenantCreated{
-		ID: v[0].ID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
+		ID: v[0].ID, ExternalID: v[0].ExternalID, Name: v[0].Name, State: v[0].State, StrictTypes: v[0].StrictTypes, RetentionDays: v[0].RetentionDays,
 		ViewersReadPayloads: v[0].ViewersReadPayloads, HealthPolicy: v[0].HealthPolicy, RetryPolicy: v[0].RetryPolicy, Contacts: v[0].Contacts, Digest: v[0].Digest, CreatedAt: v[0].CreatedAt, APIKey: text,
 	})
 }
 
 func (a *api) checkRetention(wrong *wrongFields, days int) {
 	if days < 1 || days > a.Settings.RetentionDays {
-		wrong.add("retention_days", "retention_range", fmt.Sprintf("Retention is 1 to %d days.", a.Settings.RetentionDays))
+		wrong.add("retention_days", "retention_range", fmt.Sprintf("Retention must be 1 to %d days.", a.Settings.RetentionDays))
 	}
 }
 
@@ -83,20 +84,20 @@ func (a *api) listTenants(c *handlers.Call) error {
 }
 
 func (a *api) getTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
-	return a.showTenant(c, u)
+	return a.showTenant(c, tenantID)
 }
 
 func (a *api) getOwnTenant(c *handlers.Call) error { return a.showTenant(c, c.Actor.Tenant) }
 
-// showTenant reads as the tenant itself, also for platform keys: row-level security then stands behind the query.
-func (a *api) showTenant(c *handlers.Call, u id.UUID) error {
+// showTenant reads as the tenant itself, also for platform keys, so that row-level security applies to the query.
+func (a *api) showTenant(c *handlers.Call, tenantID id.UUID) error {
 	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
-		row, err := q.GetTenant(c.Ctx(), u)
+	err := a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+		row, err := q.GetTenant(c.Ctx(), tenantID)
 		if err != nil {
 			return err
 		}
@@ -110,20 +111,46 @@ func (a *api) showTenant(c *handlers.Call, u id.UUID) error {
 }
 
 func (a *api) updateTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
-	return a.changeTenant(c, u)
+	return a.changeTenant(c, tenantID)
 }
 
 func (a *api) updateOwnTenant(c *handlers.Call) error { return a.changeTenant(c, c.Actor.Tenant) }
 
-func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
+func (a *api) changeTenant(c *handlers.Call, tenantID id.UUID) error {
 	var in TenantPatch
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
+	if in.ExternalID.IsSpecified() && !c.Actor.Platform {
+		return errExternalOfPlatform
+	}
+	change, err := a.tenantChange(in)
+	if err != nil {
+		return err
+	}
+	var shown []Tenant
+	err = a.DB.Tenant(c.Ctx(), tenantID, func(q *sql.Queries) error {
+		row, err := accounts.ChangeTenant(c.Ctx(), q, tenantID, change, c.Author())
+		if err != nil {
+			return err
+		}
+		shown, err = viewTenants(c, q, row)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, shown[0])
+}
+
+var errExternalOfPlatform = fault.New(fault.Forbidden, "platform_key_required", "Only a platform key can change a tenant's external id.")
+
+// tenantChange reads and validates a change.
+func (a *api) tenantChange(in TenantPatch) (accounts.TenantChange, error) {
 	var wrong wrongFields
 	if in.Name != nil {
 		*in.Name = wrong.name("name", in.Name)
@@ -133,6 +160,13 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 	}
 	change := accounts.TenantChange{
 		Name: in.Name, StrictTypes: in.StrictTypes, RetentionDays: in.RetentionDays, Payloads: in.ViewersReadPayloads, Health: in.HealthPolicy.parts(), Digest: in.Digest,
+	}
+	if in.ExternalID.IsSpecified() {
+		external := ""
+		if given, err := in.ExternalID.Get(); err == nil {
+			external = wrong.external("external_id", &given)
+		}
+		change.ExternalID = &external
 	}
 	if in.Contacts != nil {
 		contacts, err := notice.Contacts("contacts", *in.Contacts)
@@ -148,25 +182,10 @@ func (a *api) changeTenant(c *handlers.Call, u id.UUID) error {
 		}
 		change.Retries = &retries
 	}
-	if err := wrong.err(); err != nil {
-		return err
-	}
-	var shown []Tenant
-	err := a.DB.Tenant(c.Ctx(), u, func(q *sql.Queries) error {
-		row, err := accounts.ChangeTenant(c.Ctx(), q, u, change, c.Author())
-		if err != nil {
-			return err
-		}
-		shown, err = viewTenants(c, q, row)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return c.Answer(http.StatusOK, shown[0])
+	return change, wrong.err()
 }
 
-// defaultRetries reads the schedule of new endpoints; nil is that of the platform.
+// defaultRetries reads the schedule of new endpoints; nil is the platform's.
 func (p TenantPatch) defaultRetries() (*endpoint.Settings, error) {
 	given, err := p.RetryPolicy.Get()
 	if err != nil {
@@ -180,14 +199,14 @@ func (p TenantPatch) defaultRetries() (*endpoint.Settings, error) {
 }
 
 func (a *api) deleteTenant(c *handlers.Call) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
 	if err := c.NoBody(); err != nil {
 		return err
 	}
-	if err := maintenance.DeleteTenant(c.Ctx(), a.DB, u, "", c.Author()); err != nil {
+	if err := maintenance.DeleteTenant(c.Ctx(), a.DB, tenantID, "", c.Author()); err != nil {
 		return err
 	}
 	return c.AnswerNothing()
@@ -202,7 +221,7 @@ func (a *api) resumeTenant(c *handlers.Call) error {
 }
 
 func (a *api) setTenantState(c *handlers.Call, state string) error {
-	u, err := c.ID(id.Tenant, handlers.TenantParam)
+	tenantID, err := c.ID(id.Tenant, handlers.TenantParam)
 	if err != nil {
 		return err
 	}
@@ -210,7 +229,7 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 	if err != nil {
 		return err
 	}
-	row, err := accounts.SetTenantState(c.Ctx(), a.DB, u, state, reason, c.Author())
+	row, err := accounts.SetTenantState(c.Ctx(), a.DB, tenantID, state, reason, c.Author())
 	if err != nil {
 		return err
 	}
@@ -224,7 +243,7 @@ func (a *api) setTenantState(c *handlers.Call, state string) error {
 func tenantView(t sql.Tenant) Tenant {
 	told := notice.ReadSettings(t.Settings)
 	return Tenant{
-		ID: id.Tenant.Format(t.ID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
-		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: t.CreatedAt,
+		ID: id.Tenant.Format(t.ID), ExternalID: orNull(t.ExternalID), Name: t.Name, State: TenantState(t.State), StrictTypes: t.StrictTypes,
+		RetentionDays: int(t.RetentionDays), ViewersReadPayloads: access.ViewersReadPayloads(t.Settings), Contacts: orEmpty(told.Contacts), Digest: !told.NoDigest, CreatedAt: Time(t.CreatedAt),
 	}
 }

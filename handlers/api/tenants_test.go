@@ -332,7 +332,7 @@ func TestAPlatformKeySetsWhatATenantMayUse(t *testing.T) {
 	emit().want(202)
 	emit().want(202)
 	emit().problem(429, "events_per_month_limit")
-	// What is left out stays; 0 is no limit, and null what holds on the platform.
+	// An absent field stays, 0 is unlimited, and null is the platform's default.
 	w.sql(`UPDATE platform SET settings = '{"limits":{"events_per_month":3}}'`)
 	free := w.do("PATCH", at, w.platform, `{"events_per_month":0,"endpoints":null}`).want(200)
 	if free.get("limits.events_per_month") != nil || free.get("own.events_per_month") != 0.0 || free.get("limits.endpoints") != 50.0 || free.get("own.payload_bytes") != 2048.0 {

@@ -29,7 +29,8 @@ func typed(t *testing.T, file string) []string {
 	return lines
 }
 
-// TestTheCommandsOfTheGuidesCanBeTyped runs the curl commands of docs/migrate.md and docs/outbox.md.
+// TestTheCommandsOfTheGuidesCanBeTyped runs the curl commands of docs/migrate.md, docs/outbox.md, and
+// docs/authentication.md.
 func TestTheCommandsOfTheGuidesCanBeTyped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,7 +42,7 @@ func TestTheCommandsOfTheGuidesCanBeTyped(t *testing.T) {
 	_, example, _ := strings.Cut(string(page), "```json\n")
 	example, _, _ = strings.Cut(example, "```")
 	command := regexp.MustCompile(`^curl -sS (?:-X (\w+) )?"\$POSTHORN_URL(/api/v1/[^"]+)" -H "Authorization: Bearer \$POSTHORN_API_KEY"(?: +-H 'Content-Type: application/json' -d @customers\.json)?$`)
-	lines := append(typed(t, "migrate.md"), typed(t, "outbox.md")...)
+	lines := append(append(typed(t, "migrate.md"), typed(t, "outbox.md")...), typed(t, "authentication.md")...)
 	for _, line := range lines {
 		m := command.FindStringSubmatch(line)
 		if m == nil {
@@ -54,13 +55,13 @@ func TestTheCommandsOfTheGuidesCanBeTyped(t *testing.T) {
 		} else if method == "" {
 			method = http.MethodGet
 		}
-		u := id.New(time.Now(), [10]byte{1})
-		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'a', '1', 'a', 'a')", u.String(), acme.uuid.String())
-		if a := w.do(method, strings.Replace(m[2], "evt_...", id.Event.Format(u), 1), acme.key, body); a.Status/100 != 2 {
+		eventID := id.New(time.Now(), [10]byte{1})
+		w.sql("INSERT INTO outbox_rejected (id, tenant_id, type, data, code, detail) VALUES ($1, $2, 'a', '1', 'a', 'a')", eventID.String(), acme.uuid.String())
+		if a := w.do(method, strings.Replace(m[2], "evt_...", id.Event.Format(eventID), 1), acme.key, body); a.Status/100 != 2 {
 			t.Errorf("%s: %d %s", line, a.Status, a.Body)
 		}
 	}
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Errorf("%d commands", len(lines))
 	}
 }

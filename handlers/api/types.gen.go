@@ -5,7 +5,6 @@ package api
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/oapi-codegen/nullable"
 )
@@ -433,6 +432,7 @@ const (
 	FormatRaw      Format = "raw"
 	FormatStandard Format = "standard"
 	FormatTV1      Format = "t-v1"
+	FormatTemplate Format = "template"
 	FormatXWebhook Format = "x-webhook"
 )
 
@@ -446,6 +446,8 @@ func (e Format) Valid() bool {
 	case FormatStandard:
 		return true
 	case FormatTV1:
+		return true
+	case FormatTemplate:
 		return true
 	case FormatXWebhook:
 		return true
@@ -871,6 +873,51 @@ func (e PortalLinkInputRole) Valid() bool {
 	}
 }
 
+// Defines values for Preset.
+const (
+	PresetBodyHex          Preset = "body-hex"
+	PresetGitHub           Preset = "github"
+	PresetRaw              Preset = "raw"
+	PresetShopify          Preset = "shopify"
+	PresetSlack            Preset = "slack"
+	PresetStandard         Preset = "standard"
+	PresetStandardWebhooks Preset = "standard-webhooks"
+	PresetStripe           Preset = "stripe"
+	PresetSvix             Preset = "svix"
+	PresetTV1              Preset = "t-v1"
+	PresetXWebhook         Preset = "x-webhook"
+)
+
+// Valid indicates whether the value is a known member of the Preset enum.
+func (e Preset) Valid() bool {
+	switch e {
+	case PresetBodyHex:
+		return true
+	case PresetGitHub:
+		return true
+	case PresetRaw:
+		return true
+	case PresetShopify:
+		return true
+	case PresetSlack:
+		return true
+	case PresetStandard:
+		return true
+	case PresetStandardWebhooks:
+		return true
+	case PresetStripe:
+		return true
+	case PresetSvix:
+		return true
+	case PresetTV1:
+		return true
+	case PresetXWebhook:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ResumeInputHeld.
 const (
 	ResumeInputHeldDeliver ResumeInputHeld = "deliver"
@@ -1045,6 +1092,45 @@ func (e SecretType) Valid() bool {
 	case Ed25519:
 		return true
 	case Hmac:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SignatureTemplateAlgorithm.
+const (
+	HmacSha1   SignatureTemplateAlgorithm = "hmac-sha1"
+	HmacSha256 SignatureTemplateAlgorithm = "hmac-sha256"
+	HmacSha512 SignatureTemplateAlgorithm = "hmac-sha512"
+)
+
+// Valid indicates whether the value is a known member of the SignatureTemplateAlgorithm enum.
+func (e SignatureTemplateAlgorithm) Valid() bool {
+	switch e {
+	case HmacSha1:
+		return true
+	case HmacSha256:
+		return true
+	case HmacSha512:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SignatureTemplateKey.
+const (
+	Base64 SignatureTemplateKey = "base64"
+	Text   SignatureTemplateKey = "text"
+)
+
+// Valid indicates whether the value is a known member of the SignatureTemplateKey enum.
+func (e SignatureTemplateKey) Valid() bool {
+	switch e {
+	case Base64:
+		return true
+	case Text:
 		return true
 	default:
 		return false
@@ -1237,6 +1323,24 @@ func (e WhenHeld) Valid() bool {
 	case WhenHeldDrop:
 		return true
 	case WhenHeldHold:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WireSettingsBody.
+const (
+	Envelope WireSettingsBody = "envelope"
+	Payload  WireSettingsBody = "payload"
+)
+
+// Valid indicates whether the value is a known member of the WireSettingsBody enum.
+func (e WireSettingsBody) Valid() bool {
+	switch e {
+	case Envelope:
+		return true
+	case Payload:
 		return true
 	default:
 		return false
@@ -1614,7 +1718,7 @@ func (e ListTenantsParamsOrder) Valid() bool {
 
 // Accepted defines model for Accepted.
 type Accepted struct {
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// Deliveries How many endpoints it goes to
 	Deliveries int    `json:"deliveries"`
@@ -1624,12 +1728,33 @@ type Accepted struct {
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
 
+// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+type AlsoSign struct {
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
+	Format Format `json:"format"`
+
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	HeaderNames  *HeaderNames `json:"header_names,omitempty"`
+	HeaderPrefix *string      `json:"header_prefix,omitempty"`
+
+	// OwnSecret Whether it has a secret of its own
+	OwnSecret *bool   `json:"own_secret,omitempty"`
+	Prefix    *string `json:"prefix,omitempty"`
+
+	// Secret Write-only. Left out, the secret that is stored stays; null, or none stored, signs with the endpoint's newest secret
+	Secret    nullable.Nullable[string] `json:"secret,omitempty"`
+	Signature *SignatureTemplate        `json:"signature,omitempty"`
+
+	// Until When it ends; left out, it has no end
+	Until *Time `json:"until,omitempty"`
+}
+
 // Analytics defines model for Analytics.
 type Analytics struct {
 	By    AnalyticsBy    `json:"by"`
 	Data  []AnalyticsRow `json:"data"`
-	Since time.Time      `json:"since"`
-	Until time.Time      `json:"until"`
+	Since Time           `json:"since"`
+	Until Time           `json:"until"`
 }
 
 // AnalyticsBy defines model for Analytics.By.
@@ -1651,7 +1776,7 @@ type AnalyticsRow struct {
 	Retries int `json:"retries"`
 
 	// Start Of the bucket
-	Start       time.Time                      `json:"start"`
+	Start       Time                           `json:"start"`
 	StatusClass nullable.Nullable[StatusClass] `json:"status_class"`
 	Succeeded   int                            `json:"succeeded"`
 	Type        nullable.Nullable[string]      `json:"type"`
@@ -1677,8 +1802,8 @@ type Attempt struct {
 	ResponseHeaders nullable.Nullable[string] `json:"response_headers"`
 
 	// Signature As sent
-	Signature string    `json:"signature"`
-	StartedAt time.Time `json:"started_at"`
+	Signature string `json:"signature"`
+	StartedAt Time   `json:"started_at"`
 
 	// Status HTTP
 	Status nullable.Nullable[int] `json:"status"`
@@ -1708,8 +1833,8 @@ type AttemptWithRequest struct {
 	ResponseHeaders nullable.Nullable[string] `json:"response_headers"`
 
 	// Signature As sent
-	Signature string    `json:"signature"`
-	StartedAt time.Time `json:"started_at"`
+	Signature string `json:"signature"`
+	StartedAt Time   `json:"started_at"`
 
 	// Status HTTP
 	Status nullable.Nullable[int] `json:"status"`
@@ -1729,7 +1854,7 @@ type AuditEntry struct {
 
 	// Address Where the request came from
 	Address    string          `json:"address"`
-	At         time.Time       `json:"at"`
+	At         Time            `json:"at"`
 	Details    json.RawMessage `json:"details"`
 	ID         string          `json:"id"`
 	ObjectID   string          `json:"object_id"`
@@ -1760,8 +1885,8 @@ type BatchResult struct {
 
 // Breaker defines model for Breaker.
 type Breaker struct {
-	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
-	OpenedAt    nullable.Nullable[time.Time] `json:"opened_at"`
+	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
+	OpenedAt    nullable.Nullable[Time] `json:"opened_at"`
 
 	// State `open`: nothing is sent until the next probe; `half_open`: the probe is on its way
 	State BreakerState `json:"state"`
@@ -1823,7 +1948,7 @@ type BulkFilter struct {
 	IDs *[]string `json:"ids,omitempty"`
 
 	// Since Created at or after
-	Since *time.Time `json:"since,omitempty"`
+	Since *Time `json:"since,omitempty"`
 
 	// Status replay, archive, unarchive: failed, dead_letter, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
 	Status *string `json:"status,omitempty"`
@@ -1832,15 +1957,15 @@ type BulkFilter struct {
 	Type *string `json:"type,omitempty"`
 
 	// Until Created before. What is created after the job is not concerned
-	Until *time.Time `json:"until,omitempty"`
+	Until *Time `json:"until,omitempty"`
 }
 
 // BulkJob defines model for BulkJob.
 type BulkJob struct {
-	AskedBy   BulkAuthor                   `json:"asked_by"`
-	CreatedAt time.Time                    `json:"created_at"`
-	Done      int                          `json:"done"`
-	EndedAt   nullable.Nullable[time.Time] `json:"ended_at"`
+	AskedBy   BulkAuthor              `json:"asked_by"`
+	CreatedAt Time                    `json:"created_at"`
+	Done      int                     `json:"done"`
+	EndedAt   nullable.Nullable[Time] `json:"ended_at"`
 
 	// Expected How many it was to concern when it was asked for
 	Expected int `json:"expected"`
@@ -1864,9 +1989,9 @@ type BulkJob struct {
 
 	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
-	Skipped   BulkSkipped                  `json:"skipped"`
-	StartedAt nullable.Nullable[time.Time] `json:"started_at"`
-	State     BulkState                    `json:"state"`
+	Skipped   BulkSkipped             `json:"skipped"`
+	StartedAt nullable.Nullable[Time] `json:"started_at"`
+	State     BulkState               `json:"state"`
 }
 
 // BulkJobPage defines model for BulkJobPage.
@@ -1906,9 +2031,9 @@ type Catalogue struct {
 
 // Delivery defines model for Delivery.
 type Delivery struct {
-	ArchivedAt   nullable.Nullable[time.Time] `json:"archived_at"`
-	AttemptCount int                          `json:"attempt_count"`
-	CreatedAt    time.Time                    `json:"created_at"`
+	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
+	AttemptCount int                     `json:"attempt_count"`
+	CreatedAt    Time                    `json:"created_at"`
 
 	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
 	DeadLetter bool   `json:"dead_letter"`
@@ -1927,11 +2052,11 @@ type Delivery struct {
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
 	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
-	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
+	NextAttemptAt nullable.Nullable[Time] `json:"next_attempt_at"`
 
 	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
-	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
-	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
+	PausedBy    nullable.Nullable[string] `json:"paused_by"`
+	PausedSince nullable.Nullable[Time]   `json:"paused_since"`
 
 	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
@@ -1940,12 +2065,12 @@ type Delivery struct {
 	ReplayOf nullable.Nullable[string] `json:"replay_of"`
 
 	// ReplayedAt When that replay was made
-	ReplayedAt nullable.Nullable[time.Time] `json:"replayed_at"`
+	ReplayedAt nullable.Nullable[Time] `json:"replayed_at"`
 
 	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
-	ReplayedBy nullable.Nullable[string]    `json:"replayed_by"`
-	SettledAt  nullable.Nullable[time.Time] `json:"settled_at"`
-	Status     DeliveryStatus               `json:"status"`
+	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
+	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
+	Status     DeliveryStatus            `json:"status"`
 
 	// Wait Why it waits; null where it does not
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -1981,17 +2106,17 @@ type DeliveryWait struct {
 	Reason WaitReason `json:"reason"`
 
 	// Until When it is expected to end: of `breaker` the next probe. Null where that is not known
-	Until nullable.Nullable[time.Time] `json:"until"`
+	Until nullable.Nullable[Time] `json:"until"`
 }
 
 // DeliveryWithAttempts defines model for DeliveryWithAttempts.
 type DeliveryWithAttempts struct {
-	ArchivedAt   nullable.Nullable[time.Time] `json:"archived_at"`
-	AttemptCount int                          `json:"attempt_count"`
+	ArchivedAt   nullable.Nullable[Time] `json:"archived_at"`
+	AttemptCount int                     `json:"attempt_count"`
 
 	// Attempts Oldest first; the newest 250
 	Attempts  []Attempt `json:"attempts"`
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time      `json:"created_at"`
 
 	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
 	DeadLetter bool   `json:"dead_letter"`
@@ -2010,11 +2135,11 @@ type DeliveryWithAttempts struct {
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
 	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
-	NextAttemptAt nullable.Nullable[time.Time] `json:"next_attempt_at"`
+	NextAttemptAt nullable.Nullable[Time] `json:"next_attempt_at"`
 
 	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
-	PausedBy    nullable.Nullable[string]    `json:"paused_by"`
-	PausedSince nullable.Nullable[time.Time] `json:"paused_since"`
+	PausedBy    nullable.Nullable[string] `json:"paused_by"`
+	PausedSince nullable.Nullable[Time]   `json:"paused_since"`
 
 	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
 	PayloadExpunged bool `json:"payload_expunged"`
@@ -2026,12 +2151,12 @@ type DeliveryWithAttempts struct {
 	ReplayOf nullable.Nullable[string] `json:"replay_of"`
 
 	// ReplayedAt When that replay was made
-	ReplayedAt nullable.Nullable[time.Time] `json:"replayed_at"`
+	ReplayedAt nullable.Nullable[Time] `json:"replayed_at"`
 
 	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
-	ReplayedBy nullable.Nullable[string]    `json:"replayed_by"`
-	SettledAt  nullable.Nullable[time.Time] `json:"settled_at"`
-	Status     DeliveryStatus               `json:"status"`
+	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
+	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
+	Status     DeliveryStatus            `json:"status"`
 
 	// Wait Why it waits; null where it does not
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
@@ -2071,7 +2196,7 @@ type DryRunInput struct {
 type DryRunVerdict struct {
 	// Clause What refused it; null where nothing did
 	Clause    nullable.Nullable[DryRunVerdictClause] `json:"clause"`
-	CreatedAt time.Time                              `json:"created_at"`
+	CreatedAt Time                                   `json:"created_at"`
 
 	// Detail In a sentence
 	Detail  string `json:"detail"`
@@ -2086,25 +2211,31 @@ type DryRunVerdict struct {
 // DryRunVerdictClause What refused it; null where nothing did
 type DryRunVerdictClause string
 
-// Emission defines model for Emission.
+// Emission A field that is not required can also be null.
 type Emission struct {
 	Channels *[]string `json:"channels,omitempty"`
+
+	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	CreateTenant nullable.Nullable[bool] `json:"create_tenant,omitempty"`
 
 	// Data Any JSON, 256 KiB at most unless the platform says otherwise
 	Data json.RawMessage `json:"data"`
 
 	// DeliverAt Not delivered before this time; at most 30 days ahead. A time in the past is accepted and means now; the response then has a warning
-	DeliverAt *time.Time `json:"deliver_at,omitempty"`
+	DeliverAt *Time `json:"deliver_at,omitempty"`
 
-	// IdempotencyKey As the header Idempotency-Key
+	// EventID Your own id of the event. Receivers see it instead of Posthorn's, in the header and in the body, and deduplicate by it. Visible ASCII characters without spaces, full stops, quotes and backslashes
+	EventID nullable.Nullable[string] `json:"event_id,omitempty"`
+
+	// IdempotencyKey The same as the header `Idempotency-Key`, in place of it
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 
 	// Key Ordering key, 1 to 128 bytes
 	Key *string `json:"key,omitempty"`
 
 	// OccurredAt When it happened, where that is not now
-	OccurredAt *time.Time `json:"occurred_at,omitempty"`
-	Type       string     `json:"type"`
+	OccurredAt *Time  `json:"occurred_at,omitempty"`
+	Type       string `json:"type"`
 
 	// Version Version of the data's shape
 	Version *string `json:"version,omitempty"`
@@ -2115,24 +2246,28 @@ type Endpoint struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
 	// Burst As it holds: twice the rate where none was set; null without a rate
-	Burst    nullable.Nullable[int] `json:"burst"`
-	Channels []string               `json:"channels"`
+	Burst          nullable.Nullable[int] `json:"burst"`
+	Channels       []string               `json:"channels"`
+	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
-	CreatedAt time.Time         `json:"created_at"`
+	CreatedAt Time              `json:"created_at"`
 
 	// CustomHeaders Null where the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
+	// ExternalID Your own id of the endpoint
+	ExternalID nullable.Nullable[string] `json:"external_id"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
@@ -2160,25 +2295,28 @@ type Endpoint struct {
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
 	Status             EndpointStatus     `json:"status"`
-	StatusAt           time.Time          `json:"status_at"`
+	StatusAt           Time               `json:"status_at"`
 	StatusReason       string             `json:"status_reason"`
 	TimeoutSeconds     int                `json:"timeout_seconds"`
 
 	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
 	// `body.event`, or `both`.
 	TypeField TypeField `json:"type_field"`
-	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedAt Time      `json:"updated_at"`
 
 	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
-	Verification VerificationMode             `json:"verification"`
-	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
+	Verification VerificationMode        `json:"verification"`
+	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
+
+	// Wire What the endpoint changes about its format
+	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
 // EndpointCondition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
@@ -2197,7 +2335,7 @@ type EndpointCondition struct {
 	Detail string `json:"detail"`
 
 	// DisableAt When Posthorn will disable it unless a delivery succeeds
-	DisableAt nullable.Nullable[time.Time] `json:"disable_at"`
+	DisableAt nullable.Nullable[Time] `json:"disable_at"`
 
 	// Held Deliveries that wait because of this condition
 	Held int `json:"held"`
@@ -2206,14 +2344,14 @@ type EndpointCondition struct {
 	HeldExact bool `json:"held_exact"`
 
 	// NextProbeAt Of a failing endpoint; null while a probe is under way
-	NextProbeAt nullable.Nullable[time.Time] `json:"next_probe_at"`
+	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
 
 	// PausedScope What the operator paused: platform, tenant, host, endpoint
 	PausedScope nullable.Nullable[string] `json:"paused_scope"`
 
 	// Since Null where it is not known
-	Since nullable.Nullable[time.Time] `json:"since"`
-	State EndpointState                `json:"state"`
+	Since nullable.Nullable[Time] `json:"since"`
+	State EndpointState           `json:"state"`
 }
 
 // EndpointConditionActions defines model for EndpointCondition.Actions.
@@ -2224,24 +2362,28 @@ type EndpointCreated struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
 	// Burst As it holds: twice the rate where none was set; null without a rate
-	Burst    nullable.Nullable[int] `json:"burst"`
-	Channels []string               `json:"channels"`
+	Burst          nullable.Nullable[int] `json:"burst"`
+	Channels       []string               `json:"channels"`
+	CircuitBreaker bool                   `json:"circuit_breaker"`
 
 	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
 	// circuit breaker included. `active` means that the next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
-	CreatedAt time.Time         `json:"created_at"`
+	CreatedAt Time              `json:"created_at"`
 
 	// CustomHeaders Null where the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
 
+	// ExternalID Your own id of the endpoint
+	ExternalID nullable.Nullable[string] `json:"external_id"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
 	// Health How the endpoint fares. Counters are of what happened since the last success.
@@ -2275,25 +2417,28 @@ type EndpointCreated struct {
 	Secret           string         `json:"secret"`
 	SensitiveHeaders []string       `json:"sensitive_headers"`
 	Status           EndpointStatus `json:"status"`
-	StatusAt         time.Time      `json:"status_at"`
+	StatusAt         Time           `json:"status_at"`
 	StatusReason     string         `json:"status_reason"`
 	TimeoutSeconds   int            `json:"timeout_seconds"`
 
 	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
 	// `body.event`, or `both`.
 	TypeField TypeField `json:"type_field"`
-	UpdatedAt time.Time `json:"updated_at"`
+	UpdatedAt Time      `json:"updated_at"`
 
 	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
 	URL string `json:"url"`
 
 	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
-	Verification VerificationMode             `json:"verification"`
-	VerifiedAt   nullable.Nullable[time.Time] `json:"verified_at"`
+	Verification VerificationMode        `json:"verification"`
+	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
+
+	// Wire What the endpoint changes about its format
+	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
 // EndpointHealth How the endpoint fares. Counters are of what happened since the last success.
@@ -2306,33 +2451,40 @@ type EndpointHealth struct {
 	ConsecutiveFailures int `json:"consecutive_failures"`
 
 	// DisableAt When it will be disabled if nothing succeeds until then
-	DisableAt     nullable.Nullable[time.Time]     `json:"disable_at"`
+	DisableAt     nullable.Nullable[Time]          `json:"disable_at"`
 	DisableReason nullable.Nullable[DisableReason] `json:"disable_reason"`
 
 	// Exhausted Deliveries that ran out of attempts
-	Exhausted      int                          `json:"exhausted"`
-	FirstFailureAt nullable.Nullable[time.Time] `json:"first_failure_at"`
+	Exhausted      int                     `json:"exhausted"`
+	FirstFailureAt nullable.Nullable[Time] `json:"first_failure_at"`
 
 	// Held Deliveries that wait because the endpoint is not active
 	Held int `json:"held"`
 
 	// HeldExact False where there are more: not all were counted
-	HeldExact     bool                         `json:"held_exact"`
-	LastFailureAt nullable.Nullable[time.Time] `json:"last_failure_at"`
-	LastSuccessAt nullable.Nullable[time.Time] `json:"last_success_at"`
-	Warnings      []EndpointWarning            `json:"warnings"`
+	HeldExact     bool                    `json:"held_exact"`
+	LastFailureAt nullable.Nullable[Time] `json:"last_failure_at"`
+	LastSuccessAt nullable.Nullable[Time] `json:"last_success_at"`
+	Warnings      []EndpointWarning       `json:"warnings"`
 }
 
 // EndpointInput defines model for EndpointInput.
 type EndpointInput struct {
-	// AcceptConflict Take a 409 for delivered
+	// AcceptConflict Count a 409 as delivered
 	AcceptConflict *bool `json:"accept_conflict,omitempty"`
+
+	// AssumeVerified The endpoint was in use elsewhere: it is active at once. Only a platform key can say so
+	AssumeVerified *bool `json:"assume_verified,omitempty"`
 
 	// Burst Null is twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
 
 	// Channels Where given, events of at least one of these channels alone
 	Channels *[]string `json:"channels,omitempty"`
+
+	// CircuitBreaker Whether deliveries are put on hold after 10 failures in a row, with one probe at a time. `false`: each delivery keeps to its
+	// retry schedule and fails after its last attempt, whatever the others end with.
+	CircuitBreaker *bool `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders At most 20. Values under names that tell of a secret (`Authorization`, `X-Api-Key`, ...) and those listed in
 	// `sensitive_headers` are write-only.
@@ -2342,11 +2494,14 @@ type EndpointInput struct {
 	// EventTypes Whole names, families such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
+	// ExternalID Your own id of the endpoint, unique within the tenant. It is accepted wherever the endpoint's id is
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
 	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
@@ -2358,11 +2513,15 @@ type EndpointInput struct {
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
-	// PayloadVersion Receive events of this version, and those without one
+	// PayloadVersion Receive events of this version, and those without one. Where the endpoint's event types declare versions, one of theirs
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
 	// Prefix {P} in the header names of the format
 	Prefix *string `json:"prefix,omitempty"`
+
+	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+	// request change what it sets. It is not kept.
+	Preset *Preset `json:"preset,omitempty"`
 
 	// RateLimit Requests a second; null is unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
@@ -2404,6 +2563,9 @@ type EndpointInput struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
+
+	// Wire What the endpoint changes about its format. Leave out what stays as the format says.
+	Wire *WireSettings `json:"wire,omitempty"`
 }
 
 // EndpointKind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
@@ -2420,17 +2582,21 @@ type EndpointPatch struct {
 	AcceptConflict *bool                  `json:"accept_conflict,omitempty"`
 	Burst          nullable.Nullable[int] `json:"burst,omitempty"`
 	Channels       *[]string              `json:"channels,omitempty"`
+	CircuitBreaker *bool                  `json:"circuit_breaker,omitempty"`
 
 	// CustomHeaders The whole new set. Null, or `***`, keeps the value that is stored under the name.
 	CustomHeaders *map[string]*string `json:"custom_headers,omitempty"`
 	Description   *string             `json:"description,omitempty"`
 	EventTypes    *[]string           `json:"event_types,omitempty"`
 
+	// ExternalID Null takes it away
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
+
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format      *Format            `json:"format,omitempty"`
 	Kafka       *KafkaPatch        `json:"kafka,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
@@ -2438,10 +2604,14 @@ type EndpointPatch struct {
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
 	// PayloadVersion Only events of this payload version, and those that have none; null for all
-	PayloadVersion    nullable.Nullable[string] `json:"payload_version,omitempty"`
-	Prefix            *string                   `json:"prefix,omitempty"`
-	RateLimit         nullable.Nullable[int]    `json:"rate_limit,omitempty"`
-	RetryClientErrors *bool                     `json:"retry_client_errors,omitempty"`
+	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
+	Prefix         *string                   `json:"prefix,omitempty"`
+
+	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+	// request change what it sets. It is not kept.
+	Preset            *Preset                `json:"preset,omitempty"`
+	RateLimit         nullable.Nullable[int] `json:"rate_limit,omitempty"`
+	RetryClientErrors *bool                  `json:"retry_client_errors,omitempty"`
 
 	// RetryPolicy A named schedule, or delays of your own.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
@@ -2464,6 +2634,9 @@ type EndpointPatch struct {
 	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
+
+	// Wire The whole of it; null changes nothing about the format
+	Wire nullable.Nullable[WireSettings] `json:"wire,omitempty"`
 }
 
 // EndpointState defines model for EndpointState.
@@ -2475,10 +2648,10 @@ type EndpointStatus string
 // EndpointWarning Why the endpoint is going to be disabled unless a delivery succeeds.
 type EndpointWarning struct {
 	// Detail The policy in a sentence
-	Detail       string                       `json:"detail"`
-	DisableAt    nullable.Nullable[time.Time] `json:"disable_at"`
-	FailuresLeft int                          `json:"failures_left"`
-	Reason       DisableReason                `json:"reason"`
+	Detail       string                  `json:"detail"`
+	DisableAt    nullable.Nullable[Time] `json:"disable_at"`
+	FailuresLeft int                     `json:"failures_left"`
+	Reason       DisableReason           `json:"reason"`
 
 	// Stage `approaching` lacks failures and has no date; `half_way` and `last_day` count down to one
 	Stage EndpointWarningStage `json:"stage"`
@@ -2489,14 +2662,17 @@ type EndpointWarningStage string
 
 // Event defines model for Event.
 type Event struct {
-	Channels   []string                     `json:"channels"`
-	CreatedAt  time.Time                    `json:"created_at"`
-	DeliverAt  nullable.Nullable[time.Time] `json:"deliver_at"`
-	ID         string                       `json:"id"`
-	Key        nullable.Nullable[string]    `json:"key"`
-	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
-	Type       string                       `json:"type"`
-	Version    nullable.Nullable[string]    `json:"version"`
+	Channels  []string                `json:"channels"`
+	CreatedAt Time                    `json:"created_at"`
+	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
+
+	// EventID The producer's own id of the event, which receivers see instead of `id`
+	EventID    nullable.Nullable[string] `json:"event_id"`
+	ID         string                    `json:"id"`
+	Key        nullable.Nullable[string] `json:"key"`
+	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
+	Type       string                    `json:"type"`
+	Version    nullable.Nullable[string] `json:"version"`
 }
 
 // EventExpunged defines model for EventExpunged.
@@ -2537,7 +2713,7 @@ type EventReplayed struct {
 
 // EventRouting defines model for EventRouting.
 type EventRouting struct {
-	CreatedAt time.Time        `json:"created_at"`
+	CreatedAt Time             `json:"created_at"`
 	Data      []RoutingVerdict `json:"data"`
 
 	// Direct The event was for one endpoint alone, as a test is, whatever others subscribe to
@@ -2560,9 +2736,9 @@ type EventRouting struct {
 
 // EventType defines model for EventType.
 type EventType struct {
-	CreatedAt   time.Time `json:"created_at"`
-	Deprecated  bool      `json:"deprecated"`
-	Description string    `json:"description"`
+	CreatedAt   Time   `json:"created_at"`
+	Deprecated  bool   `json:"deprecated"`
+	Description string `json:"description"`
 
 	// Example Any JSON, at most 64 KiB. It must fit the schema
 	Example nullable.Nullable[Example] `json:"example"`
@@ -2576,7 +2752,7 @@ type EventType struct {
 	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
 	// (`warn`), or it is refused (`enforce`).
 	SchemaCheck SchemaCheck                 `json:"schema_check"`
-	UpdatedAt   time.Time                   `json:"updated_at"`
+	UpdatedAt   Time                        `json:"updated_at"`
 	Versions    map[string]EventTypeVersion `json:"versions"`
 }
 
@@ -2672,18 +2848,21 @@ type EventTypeVersion struct {
 
 // EventWithData defines model for EventWithData.
 type EventWithData struct {
-	Channels  []string  `json:"channels"`
-	CreatedAt time.Time `json:"created_at"`
+	Channels  []string `json:"channels"`
+	CreatedAt Time     `json:"created_at"`
 
 	// Data Byte for byte as received; null where expunged
-	Data       json.RawMessage              `json:"data"`
-	DeliverAt  nullable.Nullable[time.Time] `json:"deliver_at"`
-	Expunged   bool                         `json:"expunged"`
-	ID         string                       `json:"id"`
-	Key        nullable.Nullable[string]    `json:"key"`
-	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
-	Type       string                       `json:"type"`
-	Version    nullable.Nullable[string]    `json:"version"`
+	Data      json.RawMessage         `json:"data"`
+	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
+
+	// EventID The producer's own id of the event, which receivers see instead of `id`
+	EventID    nullable.Nullable[string] `json:"event_id"`
+	Expunged   bool                      `json:"expunged"`
+	ID         string                    `json:"id"`
+	Key        nullable.Nullable[string] `json:"key"`
+	OccurredAt nullable.Nullable[Time]   `json:"occurred_at"`
+	Type       string                    `json:"type"`
+	Version    nullable.Nullable[string] `json:"version"`
 }
 
 // Example Any JSON, at most 64 KiB. It must fit the schema
@@ -2711,13 +2890,13 @@ type ExpungeInput struct {
 	Reason string `json:"reason"`
 
 	// Since Created at or after
-	Since *time.Time `json:"since,omitempty"`
+	Since *Time `json:"since,omitempty"`
 
 	// Type An event type, whole
 	Type *string `json:"type,omitempty"`
 
 	// Until Created before
-	Until *time.Time `json:"until,omitempty"`
+	Until *Time `json:"until,omitempty"`
 }
 
 // FieldProblem defines model for FieldProblem.
@@ -2733,7 +2912,7 @@ type FieldProblem struct {
 // all.
 type Filter = json.RawMessage
 
-// Format The wire format of body, headers and signature.
+// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 type Format string
 
 // Handout One delivery on its way to a listener's program
@@ -2759,6 +2938,9 @@ type HandoutHeader struct {
 	Value string `json:"value"`
 }
 
+// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+type HeaderNames map[string]string
+
 // Health defines model for Health.
 type Health struct {
 	// Action What to do first; empty when all is well
@@ -2772,7 +2954,7 @@ type Health struct {
 
 	// Alerts The endpoints that need somebody, the worst first; at most 5
 	Alerts []HealthAlert `json:"alerts"`
-	At     time.Time     `json:"at"`
+	At     Time          `json:"at"`
 
 	// BreakersOpen Endpoints whose condition is failing
 	BreakersOpen int `json:"breakers_open"`
@@ -2802,7 +2984,7 @@ type Health struct {
 	Hour SuccessRate `json:"hour"`
 
 	// LastDigestAt When the last daily summary was made; it is a notice of the kind `digest`
-	LastDigestAt nullable.Nullable[time.Time] `json:"last_digest_at"`
+	LastDigestAt nullable.Nullable[Time] `json:"last_digest_at"`
 
 	// MoreAlerts Endpoints that need somebody beside those
 	MoreAlerts int `json:"more_alerts"`
@@ -2926,7 +3108,7 @@ type ImportInput struct {
 	// DryRun Change nothing and say what would be done
 	DryRun *bool `json:"dry_run,omitempty"`
 
-	// Endpoints The fields that create an endpoint, and an `external_id` of your own, which is kept in its metadata
+	// Endpoints The fields that create an endpoint, with an `external_id` of your own
 	Endpoints  []json.RawMessage `json:"endpoints,omitempty"`
 	EventTypes []EventTypeInput  `json:"event_types,omitempty"`
 }
@@ -2986,7 +3168,7 @@ type InboxInput struct {
 	// EventTypes All unless given
 	EventTypes *[]string `json:"event_types,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 }
 
@@ -3008,10 +3190,10 @@ type InboxRequest struct {
 	BodyBytes int `json:"body_bytes"`
 
 	// Headers Lines of name and value; of one request alone
-	Headers    *string   `json:"headers,omitempty"`
-	ID         string    `json:"id"`
-	Method     string    `json:"method"`
-	ReceivedAt time.Time `json:"received_at"`
+	Headers    *string `json:"headers,omitempty"`
+	ID         string  `json:"id"`
+	Method     string  `json:"method"`
+	ReceivedAt Time    `json:"received_at"`
 	Signature  struct {
 		// Code Why it is refused, such as `signature_mismatch`
 		Code nullable.Nullable[string] `json:"code"`
@@ -3036,10 +3218,10 @@ type InboxRequestPage struct {
 
 // Invitation defines model for Invitation.
 type Invitation struct {
-	CreatedAt time.Time      `json:"created_at"`
+	CreatedAt Time           `json:"created_at"`
 	Email     string         `json:"email"`
 	Expired   bool           `json:"expired"`
-	ExpiresAt time.Time      `json:"expires_at"`
+	ExpiresAt Time           `json:"expires_at"`
 	ID        string         `json:"id"`
 	Role      InvitationRole `json:"role"`
 }
@@ -3065,7 +3247,7 @@ type InvitationPage struct {
 // ItemResult `status` 202 with `id`, `created_at` and `deliveries`; or the status and the problem that the item alone would have got.
 type ItemResult struct {
 	Code       *string         `json:"code,omitempty"`
-	CreatedAt  *time.Time      `json:"created_at,omitempty"`
+	CreatedAt  *Time           `json:"created_at,omitempty"`
 	Deliveries *int            `json:"deliveries,omitempty"`
 	Detail     *string         `json:"detail,omitempty"`
 	Errors     *[]FieldProblem `json:"errors,omitempty"`
@@ -3139,43 +3321,43 @@ type KafkaSASLInput struct {
 
 // Key defines model for Key.
 type Key struct {
-	CreatedAt time.Time                    `json:"created_at"`
-	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
-	ID        string                       `json:"id"`
+	CreatedAt Time                    `json:"created_at"`
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
+	ID        string                  `json:"id"`
 
 	// LastUsedAt To the minute
-	LastUsedAt nullable.Nullable[time.Time] `json:"last_used_at"`
-	Name       string                       `json:"name"`
+	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
+	Name       string                  `json:"name"`
 
 	// Prefix The beginning of its text
-	Prefix    string                       `json:"prefix"`
-	RevokedAt nullable.Nullable[time.Time] `json:"revoked_at"`
-	Scopes    []string                     `json:"scopes"`
+	Prefix    string                  `json:"prefix"`
+	RevokedAt nullable.Nullable[Time] `json:"revoked_at"`
+	Scopes    []string                `json:"scopes"`
 }
 
 // KeyCreated defines model for KeyCreated.
 type KeyCreated struct {
 	// APIKey Shown this once
-	APIKey    string                       `json:"api_key"`
-	CreatedAt time.Time                    `json:"created_at"`
-	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
-	ID        string                       `json:"id"`
+	APIKey    string                  `json:"api_key"`
+	CreatedAt Time                    `json:"created_at"`
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
+	ID        string                  `json:"id"`
 
 	// LastUsedAt To the minute
-	LastUsedAt nullable.Nullable[time.Time] `json:"last_used_at"`
-	Name       string                       `json:"name"`
+	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
+	Name       string                  `json:"name"`
 
 	// Prefix The beginning of its text
-	Prefix    string                       `json:"prefix"`
-	RevokedAt nullable.Nullable[time.Time] `json:"revoked_at"`
-	Scopes    []string                     `json:"scopes"`
+	Prefix    string                  `json:"prefix"`
+	RevokedAt nullable.Nullable[Time] `json:"revoked_at"`
+	Scopes    []string                `json:"scopes"`
 }
 
 // KeyInput defines model for KeyInput.
 type KeyInput struct {
-	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at,omitempty"`
-	Name      string                       `json:"name"`
-	Scopes    []Scope                      `json:"scopes"`
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at,omitempty"`
+	Name      string                  `json:"name"`
+	Scopes    []Scope                 `json:"scopes"`
 }
 
 // KeyPage defines model for KeyPage.
@@ -3235,7 +3417,7 @@ type ListenerInput struct {
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Format The wire format of body, headers and signature.
+	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
 	// Forward Where your program hands deliveries on, for people to see. Nothing is ever sent there from here.
@@ -3249,7 +3431,7 @@ type ListenerInput struct {
 
 // Member defines model for Member.
 type Member struct {
-	CreatedAt    time.Time  `json:"created_at"`
+	CreatedAt    Time       `json:"created_at"`
 	Disabled     bool       `json:"disabled"`
 	Email        string     `json:"email"`
 	ID           string     `json:"id"`
@@ -3277,7 +3459,7 @@ type MemberPatchRole string
 
 // Notice defines model for Notice.
 type Notice struct {
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// Details What there is to say, by kind
 	Details json.RawMessage `json:"details"`
@@ -3314,7 +3496,7 @@ type OwnLimits struct {
 
 // Pause defines model for Pause.
 type Pause struct {
-	CreatedAt  time.Time                 `json:"created_at"`
+	CreatedAt  Time                      `json:"created_at"`
 	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
 	Host       nullable.Nullable[string] `json:"host"`
 	ID         string                    `json:"id"`
@@ -3379,17 +3561,17 @@ type PlatformPatch struct {
 
 // PortalLink defines model for PortalLink.
 type PortalLink struct {
-	Accent         string                       `json:"accent"`
-	AllowSecrets   bool                         `json:"allow_secrets"`
-	BrandName      string                       `json:"brand_name"`
-	CreatedAt      time.Time                    `json:"created_at"`
-	ID             string                       `json:"id"`
-	OpenUntil      time.Time                    `json:"open_until"`
-	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
-	ReturnURL      string                       `json:"return_url"`
-	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
-	Role           PortalLinkRole               `json:"role"`
-	SessionSeconds int                          `json:"session_seconds"`
+	Accent         string                  `json:"accent"`
+	AllowSecrets   bool                    `json:"allow_secrets"`
+	BrandName      string                  `json:"brand_name"`
+	CreatedAt      Time                    `json:"created_at"`
+	ID             string                  `json:"id"`
+	OpenUntil      Time                    `json:"open_until"`
+	OpenedAt       nullable.Nullable[Time] `json:"opened_at"`
+	ReturnURL      string                  `json:"return_url"`
+	RevokedAt      nullable.Nullable[Time] `json:"revoked_at"`
+	Role           PortalLinkRole          `json:"role"`
+	SessionSeconds int                     `json:"session_seconds"`
 }
 
 // PortalLinkRole defines model for PortalLink.Role.
@@ -3397,17 +3579,17 @@ type PortalLinkRole string
 
 // PortalLinkCreated defines model for PortalLinkCreated.
 type PortalLinkCreated struct {
-	Accent         string                       `json:"accent"`
-	AllowSecrets   bool                         `json:"allow_secrets"`
-	BrandName      string                       `json:"brand_name"`
-	CreatedAt      time.Time                    `json:"created_at"`
-	ID             string                       `json:"id"`
-	OpenUntil      time.Time                    `json:"open_until"`
-	OpenedAt       nullable.Nullable[time.Time] `json:"opened_at"`
-	ReturnURL      string                       `json:"return_url"`
-	RevokedAt      nullable.Nullable[time.Time] `json:"revoked_at"`
-	Role           PortalLinkCreatedRole        `json:"role"`
-	SessionSeconds int                          `json:"session_seconds"`
+	Accent         string                  `json:"accent"`
+	AllowSecrets   bool                    `json:"allow_secrets"`
+	BrandName      string                  `json:"brand_name"`
+	CreatedAt      Time                    `json:"created_at"`
+	ID             string                  `json:"id"`
+	OpenUntil      Time                    `json:"open_until"`
+	OpenedAt       nullable.Nullable[Time] `json:"opened_at"`
+	ReturnURL      string                  `json:"return_url"`
+	RevokedAt      nullable.Nullable[Time] `json:"revoked_at"`
+	Role           PortalLinkCreatedRole   `json:"role"`
+	SessionSeconds int                     `json:"session_seconds"`
 
 	// URL Shown this once
 	URL string `json:"url"`
@@ -3427,6 +3609,9 @@ type PortalLinkInput struct {
 	// BrandName Shown in place of Posthorn's name
 	BrandName *string `json:"brand_name,omitempty"`
 
+	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	CreateTenant *bool `json:"create_tenant,omitempty"`
+
 	// ReturnURL Where the customer goes back to
 	ReturnURL *string              `json:"return_url,omitempty"`
 	Role      *PortalLinkInputRole `json:"role,omitempty"`
@@ -3443,6 +3628,10 @@ type PortalLinkPage struct {
 	Data       []PortalLink              `json:"data"`
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
+
+// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
+// request change what it sets. It is not kept.
+type Preset string
 
 // Problem RFC 9457, with a stable code.
 type Problem struct {
@@ -3480,13 +3669,13 @@ type RecoverInput struct {
 	Reason *string `json:"reason,omitempty"`
 
 	// Since Created at or after
-	Since time.Time `json:"since"`
+	Since Time `json:"since"`
 
 	// Type An event type, whole
 	Type *string `json:"type,omitempty"`
 
 	// Until Created before
-	Until *time.Time `json:"until,omitempty"`
+	Until *Time `json:"until,omitempty"`
 }
 
 // RejectedEvent defines model for RejectedEvent.
@@ -3494,14 +3683,14 @@ type RejectedEvent struct {
 	Code string `json:"code"`
 
 	// CreatedAt When it was emitted
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// Detail What is wrong and how to mend it
 	Detail         string                    `json:"detail"`
 	ID             string                    `json:"id"`
 	IdempotencyKey nullable.Nullable[string] `json:"idempotency_key"`
 	Key            nullable.Nullable[string] `json:"key"`
-	RejectedAt     time.Time                 `json:"rejected_at"`
+	RejectedAt     Time                      `json:"rejected_at"`
 
 	// Size Of its data, in bytes
 	Size int    `json:"size"`
@@ -3640,10 +3829,10 @@ type Scope string
 
 // Secret defines model for Secret.
 type Secret struct {
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
-	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
 	// Hint Its last characters; empty where it is short
 	Hint string `json:"hint"`
@@ -3661,10 +3850,10 @@ type Secret struct {
 
 // SecretCreated defines model for SecretCreated.
 type SecretCreated struct {
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// ExpiresAt End of its overlap; null for the newest
-	ExpiresAt nullable.Nullable[time.Time] `json:"expires_at"`
+	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
 	// Hint Its last characters; empty where it is short
 	Hint string `json:"hint"`
@@ -3704,8 +3893,29 @@ type SentRequest struct {
 	Sent bool `json:"sent"`
 
 	// Timestamp The time of the attempt as it was signed: milliseconds in the format `body_hex`, whole seconds in the others
-	Timestamp time.Time `json:"timestamp"`
+	Timestamp Time `json:"timestamp"`
 }
+
+// SignatureTemplate defines model for SignatureTemplate.
+type SignatureTemplate struct {
+	// Algorithm SHA-1 is for receivers that know nothing else
+	Algorithm *SignatureTemplateAlgorithm `json:"algorithm,omitempty"`
+
+	// Content What is signed, from `{id}`, `{ts}` and `{body}`
+	Content string `json:"content"`
+
+	// Key Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+	Key *SignatureTemplateKey `json:"key,omitempty"`
+
+	// Value The header's value, from `{hex}` or `{base64}`, and `{ts}`, the Unix time in seconds
+	Value string `json:"value"`
+}
+
+// SignatureTemplateAlgorithm SHA-1 is for receivers that know nothing else
+type SignatureTemplateAlgorithm string
+
+// SignatureTemplateKey Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+type SignatureTemplateKey string
 
 // StatusClass What came of an attempt: a success, a 3xx, 4xx or 5xx answer, no connection, a time-out, or an address that is refused
 type StatusClass string
@@ -3722,11 +3932,14 @@ type SuccessRate struct {
 // Tenant defines model for Tenant.
 type Tenant struct {
 	// Contacts Addresses that get the notices of the tenant by mail, beside its members
-	Contacts  []string  `json:"contacts"`
-	CreatedAt time.Time `json:"created_at"`
+	Contacts  []string `json:"contacts"`
+	CreatedAt Time     `json:"created_at"`
 
 	// Digest Whether a summary is made once a UTC day while something is not well
 	Digest bool `json:"digest"`
+
+	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	ExternalID nullable.Nullable[string] `json:"external_id"`
 
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
@@ -3751,11 +3964,14 @@ type TenantCreated struct {
 	APIKey string `json:"api_key"`
 
 	// Contacts Addresses that get the notices of the tenant by mail, beside its members
-	Contacts  []string  `json:"contacts"`
-	CreatedAt time.Time `json:"created_at"`
+	Contacts  []string `json:"contacts"`
+	CreatedAt Time     `json:"created_at"`
 
 	// Digest Whether a summary is made once a UTC day while something is not well
 	Digest bool `json:"digest"`
+
+	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	ExternalID nullable.Nullable[string] `json:"external_id"`
 
 	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
@@ -3776,9 +3992,11 @@ type TenantCreated struct {
 
 // TenantInput defines model for TenantInput.
 type TenantInput struct {
-	Name          string `json:"name"`
-	RetentionDays *int   `json:"retention_days,omitempty"`
-	StrictTypes   *bool  `json:"strict_types,omitempty"`
+	// ExternalID Your own id of the tenant, unique among tenants
+	ExternalID    *string `json:"external_id,omitempty"`
+	Name          string  `json:"name"`
+	RetentionDays *int    `json:"retention_days,omitempty"`
+	StrictTypes   *bool   `json:"strict_types,omitempty"`
 }
 
 // TenantLimits defines model for TenantLimits.
@@ -3813,6 +4031,9 @@ type TenantPatch struct {
 	Contacts *[]string `json:"contacts,omitempty"`
 	Digest   *bool     `json:"digest,omitempty"`
 
+	// ExternalID Null takes it away. Only a platform key can change it
+	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
+
 	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
 	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
 	Name          *string            `json:"name,omitempty"`
@@ -3829,7 +4050,7 @@ type TenantState string
 
 // TestAccepted defines model for TestAccepted.
 type TestAccepted struct {
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt Time `json:"created_at"`
 
 	// Deliveries 1
 	Deliveries int    `json:"deliveries"`
@@ -3852,23 +4073,23 @@ type TypeField string
 
 // Usage defines model for Usage.
 type Usage struct {
-	Endpoints       int64     `json:"endpoints"`
-	EventsThisMonth int64     `json:"events_this_month"`
-	Limits          Limits    `json:"limits"`
-	Month           string    `json:"month"`
-	ResetsAt        time.Time `json:"resets_at"`
+	Endpoints       int64  `json:"endpoints"`
+	EventsThisMonth int64  `json:"events_this_month"`
+	Limits          Limits `json:"limits"`
+	Month           string `json:"month"`
+	ResetsAt        Time   `json:"resets_at"`
 }
 
 // Verification defines model for Verification.
 type Verification struct {
-	DoneAt nullable.Nullable[time.Time] `json:"done_at"`
+	DoneAt nullable.Nullable[Time] `json:"done_at"`
 
 	// LastDetail What came of the last try, in plain words
 	LastDetail string `json:"last_detail"`
 
 	// LastStatus HTTP status of the last try
 	LastStatus  nullable.Nullable[int] `json:"last_status"`
-	RequestedAt time.Time              `json:"requested_at"`
+	RequestedAt Time                   `json:"requested_at"`
 	State       VerificationState      `json:"state"`
 	Tries       int                    `json:"tries"`
 }
@@ -3888,6 +4109,25 @@ type WaitReason string
 // WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
 // no delivery, and the event's routing says so.
 type WhenHeld string
+
+// WireSettings What the endpoint changes about its format. Leave out what stays as the format says.
+type WireSettings struct {
+	// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+	AlsoSign *AlsoSign `json:"also_sign,omitempty"`
+
+	// Body `payload`: the body is the event's data, byte for byte
+	Body *WireSettingsBody `json:"body,omitempty"`
+
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	HeaderNames *HeaderNames `json:"header_names,omitempty"`
+
+	// HeaderPrefix In front of every header's name
+	HeaderPrefix *string            `json:"header_prefix,omitempty"`
+	Signature    *SignatureTemplate `json:"signature,omitempty"`
+}
+
+// WireSettingsBody `payload`: the body is the event's data, byte for byte
+type WireSettingsBody string
 
 // AttemptID defines model for attempt_id.
 type AttemptID = string
@@ -3938,7 +4178,7 @@ type PortalLinkID = string
 type RejectedID = string
 
 // Since defines model for since.
-type Since = time.Time
+type Since = Time
 
 // TenantID defines model for tenant_id.
 type TenantID = string
@@ -3947,7 +4187,7 @@ type TenantID = string
 type Type = string
 
 // Until defines model for until.
-type Until = time.Time
+type Until = Time
 
 // GetAnalyticsParams defines parameters for GetAnalytics.
 type GetAnalyticsParams struct {
@@ -3962,7 +4202,7 @@ type GetAnalyticsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type     *Type                     `form:"type,omitempty" json:"type,omitempty"`
 	Endpoint *string                   `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 	Format   *GetAnalyticsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
@@ -4031,7 +4271,7 @@ type ListDeliveriesParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
@@ -4107,7 +4347,7 @@ type ListEventsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, whole
+	// Type An event type, or all types below a prefix, as in `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 }
@@ -4118,7 +4358,7 @@ type ListEventsParamsOrder string
 // EmitEventParams defines parameters for EmitEvent.
 type EmitEventParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters. The same key with the same body gives the first answer again, another body 409.
-	// Kept for at least 24 hours. The field `idempotency_key` means the same; give one of the two.
+	// Kept for at least 24 hours. The field `idempotency_key` means the same, and one key is the same key in both places; give one of the two.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -4359,6 +4599,9 @@ type CreateTenantJSONRequestBody = TenantInput
 
 // UpdateTenantJSONRequestBody defines body for UpdateTenant for application/json ContentType.
 type UpdateTenantJSONRequestBody = TenantPatch
+
+// PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
+type PutTenantJSONRequestBody = TenantPatch
 
 // ExportTenantJSONRequestBody defines body for ExportTenant for application/json ContentType.
 type ExportTenantJSONRequestBody = ReasonInput

@@ -16,7 +16,7 @@ func (a *api) getUsage(c *handlers.Call) error {
 		return err
 	}
 	var u accounts.Usage
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		u, err = accounts.ReadUsage(c.Ctx(), q, c.Actor.Tenant, a.Settings.EndpointsPerTenant, a.Settings.MaxPayload, a.Now())
 		return err
 	})
@@ -28,7 +28,7 @@ func (a *api) getUsage(c *handlers.Call) error {
 
 func usageView(u accounts.Usage) Usage {
 	return Usage{
-		Month: u.Month.Format("2006-01"), ResetsAt: quota.Resets(u.Month), EventsThisMonth: u.Events, Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
+		Month: u.Month.Format("2006-01"), ResetsAt: Time(quota.Resets(u.Month)), EventsThisMonth: u.Events, Endpoints: u.Endpoints, Limits: limitsView(u.Limits),
 	}
 }
 

@@ -103,3 +103,38 @@ func TestWireSettingsFollowTheFormat(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEndpointsVersionIsOneThatItsEventTypesDeclare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("versions")
+	w.do("POST", "/api/v1/event-types", tn.key, `{"name":"order.paid","schema_check":"enforce","versions":{"2026-01-01":{},"2026-06-01":{}}}`).want(http.StatusCreated)
+	create := func(fields string) *answer {
+		return w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`",`+fields+`}`)
+	}
+	create(`"payload_version":"2O26-01-01"`).problem(http.StatusBadRequest, "unknown_version", "payload_version")
+	create(`"payload_version":"2026-01-01","event_types":["customer.*"]`).want(http.StatusCreated)
+	ep := create(`"payload_version":"2026-01-01","event_types":["order.*"]`).want(http.StatusCreated).text("id")
+	w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, `{"payload_version":"2026-07-01"}`).problem(http.StatusBadRequest, "unknown_version", "payload_version")
+	w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, `{"payload_version":"2026-06-01"}`).want(http.StatusOK)
+	w.do("DELETE", "/api/v1/event-types/order.paid", tn.key, nil).want(http.StatusNoContent)
+	w.do("POST", "/api/v1/event-types", tn.key, `{"name":"order.paid","schema_check":"enforce","versions":{"2027-01-01":{}}}`).want(http.StatusCreated)
+	w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, `{"description":"what the catalogue did since is no reason to refuse this"}`).want(http.StatusOK)
+}
+
+func TestAnEndpointCanDoWithoutItsBreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("breaker")
+	made := w.do("POST", "/api/v1/endpoints", tn.key, `{"url":"`+hook+`"}`).want(http.StatusCreated)
+	if made.get("circuit_breaker") != true {
+		t.Errorf("an endpoint begins with %v", made.get("circuit_breaker"))
+	}
+	ep := made.text("id")
+	if a := w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, `{"circuit_breaker":false}`).want(http.StatusOK); a.get("circuit_breaker") != false {
+		t.Errorf("it is %v after it was turned off", a.get("circuit_breaker"))
+	}
+	if a := w.do("PATCH", "/api/v1/endpoints/"+ep, tn.key, `{"description":"a"}`).want(http.StatusOK); a.get("circuit_breaker") != false {
+		t.Error("another change turned it on")
+	}
+}

@@ -29,10 +29,10 @@ import (
 	"posthorn/handlers/api"
 )
 
-// world is one Posthorn API on a database of its own.
+// world is a Posthorn API with its own database.
 type world struct {
 	t        *testing.T
-	cleanup  func(func()) // the test's, or the fixture's that outlives no test
+	cleanup  func(func()) // the test's, or that of a fixture which outlives the test
 	url      string
 	db       *db.DB
 	ring     *seal.Ring
@@ -59,14 +59,14 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// newWorld starts one; change may alter what the API works with.
+// newWorld starts a world. change can alter the API's dependencies.
 func newWorld(t *testing.T, change ...func(*api.Deps)) *world {
 	t.Helper()
 	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
 	return startWorld(t, t.Cleanup, url, url, change...)
 }
 
-// startWorld starts one that speaks to the database through another address, and stops it in cleanup.
+// startWorld starts a world that reaches the database through another address, and stops it in cleanup.
 func startWorld(t *testing.T, cleanup func(func()), url, through string, change ...func(*api.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, cleanup: cleanup, log: &lockedBuffer{}, url: url}
@@ -91,7 +91,7 @@ func startWorld(t *testing.T, cleanup func(func()), url, through string, change 
 		c(&deps)
 	}
 	w.auth = handlers.NewAuthenticator(accounts.Keys{DB: d}, logger, deps.Now)
-	kit := handlers.New(handlers.Config{Authenticator: w.auth, Log: logger, Now: deps.Now})
+	kit := handlers.New(handlers.Config{DB: deps.DB, Authenticator: w.auth, Log: logger, Now: deps.Now})
 	engine := kit.NewEngine()
 	kit.Mount(engine, api.Routes(deps))
 	w.engine = engine
@@ -114,7 +114,7 @@ type onlyReader struct{ io.Reader }
 // backdate copies an event into the past, and returns the copy's id.
 func (w *world) backdate(t tenant, event string, age time.Duration) string {
 	w.t.Helper()
-	u, err := id.Event.Parse(event)
+	eventID, err := id.Event.Parse(event)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -123,12 +123,12 @@ func (w *world) backdate(t tenant, event string, age time.Duration) string {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	past := id.New(u.Time().Add(-age), [10]byte{})
+	past := id.New(eventID.Time().Add(-age), [10]byte{})
 	for _, statement := range []string{
 		"SELECT posthorn.make_partitions(date '" + past.Time().Format(time.DateOnly) + "', date '" + past.Time().Format(time.DateOnly) + "')",
 		"SET ROLE posthorn_ingest",
 		"INSERT INTO posthorn.events (tenant_id, created_at, id, type, data, routing_version) SELECT tenant_id, posthorn.created_at('" +
-			past.String() + "'), '" + past.String() + "', type, data, 1 FROM posthorn.events WHERE id = '" + u.String() + "'",
+			past.String() + "'), '" + past.String() + "', type, data, 1 FROM posthorn.events WHERE id = '" + eventID.String() + "'",
 	} {
 		if _, err := conn.Exec(w.t.Context(), statement); err != nil {
 			w.t.Fatal(statement, err)
@@ -163,7 +163,7 @@ func (w *world) makeKey(k accounts.NewKey) (text string) {
 	return text
 }
 
-// tenant is one tenant of a world and a key of it that may do everything.
+// tenant is one tenant of a world with a key that has every scope.
 type tenant struct {
 	uuid id.UUID
 	id   string
@@ -179,12 +179,12 @@ func (w *world) tenant(name string) tenant {
 	return tenant{uuid: row.ID, id: id.Tenant.Format(row.ID), key: text}
 }
 
-// scoped makes a key of a tenant that may do some things.
+// scoped creates a key of a tenant with some scopes.
 func (w *world) scoped(t tenant, scopes ...access.Scope) string {
 	return w.makeKey(accounts.NewKey{Tenant: &t.uuid, Name: "scoped", Scopes: scopes})
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -193,7 +193,7 @@ type answer struct {
 	Body   []byte
 }
 
-// do sends a request and holds the answer to the contract. body is text, or anything to be sent as JSON, or nil.
+// do sends a request and compares the response with the contract. body is text, or a value to send as JSON, or nil.
 func (w *world) do(method, path, key string, body any, header ...string) *answer {
 	w.t.Helper()
 	var reader io.Reader
@@ -227,7 +227,7 @@ func (w *world) do(method, path, key string, body any, header ...string) *answer
 	return a
 }
 
-// serve hands a request to the router.
+// serve passes a request to the router.
 func (w *world) serve(r *http.Request) (*answer, *httptest.ResponseRecorder) {
 	recorder := httptest.NewRecorder()
 	w.engine.ServeHTTP(recorder, r)
@@ -243,7 +243,7 @@ func (a *answer) want(status int) *answer {
 	return a
 }
 
-// problem checks status and code of a refusal, and which fields it names, where any are given.
+// problem checks the status and code of an error, and the fields it names, if any are given.
 func (a *answer) problem(status int, code string, fields ...string) *answer {
 	a.t.Helper()
 	a.want(status)

@@ -16,7 +16,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// listTenants is where people switch between their tenants.
+// listTenants is the page on which people switch between their tenants.
 func (a *auth) listTenants(c *handlers.Call) error {
 	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c)}
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
@@ -66,7 +66,7 @@ func (a *auth) showAccount(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Account(v))
 }
 
-// refuseAccount shows the account's page again, with what is wrong beside the field.
+// refuseAccount shows the account's page again, with the error beside its field.
 func (a *auth) refuseAccount(c *handlers.Call, err error, typed string, of func(*pages.AccountView) *components.FieldProps) error {
 	if err := handlers.NotInput(err); err != nil {
 		return err
@@ -89,17 +89,14 @@ func (a *auth) rename(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseAccount(c, err, form.Get("name"), func(v *pages.AccountView) *components.FieldProps { return &v.Name })
 	}
-	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		return q.SetPersonName(c.Ctx(), sql.SetPersonNameParams{ID: c.Actor.Person.ID, Name: name})
-	})
-	if err != nil {
+	if err := accounts.RenamePerson(c.Ctx(), a.DB, c.Actor.Person.ID, name); err != nil {
 		return err
 	}
-	c.Flash("Your name is saved.")
+	c.Flash("Name saved.")
 	return c.Redirect("/account")
 }
 
-// changeEmail sends a link to the new address. An address that belongs to another account gets none, and the page says the
+// changeEmail sends a link to the new address. The address of another account gets no link, and the page says the
 // same.
 func (a *auth) changeEmail(c *handlers.Call) error {
 	form, err := c.Form()
@@ -116,7 +113,7 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkEmail}); err != nil {
+		if err := accounts.DropLinks(c.Ctx(), q, p.ID, accounts.LinkEmail); err != nil {
 			return err
 		}
 		_, err = q.FindPerson(c.Ctx(), email)
@@ -137,11 +134,11 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("If " + email + " is free, a link is on its way to it. Your address changes when the link is used.")
+	c.Flash("If " + email + " is available, we've emailed it a link. Your address changes when you open the link.")
 	return c.Redirect("/account")
 }
 
-// alertRequested tells the old address that another was asked for, whether that one is free or not.
+// alertRequested tells the old address about the request, whether the new one is available or not.
 func (a *auth) alertRequested(c *handlers.Call, to string) error {
 	return a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		wait, err := accounts.Try(c.Ctx(), q, account.Mails, "change", c.Actor.Person.ID.String())
@@ -152,7 +149,7 @@ func (a *auth) alertRequested(c *handlers.Call, to string) error {
 		if err != nil {
 			return err
 		}
-		return a.alert(c, q, p, "Somebody asked to change the e-mail address of your account to "+to+". It changes when the link in a mail to that address is used.")
+		return a.alert(c, q, p, "Someone asked to change the email address of your account to "+to+". It changes when the link in our email to that address is opened.")
 	})
 }
 
@@ -174,27 +171,14 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 	}
 	var changed id.UUID
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkEmail})
+		p, email, err := accounts.ChangeEmail(c.Ctx(), q, form.Get("token"), c.Actor.Address)
 		if err != nil {
-			return err
-		}
-		p, err := q.LockPerson(c.Ctx(), *link.PersonID)
-		if err != nil {
-			return err
-		}
-		if err := q.SetPersonEmail(c.Ctx(), sql.SetPersonEmailParams{ID: p.ID, Email: link.Email}); err != nil {
-			return err
-		}
-		if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkReset}); err != nil {
-			return err
-		}
-		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "email.changed", nil); err != nil {
 			return err
 		}
 		changed = p.ID
-		// Neither signing in nor a reset works with the old address any more: only people can help.
-		return a.alertWith(c, q, p, "The e-mail address of your account was changed to "+link.Email, "the account can't be opened with this address any more, "+
-			"and a new password can't be asked for. Write at once to an owner of your tenants, or to the people who run this Posthorn. Ask them to remove "+link.Email+".")
+		// Neither signing in nor a reset works with the old address any longer: only people can help.
+		return a.alertWith(c, q, p, "The email address of your account was changed to "+email, "you can no longer sign in with this address, "+
+			"or reset the password with it. Contact an owner of your tenants, or the operator of this Posthorn server, immediately. Ask them to remove "+email+".")
 	})
 	if db.IsMissing(err) || fault.Is(err, "already_exists") {
 		err = errLink
@@ -209,7 +193,7 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 	if session == nil || session.Pending || person.ID != changed {
 		return c.Redirect("/sign-in?done=email")
 	}
-	if err := c.FlashTo(session, "Your new e-mail address is confirmed. Sign in with it from now on."); err != nil {
+	if err := c.FlashTo(session, "Your new email address is confirmed. Use it to sign in from now on."); err != nil {
 		return err
 	}
 	return c.Redirect("/account")
@@ -229,12 +213,17 @@ func (a *auth) setPassword(c *handlers.Call) error {
 		return err
 	}
 	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
-		return a.changePassword(c, q, p.ID, hash, c.Actor.Session.ID)
+		to := accounts.NewPassword{Hash: hash, Keep: c.Actor.Session.ID, Address: c.Actor.Address}
+		was, err := accounts.ChangePassword(c.Ctx(), q, p.ID, to)
+		if err != nil {
+			return err
+		}
+		return a.alert(c, q, was, passwordChanged)
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("The password is changed. All other sessions have ended.")
+	c.Flash("Password changed. All other sessions were signed out.")
 	if err := c.RenewSession(account.Person, token); err != nil {
 		return err
 	}
@@ -242,37 +231,22 @@ func (a *auth) setPassword(c *handlers.Call) error {
 }
 
 func (a *auth) endSession(c *handlers.Call) error {
-	u, err := c.ID(id.Session, "session_id")
+	sessionID, err := c.ID(id.Session, "session_id")
 	if err != nil {
 		return err
 	}
-	return a.endSessions(c, func(q *sql.Queries) (int64, error) {
-		return q.EndSessionOfPerson(c.Ctx(), sql.EndSessionOfPersonParams{PersonID: &c.Actor.Person.ID, ID: u})
-	})
+	return ended(c, accounts.EndSessionOf(c.Ctx(), a.DB, c.Actor.Person.ID, sessionID, c.Actor.Address))
 }
 
 func (a *auth) endOtherSessions(c *handlers.Call) error {
-	return a.endSessions(c, func(q *sql.Queries) (int64, error) {
-		n, err := q.EndSessionsOfPerson(c.Ctx(), sql.EndSessionsOfPersonParams{PersonID: &c.Actor.Person.ID, But: c.Actor.Session.ID})
-		return max(n, 1), err
-	})
+	return ended(c, accounts.EndOtherSessions(c.Ctx(), a.DB, c.Actor.Person.ID, c.Actor.Session.ID, c.Actor.Address))
 }
 
-func (a *auth) endSessions(c *handlers.Call, end func(*sql.Queries) (int64, error)) error {
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		n, err := end(q)
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		return accounts.AuditPerson(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address, "sessions.ended", nil)
-	})
+func ended(c *handlers.Call, err error) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("Ended.")
+	c.Flash("Session signed out.")
 	return c.Redirect("/account#sessions")
 }
 
@@ -288,8 +262,8 @@ func (a *auth) deleteAccount(c *handlers.Call) error {
 
 func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
 	v := pages.Form{
-		Shell: c.Shell("Confirm that it is you", ""), Title: "Confirm that it is you", Text: "What you are about to do changes how your account is opened. Sign in again as " + c.Actor.Person.Email + ".",
-		Action: "/account/confirm", Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email}, Submit: "Go on",
+		Shell: c.Shell("Confirm your identity", ""), Title: "Confirm your identity", Text: "This changes how you sign in to your account. Sign in again as " + c.Actor.Person.Email + ".",
+		Action: "/account/confirm", Hidden: map[string]string{"next": next, "email": c.Actor.Person.Email}, Submit: "Continue",
 		Fields: []components.FieldProps{passwordField()}, Links: []pages.Link{{Label: "Not now", Href: "/account"}},
 	}
 	v.Fields[0].Focus = true
@@ -305,7 +279,7 @@ func (a *auth) showConfirm(c *handlers.Call) error {
 	return show(c, a.confirmForm(c, handlers.Next(c.Query("next"), "/account")))
 }
 
-// confirm proves anew who this is; the session gets another token.
+// confirm authenticates the person again. The session gets a new token.
 func (a *auth) confirm(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -314,7 +288,7 @@ func (a *auth) confirm(c *handlers.Call) error {
 	p, next := c.Actor.Person, handlers.Next(form.Get("next"), "/account")
 	_, err = a.checkPassword(c, p.Email, form.Get("password"))
 	if errors.Is(err, errWrong) {
-		err = fault.InvalidField("password", errWrong.Code, "The password is wrong.")
+		err = fault.InvalidField("password", errWrong.Code, "The password is incorrect.")
 	}
 	if err == nil && p.TOTP {
 		err = a.takeCode(c, p.ID, form.Get("code"))

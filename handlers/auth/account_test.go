@@ -29,7 +29,7 @@ func TestAResetSetsThePasswordAndEndsEverySession(t *testing.T) {
 	b.post("/reset/new", url.Values{"token": {mails[0].Token}, "password": {"short"}}).want(400, "at least 8")
 	b.post("/reset/new", url.Values{"token": {mails[0].Token}, "password": {"quite another thing"}}).to("/sign-in")
 	old.get(path).to("/sign-in")
-	for _, m := range mails { // the other link is dead as well
+	for _, m := range mails { // the other link is unusable as well
 		b.post("/reset/new", url.Values{"token": {m.Token}, "password": {"quite another thing"}}).want(410)
 	}
 	b.post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400)
@@ -71,7 +71,7 @@ func TestWhoHasAnAccountAndWhoHasNoneAreToldTheSame(t *testing.T) {
 			t.Errorf("%s: %d %s and %d %s", path, known.Status, known.Location, other.Status, other.Location)
 		}
 	}
-	// The page after the form names the address that was typed, whether it has an account or not.
+	// The page after the form names the typed address, whether it has an account or not.
 	same("/sign-up", func(e string) url.Values { return url.Values{"email": {e}, "name": {"N"}, "tenant": {"T"}} })
 	same("/reset", func(e string) url.Values { return url.Values{"email": {e}} })
 	for range 12 { // until both are locked
@@ -83,7 +83,7 @@ func TestWhoHasAnAccountAndWhoHasNoneAreToldTheSame(t *testing.T) {
 	}
 }
 
-// The medians of many tries lie within 5 ms (SECURITY). The end-to-end tests try oftener, and over a network.
+// The medians of many tries are within 5 ms (SECURITY). The end-to-end tests try more often, and over a network.
 func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 	w := newWorld(t)
 	w.person("known@example.com")
@@ -94,10 +94,11 @@ func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 	} {
 		var apart time.Duration
 		took := map[string][]time.Duration{}
-		for range 5 { // a busy machine is asked oftener: what is noise evens out
+		for range 5 { // more rounds on a busy machine: noise averages out
 			for i := range 62 {
 				emails := []string{"known@example.com", "never@example.com"}
-				rand.Shuffle(2, func(i, j int) { emails[i], emails[j] = emails[j], emails[i] }) // or the garbage collector keeps step with one of them
+				// or the garbage collector stays in step with one of them
+				rand.Shuffle(2, func(i, j int) { emails[i], emails[j] = emails[j], emails[i] })
 				for _, email := range emails {
 					w.sql("DELETE FROM account_limits")
 					b := w.browser()
@@ -107,7 +108,7 @@ func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 						took[email] = append(took[email], time.Since(began))
 					}
 				}
-				w.clock.pass(2 * time.Second) // the address may try again
+				w.clock.pass(2 * time.Second) // the address can try again
 			}
 			if apart = (median(took["known@example.com"]) - median(took["never@example.com"])).Abs(); apart < 5*time.Millisecond {
 				break
@@ -124,15 +125,15 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-func TestAnAddressProvesItselfBeforeItIsUsed(t *testing.T) {
+func TestAnAddressIsVerifiedBeforeItIsUsed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tenant("A", w.person("a@example.com"))
 	w.person("taken@example.com")
 	b := w.signedIn("a@example.com")
-	b.post("/account/email", url.Values{"email": {"no address"}}).want(400, "not an e-mail address")
+	b.post("/account/email", url.Values{"email": {"no address"}}).want(400, "This isn&#39;t a valid email address")
 	b.post("/account/email", url.Values{"email": {"taken@example.com"}}).to("/account")
-	b.get("/account").want(200, "If taken@example.com is free")
+	b.get("/account").want(200, "If taken@example.com is available")
 	if got := w.mails("taken@example.com"); len(got) > 0 {
 		t.Error("somebody else was sent a link to take over their address")
 	}
@@ -140,15 +141,15 @@ func TestAnAddressProvesItselfBeforeItIsUsed(t *testing.T) {
 	m := w.lastMail("new@example.com", "verify_address")
 	w.browser().get("/change-email?token="+m.Token).want(200, "new@example.com")
 	w.browser().post("/sign-in", url.Values{"email": {"new@example.com"}, "password": {goodPassword}}).want(400)
-	asked := w.lastMail("a@example.com", "sign_in_alert") // the old address hears that another was asked for
+	asked := w.lastMail("a@example.com", "sign_in_alert") // the old address learns of the request
 	if !strings.Contains(asked.Data, "new@example.com") {
 		t.Errorf("the old address is told %s", asked.Data)
 	}
 	b.post("/change-email", url.Values{"token": {m.Token}}).to("/account")
-	b.get("/account").want(200, "Your new e-mail address is confirmed")
+	b.get("/account").want(200, "Your new email address is confirmed")
 	b.post("/change-email", url.Values{"token": {m.Token}}).want(410)
 	w.browser().post("/sign-in", url.Values{"email": {"new@example.com"}, "password": {goodPassword}}).to("/")
-	told := w.lastMail("a@example.com", "sign_in_alert") // the old address hears of it, and of who can help
+	told := w.lastMail("a@example.com", "sign_in_alert") // the old address learns of it, and who can help
 	if !strings.Contains(told.Data, "changed to new@example.com") || !strings.Contains(told.Data, "owner of your tenants") || strings.Contains(told.Data, "/account#sessions") {
 		t.Errorf("the old address is told %s", told.Data)
 	}
@@ -160,7 +161,7 @@ func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
 	_, path := w.tenant("A", w.person("a@example.com"))
 	w.person("b@example.com")
 	mine, other, third, theirs := w.signedIn("a@example.com"), w.signedIn("a@example.com"), w.signedIn("a@example.com"), w.signedIn("b@example.com")
-	if n := strings.Count(mine.get("/account").want(200, "this one").Body, "/account/sessions/ses_"); n != 2 {
+	if n := strings.Count(mine.get("/account").want(200, "this browser").Body, "/account/sessions/ses_"); n != 2 {
 		t.Errorf("%d other sessions are listed", n)
 	}
 	of := func(email string) string {
@@ -176,7 +177,7 @@ func TestPeopleSeeAndEndTheirSessions(t *testing.T) {
 	mine.get(path).want(200)
 	mine.post("/account/name", url.Values{"name": {"<b>Ada</b>"}}).to("/account")
 	mine.get("/account").want(200, "&lt;b&gt;Ada")
-	mine.post("/account/name", url.Values{"name": {" "}}).want(400, "Write a name")
+	mine.post("/account/name", url.Values{"name": {" "}}).want(400, "Enter a name")
 }
 
 func TestAnAccountGoesWithAllButWhatItDid(t *testing.T) {

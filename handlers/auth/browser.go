@@ -2,13 +2,13 @@ package auth
 
 import "strings"
 
-// What browsers and systems say of themselves, the more particular first: most claim to be several others as well.
+// Names that browsers and systems send, the most specific first: most also claim to be others.
 var (
 	browsers = [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"}, {"curl/", "curl"}}
 	systems  = [][2]string{{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
-// Browser is a browser's description of itself in the words of people: "Firefox on Windows".
+// Browser describes a browser for people: "Firefox on Windows".
 func Browser(agent string) string {
 	find := func(names [][2]string) string {
 		for _, n := range names {

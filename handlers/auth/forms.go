@@ -10,9 +10,9 @@ import (
 	"posthorn/views/pages"
 )
 
-// The fields that forms share, with what browsers' password keepers need to know of them.
+// Fields that forms share, with the attributes that password managers need.
 func emailField(value string) components.FieldProps {
-	return components.FieldProps{Name: "email", Label: "E-mail address", Type: "email", Complete: "username", Value: value, Required: true}
+	return components.FieldProps{Name: "email", Label: "Email address", Type: "email", Complete: "username", Value: value, Required: true}
 }
 
 func passwordField() components.FieldProps {
@@ -22,7 +22,7 @@ func passwordField() components.FieldProps {
 func newPasswordField() components.FieldProps {
 	return components.FieldProps{
 		Name: "password", Label: "New password", Type: "password", Complete: "new-password", Required: true,
-		Hint: "At least 8 characters. Three or four words that do not belong together are good.",
+		Hint: "At least 8 characters. Tip: use three or four random words.",
 	}
 }
 
@@ -36,7 +36,7 @@ func codeField() components.FieldProps {
 // show renders a form.
 func show(c *handlers.Call, v pages.Form) error { return c.Render(http.StatusOK, pages.FormPage(v)) }
 
-// refuse renders a form again, with what was wrong with it. What is not the input's fault is passed on.
+// refuse shows a form again with its errors. Errors that are not about the input are returned.
 func refuse(c *handlers.Call, v pages.Form, err error) error {
 	wrong, err := handlers.WrongFields(err), handlers.NotInput(err)
 	if err != nil {
@@ -60,7 +60,7 @@ func nextQuery(next string) string {
 	return "?next=" + url.QueryEscape(next)
 }
 
-// join makes one error of several wrong fields.
+// join makes one error of several invalid fields.
 func join(errs ...error) error {
 	var fields []fault.Field
 	for _, err := range errs {

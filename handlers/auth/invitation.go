@@ -15,13 +15,13 @@ import (
 	"posthorn/views/pages"
 )
 
-var errInvitation = fault.New(fault.Gone, "invitation_gone", "This invitation was accepted, revoked or replaced already, or has expired. Ask for a new one.")
+var errInvitation = fault.New(fault.Gone, "invitation_gone", "This invitation was already accepted, revoked, or replaced, or has expired. Ask for a new one.")
 
-// guest is who has opened an invitation.
+// guest is somebody who opened an invitation.
 type guest struct {
 	invitation sql.FindInvitationRow
 	token      string
-	person     handlers.Person // who is signed in; zero: nobody
+	person     handlers.Person // the signed-in person; zero: nobody
 	known      bool            // the invited address has an account
 }
 
@@ -53,16 +53,16 @@ func (a *auth) guest(c *handlers.Call, token string) (g guest, err error) {
 
 func (g guest) path() string { return "/invitations/accept?token=" + url.QueryEscape(g.token) }
 
-// form is what the guest is to fill in. Who holds the link reads the invited address's mail, so that it may be told whether
-// the address has an account.
+// form is what the guest fills in. A holder of the link reads the mail of the invited address, so the page can say
+// whether that address has an account.
 func (g guest) form(c *handlers.Call) pages.Form {
 	i := g.invitation
 	v := pages.Form{
-		Shell: c.Shell("Invitation", ""), Title: "Join " + i.TenantName, Text: "You are invited as " + article(i.Role) + ".",
+		Shell: c.Shell("Invitation", ""), Title: "Join " + i.TenantName, Text: "You're invited as " + article(i.Role) + ".",
 		Action: "/invitations/accept", Hidden: map[string]string{"token": g.token}, Submit: "Join",
 	}
 	if g.person.ID.IsZero() {
-		v.Text = "You are invited as " + article(i.Role) + ". You will sign in with " + i.Email + "."
+		v.Text = "You're invited as " + article(i.Role) + ". You will sign in with " + i.Email + "."
 		v.Fields = []components.FieldProps{
 			{Name: "name", Label: "Your name", Complete: "name", Required: true, MaxLength: account.MaxName}, newPasswordField(),
 		}
@@ -77,11 +77,11 @@ func article(role string) string {
 	return "a " + role
 }
 
-// stranger is the page of who is signed in with another address than the invited one.
-func (g guest) stranger(c *handlers.Call) error {
+// wrongAccount is the page for somebody who is signed in with another address than the invited one.
+func (g guest) wrongAccount(c *handlers.Call) error {
 	return c.Render(http.StatusForbidden, pages.FormPage(pages.Form{
-		Shell: c.Shell("Invitation", ""), Title: "This invitation is for somebody else",
-		Text:   "It was sent to " + account.MaskEmail(g.invitation.Email) + ", and you are signed in as " + g.person.Email + ". Sign out, then open the link of the mail again.",
+		Shell: c.Shell("Invitation", ""), Title: "This invitation is for another account",
+		Text:   "It was sent to " + account.MaskEmail(g.invitation.Email) + ", and you're signed in as " + g.person.Email + ". Sign out, then open the link in the email again.",
 		Action: "/sign-out", Submit: "Sign out", Links: []pages.Link{{Label: "Stay signed in", Href: "/"}},
 	}))
 }
@@ -94,7 +94,7 @@ func (a *auth) showInvitation(c *handlers.Call) error {
 	case g.person.ID.IsZero() && g.known:
 		return c.Redirect("/sign-in" + nextQuery(g.path()))
 	case !g.person.ID.IsZero() && g.person.Email != g.invitation.Email:
-		return g.stranger(c)
+		return g.wrongAccount(c)
 	}
 	return show(c, g.form(c))
 }
@@ -111,7 +111,7 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 	case g.person.ID.IsZero() && g.known:
 		return c.Redirect("/sign-in" + nextQuery(g.path()))
 	case !g.person.ID.IsZero() && g.person.Email != g.invitation.Email:
-		return g.stranger(c)
+		return g.wrongAccount(c)
 	}
 	accept := accounts.Acceptance{
 		Tenant: g.invitation.TenantID, Hash: accounts.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),

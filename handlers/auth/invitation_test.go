@@ -12,16 +12,16 @@ import (
 
 func sessionID(t *testing.T, text string) string {
 	t.Helper()
-	var u id.UUID
+	var sessionID id.UUID
 	raw := strings.ReplaceAll(text, "-", "")
-	for i := range u {
+	for i := range sessionID {
 		var b byte
 		for _, c := range []byte(raw[2*i : 2*i+2]) {
 			b = b<<4 | byte(strings.IndexByte("0123456789abcdef", c))
 		}
-		u[i] = b
+		sessionID[i] = b
 	}
-	return id.Session.Format(u)
+	return id.Session.Format(sessionID)
 }
 
 func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
@@ -35,20 +35,20 @@ func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
 		owner.post(path+"/members/invite", url.Values{"email": {email}, "role": {role}}).to(path + "/members")
 		return w.lastMail(email, "invitation").Token
 	}
-	// Somebody new sets name and password.
+	// A new person sets a name and a password.
 	token := invite("new@example.com", "developer")
 	b := w.browser()
 	b.get("/invitations/accept?token="+token).want(200, "Acme", "a developer", "new@example.com")
-	b.post("/invitations/accept", url.Values{"token": {token}, "name": {"New"}, "password": {"acme12345"}}).want(400, "among the first")
+	b.post("/invitations/accept", url.Values{"token": {token}, "name": {"New"}, "password": {"acme12345"}}).want(400, "too common")
 	b.post("/invitations/accept", url.Values{"token": {token}, "name": {"New"}, "password": {goodPassword}}).to(path)
 	b.get(path).want(200, "developer")
 	w.browser().get("/invitations/accept?token="+token).want(410, "invitation_gone")
-	owner.post(path+"/members/invite", url.Values{"email": {"new@example.com"}, "role": {"admin"}}).want(409, "member of the tenant already")
+	owner.post(path+"/members/invite", url.Values{"email": {"new@example.com"}, "role": {"admin"}}).want(409, "already a member of the tenant")
 
-	// Somebody who has an account signs in, as the invited and nobody else.
+	// A person with an account signs in as the invited address.
 	token = invite("known@example.com", "viewer")
 	wrong := w.signedIn("wrong@example.com")
-	wrong.get("/invitations/accept?token="+token).want(403, "somebody else", "k…@example.com")
+	wrong.get("/invitations/accept?token="+token).want(403, "another account", "k…@example.com")
 	wrong.post("/invitations/accept", url.Values{"token": {token}}).want(403)
 	known := w.browser()
 	next := known.get("/invitations/accept?token=" + token).to("/sign-in?next=%2Finvitations%2Faccept")
@@ -58,7 +58,7 @@ func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
 	known.post("/invitations/accept", url.Values{"token": {token}}).to(path)
 	known.post("/invitations/accept", url.Values{"token": {token}}).want(410)
 
-	// Replaced, revoked and expired ones are dead.
+	// Replaced, revoked, and expired invitations are unusable.
 	first := invite("late@example.com", "viewer")
 	second := invite("late@example.com", "viewer")
 	w.browser().get("/invitations/accept?token=" + first).want(410)
@@ -74,7 +74,7 @@ func TestAnInvitationMakesAMemberOnceAndOfTheInvitedAlone(t *testing.T) {
 	}
 }
 
-// members maps addresses to member ids, as they stand in paths.
+// members maps addresses to member ids, as in paths.
 func (w *world) members(tenant id.UUID, emails ...string) map[string]string {
 	found := map[string]string{}
 	for _, email := range emails {
@@ -130,14 +130,14 @@ func TestSettingsAreCheckedAndKept(t *testing.T) {
 	w := newWorld(t)
 	_, path := w.tenant("Acme", w.person("owner@example.com"))
 	b := w.signedIn("owner@example.com")
-	b.post(path+"/settings", url.Values{"name": {""}, "retention_days": {"0"}}).want(400, "Write a name", "from 1 to 90")
+	b.post(path+"/settings", url.Values{"name": {""}, "retention_days": {"0"}}).want(400, "Enter a name", "from 1 to 90")
 	b.post(path+"/settings", url.Values{"name": {"Acme 2"}, "retention_days": {"30"}, "strict_types": {"true"}, "viewers_read_payloads": {"true"}}).to(path + "/settings")
 	b.get(path+"/settings").want(200, "Acme 2", `value="30"`, "Saved.")
 	if got := one[string](w, "SELECT details::text FROM audit_log WHERE action = 'tenant.updated'"); !strings.Contains(got, "Acme 2") {
 		t.Error(got)
 	}
 	b.get(path+"/settings").want(200, `name="digest" type="checkbox" value="true" checked`)
-	b.post(path+"/settings/notices", url.Values{"contacts": {"ops@acme.example nobody"}, "digest": {"true"}}).want(400, "&#34;nobody&#34; is not an e-mail address", "ops@acme.example nobody")
+	b.post(path+"/settings/notices", url.Values{"contacts": {"ops@acme.example nobody"}, "digest": {"true"}}).want(400, "&#34;nobody&#34; isn&#39;t a valid email address", "ops@acme.example nobody")
 	b.post(path+"/settings/notices", url.Values{"contacts": {"Ops@Acme.example, b@acme.example\r\nops@acme.example"}}).to(path + "/settings")
 	b.get(path+"/settings").want(200, "ops@acme.example\nb@acme.example</textarea>", `name="digest" type="checkbox" value="true" aria-describedby`, "Acme 2")
 	b.post(path+"/settings/notices", url.Values{"digest": {"true"}}).to(path + "/settings")

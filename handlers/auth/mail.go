@@ -13,7 +13,7 @@ import (
 	"posthorn/handlers"
 )
 
-// link is the address that a mail leads to.
+// link is the URL in a mail.
 func (a *auth) link(path, token string) string {
 	return a.BaseURL + path + "?token=" + url.QueryEscape(token)
 }
@@ -22,7 +22,7 @@ func (a *auth) until(life time.Duration) time.Time {
 	return a.Now().Add(life).UTC().Truncate(time.Second)
 }
 
-// mail queues a mail whose link carries a token. Its key is made of the token's hash: a link is mailed once.
+// mail queues a mail with a link. The mail's key is made from the hash of the token, so a link is mailed once.
 func (a *auth) mail(c *handlers.Call, q *sql.Queries, kind mail.Kind, to, token string, data any) error {
 	_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{Key: mailKey(kind, token), To: to, Kind: kind, Keys: a.Keys, Data: data})
 	return err
@@ -32,12 +32,13 @@ func mailKey(kind mail.Kind, token string) string {
 	return string(kind) + ":" + hex.EncodeToString(accounts.HashToken(token)[:16])
 }
 
-// alert tells a person what happened to their account; an empty sentence is a new sign-in.
+// alert tells a person what happened to their account. An empty sentence means a new sign-in.
 func (a *auth) alert(c *handlers.Call, q *sql.Queries, p sql.Person, what string) error {
 	return a.alertWith(c, q, p, what, "")
 }
 
-// alertWith is alert with what to do if it was not the person: then their sessions and password are out of their reach.
+// alertWith is alert with advice for a person who did not do it, and whose sessions and password are out of their
+// reach.
 func (a *auth) alertWith(c *handlers.Call, q *sql.Queries, p sql.Person, what, advice string) error {
 	link := a.BaseURL + "/account#sessions"
 	if advice != "" {

@@ -13,7 +13,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// newTenantPath is where whoever has an account creates a further tenant.
+// newTenantPath is where a person with an account creates another tenant.
 const newTenantPath = "/tenants/new"
 
 // newTenantLink is newTenantPath with a name filled in.
@@ -23,8 +23,8 @@ func newTenantLink(name string) string {
 
 func newTenantForm(c *handlers.Call, name string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant",
-		Text:   "A tenant is your organization: its endpoints, its events, its members. You become its owner.",
+		Shell: c.Shell("Create tenant", ""), Title: "Create tenant",
+		Text:   "A tenant is your organization: its endpoints, events, and members. You become its owner.",
 		Action: newTenantPath, Submit: "Create tenant",
 		Fields: []components.FieldProps{
 			{Name: "name", Label: "Name of your organization", Complete: "organization", Value: name, Required: true, MaxLength: account.MaxName, Focus: true},
@@ -40,7 +40,7 @@ func (a *auth) showNewTenant(c *handlers.Call) error {
 	return show(c, newTenantForm(c, c.Query("name")))
 }
 
-// createTenant makes a tenant of whoever is signed in. Their address is proven already, so that no mail is needed.
+// createTenant creates a tenant for the signed-in person. Their address is verified, so no mail is needed.
 func (a *auth) createTenant(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
@@ -63,13 +63,13 @@ func (a *auth) createTenant(c *handlers.Call) error {
 	}
 	if wait > 0 {
 		return refuseAs(c, newTenantForm(c, form.Get("name")), &fault.Error{
-			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You created many tenants just now. Wait an hour, then try again.", RetryAfter: wait,
+			Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "You've created too many tenants. Wait an hour, then try again.", RetryAfter: wait,
 		})
 	}
 	tenant, err := accounts.CreateOwnTenant(c.Ctx(), a.DB, p.ID, name, c.Actor.Address)
 	if err != nil {
 		return err
 	}
-	c.Flash(name + " is created. You are its owner.")
+	c.Flash(name + " created. You're its owner.")
 	return c.Redirect("/t/" + id.Tenant.Format(tenant) + "/")
 }

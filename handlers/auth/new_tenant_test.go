@@ -20,7 +20,7 @@ func TestWhoHasAnAccountCreatesAFurtherTenantSignedIn(t *testing.T) {
 	b.get("/sign-up").to("/tenants/new")
 	b.post("/tenants/new", url.Values{"name": {" "}}).want(http.StatusBadRequest, "aria-invalid")
 	home := b.post("/tenants/new", url.Values{"name": {"Second"}}).to("/t/ten_")
-	b.get(home).want(200, "Second is created")
+	b.get(home).want(200, "Second created")
 	if n := one[int](w, "SELECT count(*) FROM memberships WHERE person_id = $1 AND role = 'owner'", ada); n != 2 {
 		t.Errorf("the owner of %d tenants", n)
 	}
@@ -31,17 +31,18 @@ func TestWhoHasAnAccountCreatesAFurtherTenantSignedIn(t *testing.T) {
 
 	lonely := w.person("lonely@example.com")
 	c := w.signedIn("lonely@example.com")
-	c.get("/tenants").want(200, "not a member of any tenant", `href="/tenants/new"`)
+	c.get("/tenants").want(200, "You aren&#39;t a member of any tenant", `href="/tenants/new"`)
 	c.post("/tenants/new", url.Values{"name": {"Own"}}).to("/t/ten_")
 	if n := one[int](w, "SELECT count(*) FROM memberships WHERE person_id = $1", lonely); n != 1 {
 		t.Errorf("a member of %d tenants", n)
 	}
 	w.browser().post("/tenants/new", url.Values{"name": {"X"}}).to("/sign-in")
 	w.sql(`UPDATE platform SET settings = '{"sign_up":"invite"}'`)
-	b.post("/tenants/new", url.Values{"name": {"Third"}}).want(http.StatusForbidden, "not open to everybody")
+	b.post("/tenants/new", url.Values{"name": {"Third"}}).want(http.StatusForbidden, "Sign-up is closed")
 }
 
-// Signing up with the address of an account says nothing on the page. The mail leads to where the tenant is created, with its name.
+// Signing up with the address of an account shows the same page. The mail links to where the tenant is created, with
+// its name.
 func TestSigningUpAgainLeadsToTheTenantThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +50,7 @@ func TestSigningUpAgainLeadsToTheTenantThatWasAskedFor(t *testing.T) {
 	old := w.signedIn("ada@example.com")
 	b := w.browser()
 	sent := b.post("/sign-up", url.Values{"tenant": {"Second & <co>"}, "name": {"Ada"}, "email": {"ada@example.com"}}).to("/sign-up/sent")
-	b.get(sent).want(200, "Check your email", "If ada@example.com is right")
+	b.get(sent).want(200, "Check your email", "If ada@example.com is correct")
 	m := w.lastMail("ada@example.com", "account_exists")
 	path := strings.TrimPrefix(m.Link, base)
 	u, err := url.Parse(m.Link)
@@ -73,7 +74,7 @@ func TestWhatWasDoneSignedOutIsSaidOnTheSignInPage(t *testing.T) {
 	to := b.post("/reset/new", url.Values{"token": {m.Token}, "password": {"quite another thing"}}).to("/sign-in?done=password")
 	b.get(to).want(200, "Your new password is set")
 	b.get("/sign-in?done=nonsense").want(200)
-	b.get("/reset/sent?to=%3Cb%3Enobody").want(200, "If the address is right")
+	b.get("/reset/sent?to=%3Cb%3Enobody").want(200, "If the address is correct")
 
 	mine := w.signedIn("b@example.com")
 	mine.post("/account/email", url.Values{"email": {"c@example.com"}}).to("/account")
@@ -82,6 +83,6 @@ func TestWhatWasDoneSignedOutIsSaidOnTheSignInPage(t *testing.T) {
 		t.Errorf("the mail to the new address reads as at sign-up: %s", change.Data)
 	}
 	elsewhere := w.browser()
-	elsewhere.get(elsewhere.post("/change-email", url.Values{"token": {change.Token}}).to("/sign-in?done=email")).want(200, "Your new e-mail address is confirmed")
+	elsewhere.get(elsewhere.post("/change-email", url.Values{"token": {change.Token}}).to("/sign-in?done=email")).want(200, "Your new email address is confirmed")
 	w.browser().get("/sign-in/lost-device").want(200, "posthorn account reset-second-factor")
 }

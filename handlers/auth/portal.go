@@ -9,10 +9,10 @@ import (
 	"posthorn/handlers"
 )
 
-var errPortal = fault.New(fault.Gone, "portal_link_gone", "This link was opened already, was revoked, or is older than ten minutes. Go back and open the dashboard from there again.")
+var errPortal = fault.New(fault.Gone, "portal_link_gone", "This link was already opened, was revoked, or is older than ten minutes. Go back and open the dashboard from there again.")
 
 // openPortal signs a provider's customer in. It is a GET that changes something: the provider redirects or frames the
-// browser there, and the link is worth nothing the second time.
+// browser there, and the link works once.
 func (a *auth) openPortal(c *handlers.Call) error {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return err

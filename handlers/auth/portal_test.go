@@ -41,9 +41,9 @@ func TestAPortalLinkOpensOneTenantOnceWithItsRole(t *testing.T) {
 		t.Error(csp)
 	}
 	w.browser().get("/portal/open?token="+token).want(410, "portal_link_gone")
-	b.get(other).to("/sign-in") // of another tenant it knows nothing
+	b.get(other).to("/sign-in") // other tenants do not exist for it
 	b.get("/account").to("/sign-in")
-	b.post(path+"/members/invite", nil).want(403) // an admin's role, and still nobody in particular
+	b.post(path+"/members/invite", nil).want(403) // an admin's role, without a person
 	b.post(path+"/leave", nil).want(404)
 	if life := one[float64](w, "SELECT extract(epoch FROM expires_at - created_at) FROM sessions"); life != 3600 {
 		t.Errorf("the session lives %v s", life)

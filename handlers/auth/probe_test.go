@@ -19,8 +19,8 @@ import (
 	"posthorn/handlers/dashboard"
 )
 
-// probeForms holds the pages and actions around members, each with a form that it accepts. The table as a whole is probed in
-// handlers/dashboard; here in the names of every role, with what each of them must hear.
+// probeForms holds the pages and actions around members, each with a form that it accepts. Here they are called with
+// every role; handlers/dashboard probes the whole table.
 var probeForms = map[string]string{
 	"GET ":                            "",
 	"GET /":                           "",
@@ -36,15 +36,15 @@ var probeForms = map[string]string{
 	"POST /settings/transfer": "member=",
 }
 
-// who sends a probe, and what they may get.
+// who sends a probe, and what they see.
 type prober struct {
 	name string
 	b    *browser
 	role access.Role // in A; empty: nobody
 }
 
-// TestNobodySeesAnotherTenantsPages asks every page and action of a tenant in the names of nobody, a viewer of A and an
-// owner of A, for B's id, a random one and a malformed one, in the path's tenant and in its object.
+// TestNobodySeesAnotherTenantsPages calls every page and action of a tenant as nobody, as a viewer of A, and as an
+// owner of A, with an id of B, a random id, and a malformed id, for the tenant and for its object.
 func TestNobodySeesAnotherTenantsPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +126,7 @@ func TestNobodySeesAnotherTenantsPages(t *testing.T) {
 	ownersOfB.get(pathB+"/members").want(200, canary) // or the probe proved nothing
 }
 
-// TestEveryPageOfAnAccountNeedsASession holds the account's own routes to the kit.
+// TestEveryPageOfAnAccountNeedsASession checks that the account's own routes need a session.
 func TestEveryPageOfAnAccountNeedsASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,7 +141,7 @@ func TestEveryPageOfAnAccountNeedsASession(t *testing.T) {
 	}
 }
 
-// paramOf is the path's parameter that names an object.
+// paramOf is the path parameter that names an object.
 func paramOf(path string) string {
 	_, rest, _ := strings.Cut(path, ":")
 	name, _, _ := strings.Cut(rest, "/")
@@ -155,7 +155,7 @@ func fill(path string, ids map[string]string) string {
 	return path
 }
 
-// ask sends a probe and gives back status, place and a sum of the page.
+// ask sends a probe and returns the status, the location, and a hash of the page.
 func (p prober) ask(t *testing.T, r handlers.Route, path, form, canary string) string {
 	t.Helper()
 	values, err := url.ParseQuery(form)
@@ -173,7 +173,7 @@ func (p prober) ask(t *testing.T, r handlers.Route, path, form, canary string) s
 	return fmt.Sprintf("%d %s %x", got.Status, where, sha256.Sum256([]byte(got.Body)))
 }
 
-// belongings is everything of a tenant's, in words that change when it does.
+// belongings is everything of a tenant as text that changes when it changes.
 func (w *world) belongings(tenant id.UUID) string {
 	w.t.Helper()
 	var out strings.Builder

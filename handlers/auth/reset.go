@@ -6,7 +6,6 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
-	"posthorn/domain/id"
 	"posthorn/domain/mail"
 	"posthorn/handlers"
 	"posthorn/views/components"
@@ -15,15 +14,16 @@ import (
 
 func resetForm(c *handlers.Call, email string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Reset the password", ""), Title: "Reset the password", Text: "A link to set a new one goes to your address.",
-		Action: "/reset", Submit: "Send me a link", Fields: []components.FieldProps{emailField(email)},
-		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
+		Shell: c.Shell("Reset your password", ""), Title: "Reset your password", Text: "We'll email you a link to set a new password.",
+		Action: "/reset", Submit: "Send link", Fields: []components.FieldProps{emailField(email)},
+		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	}
 }
 
 func (a *auth) showReset(c *handlers.Call) error { return show(c, resetForm(c, "")) }
 
-// reset sends a link to an address that has an account. One that has none gets nothing, and the page says the same.
+// reset sends a link to an address that has an account. An address without an account gets nothing, and the page says
+// the same.
 func (a *auth) reset(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *auth) reset(c *handlers.Call) error {
 		}
 		person, err := q.FindPerson(c.Ctx(), email)
 		if db.IsMissing(err) {
-			// As much work as for an account: a link that nobody is told of, for nobody.
+			// As much work as for an account: a link for nobody, which nobody learns.
 			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife})
 			return err
 		}
@@ -59,7 +59,7 @@ func (a *auth) reset(c *handlers.Call) error {
 	return c.Redirect(sentTo("/reset/sent", email))
 }
 
-// mailReset sends a person a link to set a new password; silent makes the link and sends nothing.
+// mailReset sends a person a link to set a new password. silent creates the link and sends nothing.
 func (a *auth) mailReset(c *handlers.Call, q *sql.Queries, p sql.Person, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Person: &p.ID, Email: p.Email, Life: account.ResetLife})
 	if err != nil || silent || p.DisabledAt != nil {
@@ -71,7 +71,7 @@ func (a *auth) mailReset(c *handlers.Call, q *sql.Queries, p sql.Person, silent 
 }
 
 func newPasswordForm(c *handlers.Call, token, email string) pages.Form {
-	return passwordForm(c, "/reset/new", token, "Set a new password", "It is for "+email+", and ends all sessions of this account.")
+	return passwordForm(c, "/reset/new", token, "Set a new password", "For "+email+". All sessions of this account are signed out.")
 }
 
 func (a *auth) showNewPassword(c *handlers.Call) error {
@@ -85,8 +85,8 @@ func (a *auth) showNewPassword(c *handlers.Call) error {
 	return show(c, newPasswordForm(c, c.Query("token"), link.Email))
 }
 
-// setNewPassword uses the link up and ends every session. The second factor, where there is one, is asked for at the next
-// sign-in: a mail alone opens no account that has one.
+// setNewPassword uses up the link and ends every session. The next sign-in asks for the second factor: a mail alone
+// never opens an account that has one.
 func (a *auth) setNewPassword(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -107,11 +107,11 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		link, err := q.UseLink(c.Ctx(), sql.UseLinkParams{Hash: accounts.HashToken(form.Get("token")), Purpose: accounts.LinkReset})
+		p, err := accounts.ResetPassword(c.Ctx(), q, form.Get("token"), accounts.NewPassword{Hash: hash, Address: c.Actor.Address})
 		if err != nil {
 			return err
 		}
-		return a.changePassword(c, q, *link.PersonID, hash, id.UUID{})
+		return a.alert(c, q, p, passwordChanged)
 	})
 	if db.IsMissing(err) {
 		err = errLink
@@ -125,26 +125,5 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 	return c.Redirect("/sign-in?done=password")
 }
 
-// changePassword sets a password, ends all sessions but one, and makes every link that would set another useless.
-func (a *auth) changePassword(c *handlers.Call, q *sql.Queries, person id.UUID, hash string, but id.UUID) error {
-	p, err := q.LockPerson(c.Ctx(), person)
-	if err != nil {
-		return err
-	}
-	if err := q.SetPersonPassword(c.Ctx(), sql.SetPersonPasswordParams{ID: p.ID, Password: hash}); err != nil {
-		return err
-	}
-	if _, err := q.EndSessionsOfPerson(c.Ctx(), sql.EndSessionsOfPersonParams{PersonID: &p.ID, But: but}); err != nil {
-		return err
-	}
-	if err := q.DeleteLinksOfPerson(c.Ctx(), sql.DeleteLinksOfPersonParams{PersonID: &p.ID, Purpose: accounts.LinkReset}); err != nil {
-		return err
-	}
-	if err := accounts.Succeeded(c.Ctx(), q, "password", p.Email); err != nil {
-		return err
-	}
-	if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "password.changed", nil); err != nil {
-		return err
-	}
-	return a.alert(c, q, p, "The password of your account was changed.")
-}
+// passwordChanged is what a person is told after it.
+const passwordChanged = "The password of your account was changed."

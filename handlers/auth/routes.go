@@ -1,4 +1,5 @@
-// Package auth is what people do before and beside a tenant: signing up, in and out, invitations, and the account's pages.
+// Package auth is what people do before they enter a tenant: signing up, in, and out, invitations, and the pages of
+// the account.
 package auth
 
 import (
@@ -11,15 +12,16 @@ import (
 	"posthorn/handlers/credential"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB      *db.DB
 	Keys    *seal.Ring // seals links in mails and seeds of second factors
 	BaseURL string     // the public URL, without a slash at its end
-	Signup  bool       // anybody may create a tenant
-	// MailIsShown says that mails are not sent but shown at /dev/mail: who tries Posthorn out is told to look there.
+	Signup  bool       // anybody can create a tenant
+	// MailIsShown says that mails are not sent but shown at /dev/mail. Pages then link there.
 	MailIsShown bool
-	// Local says that only this machine reaches the server: who started it opens it by a link, without a password.
+	// Local says that only this machine reaches the server. The person who started it opens it by a link, without a
+	// password.
 	Local bool
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -91,12 +93,12 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
 }
 
-// own is a page of the account of whoever is signed in.
+// own is a page of the signed-in person's account.
 func own(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h}
 }
 
-// fresh is what changes how the account is opened: for who has just signed in.
+// fresh is a change of how the account is opened: the person has to have signed in within the last minutes.
 func fresh(method, path string, h handlers.Handler) handlers.Route {
 	r := own(method, path, h)
 	r.Access.Fresh = true

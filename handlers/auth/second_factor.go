@@ -15,33 +15,30 @@ import (
 	"posthorn/views/pages"
 )
 
-var (
-	errWrongCode = fault.InvalidField("code", "code_wrong", "This code is wrong, or was used already. Wait for the next one, or type a recovery code.")
-	errNoSetup   = fault.New(fault.Conflict, "totp_not_started", "There is no second factor to confirm. Begin again on the account's page.")
-)
+var errWrongCode = fault.InvalidField("code", "code_wrong", "This code is incorrect or was already used. Wait for the next code, or enter a recovery code.")
 
 func (a *auth) codeForm(c *handlers.Call, next string) pages.Form {
 	return pages.Form{
-		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Type the six digits that your authenticator app shows, or a recovery code.",
+		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
 		Action: "/sign-in/code", Hidden: map[string]string{"next": next}, Submit: "Sign in", Fields: []components.FieldProps{codeField()},
-		Links: []pages.Link{{Label: "Lost your device and your codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
+		Links: []pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
 	}
 }
 
-// showLostDevice says who can help somebody without their authenticator and recovery codes. It can't be a form: a mail alone opens
-// no account that has a second factor.
+// showLostDevice says who can help a person who lost the authenticator and the recovery codes. It can't be a form: a
+// mail alone never opens an account with a second factor.
 func (a *auth) showLostDevice(c *handlers.Call) error {
 	return show(c, pages.Form{
-		Shell: c.Shell("Lost device", ""), Title: "Lost your device and your recovery codes?",
-		Text: "A new password does not turn the second factor off. The people who run this Posthorn can: ask them to run " +
-			"`posthorn account reset-second-factor` with your e-mail address, once they know that it is you. " +
-			"It is written to the audit log of your tenants, and you get a mail. " +
-			"If you are signed in in another browser, create new recovery codes there, on the account page.",
-		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
+		Shell: c.Shell("Lost device", ""), Title: "Lost your device and recovery codes?",
+		Text: "A new password doesn't turn off the second factor. The operator of this Posthorn server can: ask them to run " +
+			"`posthorn account reset-second-factor` with your email address, once they have confirmed your identity. " +
+			"The reset is recorded in your tenants' audit logs, and you'll get an email. " +
+			"If you're still signed in in another browser, create new recovery codes there, on the account page.",
+		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	})
 }
 
-// pending is the session that waits for its second factor, nil where there is none.
+// pending is the session that waits for its second factor, or nil.
 func (a *auth) pending(c *handlers.Call) (*handlers.Session, handlers.Person, error) {
 	session, person, err := c.SignedIn()
 	if session != nil && !session.Pending {
@@ -62,7 +59,8 @@ func (a *auth) showCode(c *handlers.Call) error {
 	return show(c, a.codeForm(c, next))
 }
 
-// signInCode ends a sign-in with its second factor. The session's token changes: the one before knew the password alone.
+// signInCode finishes a sign-in with its second factor. The session gets a new token: the one before needed only the
+// password.
 func (a *auth) signInCode(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -98,25 +96,19 @@ func (a *auth) signInCode(c *handlers.Call) error {
 	return c.Redirect(handlers.Next(next, "/"))
 }
 
-// rotate gives a session another token, after its person has proven anew who they are.
-func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*sql.Queries) error) (string, error) {
-	token, hash := accounts.NewToken()
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		if also != nil {
-			if err := also(q); err != nil {
-				return err
-			}
+// rotate gives a session a new token, after its person has authenticated again.
+func (a *auth) rotate(c *handlers.Call, session id.UUID, also func(*sql.Queries) error) (token string, err error) {
+	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		if err := also(q); err != nil {
+			return err
 		}
-		n, err := q.RotateSession(c.Ctx(), sql.RotateSessionParams{ID: session, Hash: hash, Lives: int32(account.Person.Life().Seconds())})
-		if err == nil && n == 0 {
-			err = fault.ErrNotFound
-		}
+		token, err = accounts.RotateSession(c.Ctx(), q, account.Person, session)
 		return err
 	})
 	return token, err
 }
 
-// takeCode uses up a code of the authenticator or a recovery code. Tries are counted before the code is looked at.
+// takeCode uses up an authenticator code or a recovery code. A try counts before the code is checked.
 func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 	wait, wrong := 0, false
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
@@ -149,8 +141,8 @@ func (a *auth) takeCode(c *handlers.Call, person id.UUID, typed string) error {
 
 func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed string) (bool, error) {
 	if code := credential.RecoveryCode(typed); code != "" {
-		n, err := q.UseRecoveryCode(c.Ctx(), sql.UseRecoveryCodeParams{OwnerID: p.ID, Hash: accounts.HashToken(code)})
-		if err != nil || n == 0 {
+		used, err := accounts.UseRecoveryCode(c.Ctx(), q, p.ID, code)
+		if err != nil || !used {
 			return false, err
 		}
 		return true, accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "recovery_code.used", nil)
@@ -163,20 +155,16 @@ func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed str
 	if !ok {
 		return false, nil
 	}
-	n, err := q.UsePersonCode(c.Ctx(), sql.UsePersonCodeParams{ID: p.ID, Step: step})
-	return n == 1, err
+	return accounts.UseCode(c.Ctx(), q, p.ID, step)
 }
 
-// startTOTP makes a seed and shows it. It counts for nothing until a code of it was typed.
+// startTOTP creates a seed and shows it. It has no effect until one of its codes was typed.
 func (a *auth) startTOTP(c *handlers.Call) error {
 	if c.Actor.Person.TOTP {
 		return c.Redirect("/account")
 	}
 	seed := a.Keys.Seal(credential.NewSeed(), id.UUID{}, c.Actor.Person.ID)
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		return q.SetPersonTOTP(c.Ctx(), sql.SetPersonTOTPParams{ID: c.Actor.Person.ID, Totp: seed})
-	})
-	if err != nil {
+	if err := accounts.StartTOTP(c.Ctx(), a.DB, c.Actor.Person.ID, seed); err != nil {
 		return err
 	}
 	return c.Redirect("/account/totp")
@@ -188,7 +176,7 @@ func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p sql.Person, seed []
 		return err
 	})
 	if err == nil && (p.Totp == nil || p.TotpAt != nil) {
-		err = errNoSetup
+		err = accounts.ErrNoSetup
 	}
 	if err != nil {
 		return v, p, nil, err
@@ -215,7 +203,7 @@ func (a *auth) showTOTP(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Setup(v))
 }
 
-// confirmTOTP turns the second factor on with its first code. The page after it shows the recovery codes.
+// confirmTOTP turns the second factor on with its first code. The next page shows the recovery codes.
 func (a *auth) confirmTOTP(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -227,22 +215,13 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 	}
 	step, ok := credential.CheckCode(seed, form.Get("code"), a.Now())
 	if !ok {
-		v.Code.Error = "This is not the code that the app shows now. Check that the clock of the phone is right."
+		v.Code.Error = "This isn't the app's current code. Check that your phone's clock is correct."
 		return c.Render(http.StatusBadRequest, pages.Setup(v))
 	}
-	var shown []string
+	shown, codes := credential.NewRecoveryCodes()
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		n, err := q.ConfirmPersonTOTP(c.Ctx(), sql.ConfirmPersonTOTPParams{ID: p.ID, Step: step})
-		if err == nil && n == 0 {
-			err = errNoSetup
-		}
+		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{Step: step, Codes: codes, Address: c.Actor.Address})
 		if err != nil {
-			return err
-		}
-		if shown, err = newRecoveryCodes(c, q, p.ID); err != nil {
-			return err
-		}
-		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "totp.enabled", nil); err != nil {
 			return err
 		}
 		return a.alert(c, q, p, "The second factor of your account was turned on.")
@@ -251,18 +230,6 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 		return err
 	}
 	return keepCodes(c, shown)
-}
-
-func newRecoveryCodes(c *handlers.Call, q *sql.Queries, owner id.UUID) ([]string, error) {
-	shown, plain := credential.NewRecoveryCodes()
-	hashes := make([][]byte, len(plain))
-	for i, code := range plain {
-		hashes[i] = accounts.HashToken(code)
-	}
-	if err := q.DeleteRecoveryCodes(c.Ctx(), owner); err != nil {
-		return nil, err
-	}
-	return shown, q.InsertRecoveryCodes(c.Ctx(), sql.InsertRecoveryCodesParams{OwnerID: owner, Hashes: hashes})
 }
 
 // codesPage shows new recovery codes once.
@@ -275,7 +242,7 @@ func keepCodes(c *handlers.Call, shown []string) error {
 	return c.Redirect(codesPage)
 }
 
-// showCodes shows the codes that were just made. Opened again, there is nothing to show but how many are left.
+// showCodes shows new codes once. Opened again, it redirects to the account page, which shows how many are left.
 func (a *auth) showCodes(c *handlers.Call) error {
 	var shown []string
 	found, err := c.TakeOnce(codesPage, &shown)
@@ -292,14 +259,8 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 	if !c.Actor.Person.TOTP {
 		return c.Redirect("/account")
 	}
-	var shown []string
-	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) (err error) {
-		if shown, err = newRecoveryCodes(c, q, c.Actor.Person.ID); err != nil {
-			return err
-		}
-		return accounts.AuditPerson(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address, "recovery_codes.renewed", nil)
-	})
-	if err != nil {
+	shown, codes := credential.NewRecoveryCodes()
+	if err := accounts.RenewRecoveryCodes(c.Ctx(), a.DB, c.Actor.Person.ID, codes, c.Actor.Address); err != nil {
 		return err
 	}
 	return keepCodes(c, shown)
@@ -307,17 +268,8 @@ func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
 
 func (a *auth) stopTOTP(c *handlers.Call) error {
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		p, err := q.LockPerson(c.Ctx(), c.Actor.Person.ID)
-		if err != nil || p.Totp == nil {
-			return err
-		}
-		if err := q.SetPersonTOTP(c.Ctx(), sql.SetPersonTOTPParams{ID: p.ID}); err != nil {
-			return err
-		}
-		if err := q.DeleteRecoveryCodes(c.Ctx(), p.ID); err != nil {
-			return err
-		}
-		if err := accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "totp.disabled", nil); err != nil {
+		p, was, err := accounts.StopTOTP(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
+		if err != nil || !was {
 			return err
 		}
 		return a.alert(c, q, p, "The second factor of your account was turned off.")
@@ -325,6 +277,6 @@ func (a *auth) stopTOTP(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("The second factor is off.")
+	c.Flash("Second factor turned off.")
 	return c.Redirect("/account")
 }

@@ -29,7 +29,7 @@ func (a app) code() string {
 
 var seedOnPage = regexp.MustCompile(`value="([A-Z2-7 ]{39})"`)
 
-// enrol turns the second factor on and gives back the app and the recovery codes.
+// enrol turns the second factor on and returns the app and the recovery codes.
 func (b *browser) enrol() (app, []string) {
 	b.w.t.Helper()
 	b.post("/account/totp/start", nil).to("/account/totp")
@@ -50,7 +50,7 @@ func (b *browser) enrol() (app, []string) {
 	if len(codes) < 10 {
 		b.w.t.Fatal(shown.Body)
 	}
-	// Opened again, the pages of the setup lead to the account, which says that the second factor is on.
+	// Opened again, the pages of the setup redirect to the account, which says that the second factor is on.
 	b.get("/account/recovery-codes").to("/account")
 	b.get("/account/totp").to("/account")
 	return a, codes[:10]
@@ -69,7 +69,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 	half := b.cookies["posthorn"]
 	b.get(path + "/").to("/sign-in") // the password alone opens nothing
 	b.get("/account").to("/sign-in")
-	b.post("/sign-in/code", url.Values{"code": {app.used}}).want(400, "used already")
+	b.post("/sign-in/code", url.Values{"code": {app.used}}).want(400, "already used")
 	w.clock.pass(30 * time.Second)
 	code := app.code()
 	b.post("/sign-in/code", url.Values{"code": {code}, "next": {path + "/"}}).to(path + "/")
@@ -80,7 +80,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 
 	thief := w.browser()
 	thief.post("/sign-in", form).to("/sign-in/code")
-	thief.post("/sign-in/code", url.Values{"code": {code}}).want(400, "used already")
+	thief.post("/sign-in/code", url.Values{"code": {code}}).want(400, "already used")
 	thief.post("/sign-in/code", url.Values{"code": {"nonsense"}}).want(400)
 	thief.post("/sign-in/code", url.Values{"code": {strings.ToUpper(recovery[3])}}).to("/")
 
@@ -91,7 +91,7 @@ func TestASecondFactorIsAskedForAndTakenOnce(t *testing.T) {
 		again.post("/sign-in/code", url.Values{"code": {"111111"}}).want(400)
 	}
 	w.clock.pass(30 * time.Second)
-	again.post("/sign-in/code", url.Values{"code": {app.code()}}).want(429, "Too many tries")
+	again.post("/sign-in/code", url.Values{"code": {app.code()}}).want(429, "Too many attempts")
 	w.sql("UPDATE account_limits SET until = now()")
 	again.post("/sign-in/code", url.Values{"code": {app.code()}}).to("/")
 
@@ -117,7 +117,7 @@ func TestWhatChangesTheProofNeedsAFreshSignIn(t *testing.T) {
 	b.get("/account").want(200)
 	b.get("/account/confirm?next=%2Faccount").want(200, "a@example.com")
 	old := b.cookies["posthorn"]
-	b.post("/account/confirm", url.Values{"password": {"wrong"}}).want(400, "password is wrong")
+	b.post("/account/confirm", url.Values{"password": {"wrong"}}).want(400, "password is incorrect")
 	b.post("/account/confirm", url.Values{"password": {goodPassword}, "next": {"//evil.example"}}).to("/account")
 	if b.cookies["posthorn"].Value == old.Value {
 		t.Error("the token stayed the same")
@@ -126,7 +126,7 @@ func TestWhatChangesTheProofNeedsAFreshSignIn(t *testing.T) {
 	thief.cookies["posthorn"] = old
 	thief.get("/account").to("/sign-in")
 	b.post("/account/password", url.Values{"password": {"another good one"}}).to("/account")
-	b.get("/account").want(200, "is changed")
+	b.get("/account").want(200, "Password changed")
 	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400)
 	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {"another good one"}}).to("/")
 	w.lastMail("a@example.com", "sign_in_alert")

@@ -74,7 +74,7 @@ func TestSessionsEndUnusedAndAtTheirAge(t *testing.T) {
 	if ago := one[float64](w, "SELECT extract(epoch FROM now() - seen_at) FROM sessions"); ago > 60 {
 		t.Errorf("use %v s ago was not written down", ago)
 	}
-	w.clock.pass(-30 * 24 * time.Hour) // the web server's clock steps back: the database's decides
+	w.clock.pass(-30 * 24 * time.Hour) // the web server's clock steps back: the database's clock decides
 	w.sql("UPDATE sessions SET expires_at = now()")
 	b.get(path + "/").to("/sign-in")
 }
@@ -88,9 +88,9 @@ func TestWhoIsDisabledIsOutAtOnce(t *testing.T) {
 	b.get(path + "/").want(200)
 	w.sql("UPDATE people SET disabled_at = now() WHERE id = $1", person)
 	b.get(path + "/").to("/sign-in")
-	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400, "is wrong")
+	w.browser().post("/sign-in", url.Values{"email": {"a@example.com"}, "password": {goodPassword}}).want(400, "is incorrect")
 	w.sql("UPDATE people SET disabled_at = NULL WHERE id = $1", person)
-	b.get(path + "/").to("/sign-in") // the session is gone, not asleep
+	b.get(path + "/").to("/sign-in") // the session is deleted, not inactive
 }
 
 func TestWhoWasRemovedIsOutAtOnce(t *testing.T) {
@@ -103,5 +103,5 @@ func TestWhoWasRemovedIsOutAtOnce(t *testing.T) {
 	w.sql("DELETE FROM memberships WHERE person_id = $1", person)
 	b.get(path + "/").want(404)
 	b.get("/").to("/tenants")
-	b.get("/tenants").want(200, "not a member of any tenant")
+	b.get("/tenants").want(200, "You aren&#39;t a member of any tenant")
 }

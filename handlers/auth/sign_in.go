@@ -12,7 +12,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// start leads to the tenant that the person looked at last, or to where one signs in.
+// start redirects to the tenant that the person opened last, or to the sign-in page.
 func (a *auth) start(c *handlers.Call) error {
 	session, person, err := c.SignedIn()
 	if err != nil {
@@ -28,7 +28,7 @@ func (a *auth) start(c *handlers.Call) error {
 	return c.Redirect(to)
 }
 
-// home is the page of the tenant that a person looked at last, or of their first; without any, the list of none.
+// home is the page of the tenant that a person opened last, or of their first. Without tenants it is the list.
 func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, err := q.GetPerson(c.Ctx(), person)
@@ -50,11 +50,11 @@ func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
 	return path, err
 }
 
-// done says on the sign-in page what was just done by somebody who is not signed in.
+// done says on the sign-in page what an anonymous visitor has just done.
 var done = map[string]string{
-	"password": "Your new password is set, and all sessions have ended. Sign in with it.",
-	"email":    "Your new e-mail address is confirmed. Sign in with it from now on.",
-	"deleted":  "Your account is deleted.",
+	"password": "Your new password is set, and all sessions were signed out. Sign in with your new password.",
+	"email":    "Your new email address is confirmed. Use it to sign in from now on.",
+	"deleted":  "Your account was deleted.",
 }
 
 func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
@@ -65,7 +65,7 @@ func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
 	}
 	f.Fields[0].Focus = email == ""
 	if a.signupIsOpen(c) {
-		f.Links = append(f.Links, pages.Link{Label: "Create a tenant", Href: "/sign-up"})
+		f.Links = append(f.Links, pages.Link{Label: "Create tenant", Href: "/sign-up"})
 	}
 	return f
 }
@@ -84,11 +84,11 @@ func (a *auth) showSignIn(c *handlers.Call) error {
 	return show(c, form)
 }
 
-// errWrong is the one answer for an address without an account and for a wrong password.
-var errWrong = fault.New(fault.Invalid, "sign_in_failed", "The e-mail address or the password is wrong.")
+// errWrong is the error for an unknown address and for a wrong password.
+var errWrong = fault.New(fault.Invalid, "sign_in_failed", "The email address or password is incorrect.")
 
-// signIn checks a password. An address that has no account is treated as one whose password is wrong, step by step, so that
-// neither the answer nor its time tells them apart.
+// signIn checks a password. An address without an account is treated as one with a wrong password, step by step, so
+// that neither the page nor its time tells them apart.
 func (a *auth) signIn(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *auth) signIn(c *handlers.Call) error {
 	return c.Redirect(handlers.Next(next, "/"))
 }
 
-// checkPassword finds the person whose address and password these are; errWrong where there is none.
+// checkPassword finds the person with this address and password, or returns errWrong.
 func (a *auth) checkPassword(c *handlers.Call, typed, password string) (sql.Person, error) {
 	if err := a.addresses.Take(c.Actor.Address); err != nil {
 		return sql.Person{}, err
@@ -143,7 +143,7 @@ func (a *auth) checkPassword(c *handlers.Call, typed, password string) (sql.Pers
 	return person, nil
 }
 
-// findForSignIn counts the try, then finds the person; the zero Person where there is none.
+// findForSignIn counts the try, then finds the person. The zero Person is none.
 func (a *auth) findForSignIn(c *handlers.Call, email string) (person sql.Person, err error) {
 	wait := 0
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
@@ -164,11 +164,11 @@ func (a *auth) findForSignIn(c *handlers.Call, email string) (person sql.Person,
 
 func tooManyTries(wait int) error {
 	return &fault.Error{
-		Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "Too many tries for this account. Wait a quarter of an hour, or reset the password.", RetryAfter: wait,
+		Kind: fault.Limited, Code: handlers.ErrTooManyTries.Code, Detail: "Too many attempts for this account. Wait 15 minutes, or reset the password.", RetryAfter: wait,
 	}
 }
 
-// refuseSignIn notes a sign-in that failed.
+// refuseSignIn audits a failed sign-in.
 func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		if person.IsZero() {
@@ -182,7 +182,7 @@ func (a *auth) refuseSignIn(c *handlers.Call, person id.UUID) error {
 	return errWrong
 }
 
-// startSession begins a session of a person who gave the right password.
+// startSession starts the session of a person who gave the right password.
 func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person, pending bool) (string, error) {
 	if err := accounts.Succeeded(c.Ctx(), q, "password", person.Email); err != nil {
 		return "", err
@@ -198,7 +198,7 @@ func (a *auth) startSession(c *handlers.Call, q *sql.Queries, person sql.Person,
 	})
 }
 
-// noteSignIn writes a sign-in to the audit log, and tells the person of one from a browser that they have no session in.
+// noteSignIn audits a sign-in. A person who signs in from a browser without another session gets a mail.
 func (a *auth) noteSignIn(c *handlers.Call, q *sql.Queries, person sql.Person) error {
 	if err := accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (a *auth) noteSignIn(c *handlers.Call, q *sql.Queries, person sql.Person) e
 	return a.alert(c, q, person, "")
 }
 
-// signOut ends every session that this browser has: the person's, and that of a portal link.
+// signOut ends every session of this browser: the person's, and that of a portal link.
 func (a *auth) signOut(c *handlers.Call) error {
 	session, person, err := c.SignedIn()
 	if err != nil {

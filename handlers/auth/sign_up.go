@@ -16,20 +16,20 @@ import (
 	"posthorn/views/pages"
 )
 
-// signUpData is what a sign-up link remembers until its address is proven.
+// signUpData is what a sign-up link remembers until its address is verified.
 type signUpData struct {
 	Name   string `json:"name"`
 	Tenant string `json:"tenant"`
 }
 
-var errNoSignup = fault.New(fault.Forbidden, "sign_up_closed", "New tenants are not open to everybody on this server. Ask the people who run it for an invitation.")
+var errNoSignup = fault.New(fault.Forbidden, "sign_up_closed", "Sign-up is closed on this server. Ask its operator for an invitation.")
 
 func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Form {
 	e := emailField(email)
-	e.Hint = "A link goes to this address. Whoever opens it sets the password."
+	e.Hint = "We'll email you a link. Open it to set your password."
 	return pages.Form{
-		Shell: c.Shell("Create a tenant", ""), Title: "Create a tenant", Text: "A tenant is your organization: its endpoints, its events, its members.",
-		Action: "/sign-up", Submit: "Send me a link",
+		Shell: c.Shell("Create tenant", ""), Title: "Create tenant", Text: "A tenant is your organization: its endpoints, events, and members.",
+		Action: "/sign-up", Submit: "Send link",
 		Fields: []components.FieldProps{
 			{Name: "tenant", Label: "Name of your organization", Complete: "organization", Value: tenant, Required: true, MaxLength: account.MaxName},
 			{Name: "name", Label: "Your name", Complete: "name", Value: name, Required: true, MaxLength: account.MaxName},
@@ -39,8 +39,8 @@ func (a *auth) signUpForm(c *handlers.Call, tenant, name, email string) pages.Fo
 	}
 }
 
-// signupIsOpen reports whether anybody may create a tenant: as operators have set, else as the server was started. While nobody can
-// say, it is closed.
+// signupIsOpen reports whether anybody can create a tenant: the operators' setting, or else how the server was
+// started. While the setting can't be read, it is closed.
 func (a *auth) signupIsOpen(c *handlers.Call) bool {
 	platform, err := accounts.Platform(c.Ctx(), a.DB)
 	if err != nil {
@@ -68,9 +68,9 @@ func (a *auth) showSignUp(c *handlers.Call) error {
 	return show(c, a.signUpForm(c, "", "", ""))
 }
 
-// signUp sends a link to the address, and makes nothing yet: who reads the mail sets the password, so that nobody can take
-// an account for somebody else's address. An address that has an account gets a mail that leads to where the tenant is created
-// after signing in, and the page says the same.
+// signUp sends a link to the address, and creates nothing yet. The reader of the mail sets the password, so nobody
+// can create an account for somebody else's address. An address with an account gets a mail that links to where the
+// tenant is created after signing in, and the page says the same.
 func (a *auth) signUp(c *handlers.Call) error {
 	if !a.signupIsOpen(c) {
 		return errNoSignup
@@ -110,7 +110,7 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 		}
 		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife})
 		if err != nil || wait > 0 {
-			return err // too many mails already: the answer is the same, and nothing is sent
+			return err // too many mails: the page is the same, and nothing is sent
 		}
 		return a.mail(c, q, mail.VerifyAddress, email, token, mail.VerifyAddressData{
 			Name: data.Name, Link: a.link("/verify-email", token), Expires: a.until(account.SignUpLife),
@@ -118,8 +118,8 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 	})
 }
 
-// mailAccountExists tells a person who signs up again where to create the tenant. It makes a link that nobody is told of, so that
-// it takes as long as signing up a new address.
+// mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link for nobody,
+// so that it takes as long as signing up a new address.
 func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person, data signUpData, silent bool) error {
 	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: p.Email, Data: data, Life: account.SignUpLife})
 	if err != nil || silent || p.DisabledAt != nil {
@@ -130,34 +130,34 @@ func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person,
 	})
 }
 
-// sentTo is the page that says that a mail is on its way to an address.
+// sentTo is the page that says that a mail was sent to an address.
 func sentTo(path, email string) string { return path + "?" + url.Values{"to": {email}}.Encode() }
 
-// showSent says that a mail is on its way, whether one is or not.
+// showSent says that a mail was sent, whether one was or not.
 func (a *auth) showSent(c *handlers.Call) error {
-	to := "If the address is right"
+	to := "If the address is correct"
 	if email, err := account.Email(c.Query("to")); err == nil {
-		to = "If " + email + " is right"
+		to = "If " + email + " is correct"
 	}
 	v := pages.Form{
 		Shell: c.Shell("Check your email", ""), Title: "Check your email",
-		Text:  to + ", a mail with a link is on its way. The link works once.",
-		Links: []pages.Link{{Label: "Back to signing in", Href: "/sign-in"}},
+		Text:  to + ", we've sent it an email with a link. The link works once.",
+		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	}
 	if a.MailIsShown {
-		v.Note = "This server sends no mail: it shows what it would have sent."
-		v.Links = append([]pages.Link{{Label: "Open the mails", Href: "/dev/mail"}}, v.Links...)
+		v.Note = "This server doesn't send email. It shows emails on a page instead."
+		v.Links = append([]pages.Link{{Label: "Open emails", Href: "/dev/mail"}}, v.Links...)
 	}
 	return show(c, v)
 }
 
-var errLink = fault.New(fault.Gone, "link_used", "This link was used already, has expired, or was cut off when copied. Ask for a new one.")
+var errLink = fault.New(fault.Gone, "link_used", "This link was already used, has expired, or is incomplete. Request a new one.")
 
 // passwordForm is the form behind a link in a mail.
 func passwordForm(c *handlers.Call, action, token, title, text string) pages.Form {
 	return pages.Form{
 		Shell: c.Shell(title, ""), Title: title, Text: text, Action: action, Hidden: map[string]string{"token": token},
-		Submit: "Set the password", Fields: []components.FieldProps{newPasswordField()},
+		Submit: "Set password", Fields: []components.FieldProps{newPasswordField()},
 	}
 }
 
@@ -193,7 +193,7 @@ func (a *auth) peekSignUp(c *handlers.Call, token string) (link sql.OneTimeLink,
 	return link, data, err
 }
 
-// verify makes the person and their tenant: the link proves the address, and who holds it sets the password.
+// verify creates the person and their tenant. The link verifies the address, and its holder sets the password.
 func (a *auth) verify(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {

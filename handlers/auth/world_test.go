@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// clock is a time that a test moves. The database's own clock is not moved: what it decides is tested by moving rows.
+// clock is a time that a test moves. The database's own clock does not move: tests move rows instead.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
@@ -50,7 +50,7 @@ func (c *clock) pass(d time.Duration) {
 	c.ahead += d
 }
 
-// world is the pages of Posthorn on a database of its own.
+// world is the pages of Posthorn with their own database.
 type world struct {
 	t      *testing.T
 	url    string
@@ -76,7 +76,7 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
 	cfg := handlers.Config{
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
+		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
 	}
 	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
 	for _, c := range change {
@@ -113,7 +113,7 @@ func (w *world) browser() *browser {
 	return &browser{w: w, cookies: map[string]*http.Cookie{}, address: "192.0.2.1:1234"}
 }
 
-// page is what a browser got.
+// page is what a browser received.
 type page struct {
 	t        *testing.T
 	what     string
@@ -179,7 +179,7 @@ func (p *page) want(status int, parts ...string) *page {
 	return p
 }
 
-// to checks that the page leads to another, and returns its path.
+// to checks that the page redirects to another, and returns its path.
 func (p *page) to(prefix string) string {
 	p.t.Helper()
 	if p.Status != http.StatusSeeOther || !strings.HasPrefix(p.Location, prefix) {
@@ -220,10 +220,10 @@ func one[T any](w *world, query string, args ...any) (v T) {
 	return v
 }
 
-// letter is a mail as its template will see it.
+// letter is a mail as its template gets it.
 type letter struct{ Kind, Link, Token, Data string }
 
-// mails are those to an address, oldest first.
+// mails are the mails to an address, oldest first.
 func (w *world) mails(to string) (found []letter) {
 	w.t.Helper()
 	w.connection(func(c *pgx.Conn) error {
@@ -285,7 +285,7 @@ var hashOnce = sync.OnceValue(func() string {
 	return hash
 })
 
-// person makes somebody whose password is goodPassword.
+// person creates a person whose password is goodPassword.
 func (w *world) person(email string) (person id.UUID) {
 	w.t.Helper()
 	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
@@ -298,7 +298,7 @@ func (w *world) person(email string) (person id.UUID) {
 	return person
 }
 
-// tenant makes a tenant with an owner.
+// tenant creates a tenant with an owner.
 func (w *world) tenant(name string, owner id.UUID) (tenant id.UUID, path string) {
 	w.t.Helper()
 	row, _, err := accounts.CreateTenant(w.t.Context(), w.db, accounts.NewTenant{Name: name}, db.Author{Kind: "command"})
@@ -321,7 +321,7 @@ func (w *world) join(tenant, person id.UUID, role access.Role) (member id.UUID) 
 	return member
 }
 
-// signedIn is a browser in which somebody has just signed in.
+// signedIn is a browser in which a person has just signed in.
 func (w *world) signedIn(email string) *browser {
 	w.t.Helper()
 	b := w.browser()

@@ -1,5 +1,4 @@
-// Package credential hashes and checks what people prove themselves with: passwords, codes of an authenticator, recovery
-// codes.
+// Package credential hashes and checks proofs of identity: passwords, authenticator codes, and recovery codes.
 package credential
 
 import (
@@ -17,7 +16,7 @@ import (
 	"posthorn/domain/fault"
 )
 
-// The cost of argon2id: the first choice of the OWASP password storage cheat sheet, and the least that SECURITY allows.
+// The cost of argon2id: the first choice of the OWASP password storage cheat sheet, and the minimum in SECURITY.
 const (
 	memoryKiB = 19 * 1024
 	passes    = 2
@@ -26,20 +25,20 @@ const (
 	hashSize  = 32
 )
 
-// Passwords hashes and checks passwords, at most a few at a time: each takes a core for some 40 ms and 19 MiB.
+// Passwords hashes and checks passwords, a few at a time: each takes a core for some 40 ms and 19 MiB.
 type Passwords struct {
 	slots chan struct{}
 	dummy string
 }
 
-// NewPasswords makes one that uses at most as many cores as there are.
+// NewPasswords makes Passwords that use at most as many cores as there are.
 func NewPasswords() *Passwords {
 	p := &Passwords{slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	p.dummy = encode(make([]byte, saltSize), make([]byte, hashSize))
 	return p
 }
 
-var errBusy = &fault.Error{Kind: fault.Unavailable, Code: "busy", Detail: "Too many people are signing in at this moment. Try again in a few seconds.", RetryAfter: 3}
+var errBusy = &fault.Error{Kind: fault.Unavailable, Code: "busy", Detail: "Too many people are signing in right now. Try again in a few seconds.", RetryAfter: 3}
 
 func (p *Passwords) take(ctx context.Context) error {
 	select {
@@ -61,8 +60,8 @@ func (p *Passwords) Hash(ctx context.Context, password string) (string, error) {
 	return encode(salt[:], argon2.IDKey([]byte(password), salt[:], passes, memoryKiB, lanes, hashSize)), nil
 }
 
-// Verify reports whether a password is the one that was hashed. An empty hash, of an account that does not exist, takes as
-// long and is never right.
+// Verify reports whether a password is the hashed one. An empty hash, of an account that does not exist, takes as
+// long and never matches.
 func (p *Passwords) Verify(ctx context.Context, phc, password string) (bool, error) {
 	exists := phc != ""
 	if !exists {
@@ -93,7 +92,7 @@ type costed struct {
 
 var errNoHash = errors.New("a stored password is not an argon2id hash")
 
-// decode reads the cost from the hash itself, so that it can be raised for new ones.
+// decode reads the cost from the hash itself, so that new hashes can have a higher one.
 func decode(phc string) (c costed, err error) {
 	parts := strings.Split(phc, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {

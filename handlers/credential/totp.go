@@ -15,8 +15,8 @@ import (
 	"github.com/pquerna/otp/hotp"
 )
 
-// What every authenticator app knows: RFC 6238 with SHA-1, six digits, 30 seconds. The seed is as long as the hash (RFC
-// 4226, section 4, R6).
+// The parameters of every authenticator app: RFC 6238 with SHA-1, six digits, 30 seconds. The seed is as long as the
+// hash (RFC 4226, section 4, R6).
 const (
 	seedSize = 20
 	period   = 30
@@ -45,7 +45,7 @@ func SeedText(seed []byte) string {
 	return b.String()
 }
 
-// CheckCode finds the step, of the present one and its two neighbours, whose code this is. The caller takes each step once.
+// CheckCode finds the step of a code: the present one or one of its two neighbors. The caller accepts each step once.
 func CheckCode(seed []byte, code string, now time.Time) (step int64, ok bool) {
 	code = strings.ReplaceAll(code, " ", "")
 	secret, current := letters.EncodeToString(seed), now.Unix()/period
@@ -58,7 +58,7 @@ func CheckCode(seed []byte, code string, now time.Time) (step int64, ok bool) {
 	return step, ok
 }
 
-// QR is a seed's QR code as an app reads it: its modules to a side, and the dark ones as an SVG path.
+// QR is the QR code of a seed for authenticator apps: its modules per side, and the dark ones as an SVG path.
 func QR(seed []byte, account string) (size int, path string, err error) {
 	text := "otpauth://totp/" + url.PathEscape(issuer+":"+account) + "?" + url.Values{
 		"secret": {letters.EncodeToString(seed)}, "issuer": {issuer}, "digits": {"6"}, "period": {"30"}, "algorithm": {"SHA1"},
@@ -90,7 +90,7 @@ const (
 	recoverySize  = 10
 )
 
-// NewRecoveryCodes makes codes as people see them, and what is hashed of each.
+// NewRecoveryCodes makes codes as people see them, and the text that is hashed of each.
 func NewRecoveryCodes() (shown, plain []string) {
 	for range recoveryCodes {
 		raw := make([]byte, recoverySize)
@@ -102,7 +102,7 @@ func NewRecoveryCodes() (shown, plain []string) {
 	return shown, plain
 }
 
-// RecoveryCode is what is hashed of a code as it was typed; empty where it has not the shape of one.
+// RecoveryCode is the text that is hashed of a typed code. It is empty if the text does not look like a code.
 func RecoveryCode(typed string) string {
 	text := strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(typed))
 	if len(text) != recoverySize*8/5 {

@@ -24,13 +24,13 @@ import (
 	"posthorn/views/pages"
 )
 
-// bodyShown is how many bytes of a body a page shows; all of it can be had as a file.
+// bodyShown is how many bytes of a body a page shows. The whole body can be downloaded.
 const bodyShown = 8 << 10
 
 func maskedURL(raw string) string { return egress.Mask(raw) }
 
-// attemptDetail rebuilds an attempt's request by the rules that made it, and shows the answer that was kept.
-func (k known) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDetail {
+// attemptDetail rebuilds an attempt's request by the rules that rendered it, and shows the stored response.
+func (k deliveryData) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDetail {
 	kind, timeout := endpoint.Kind(k.endpoint.Kind), time.Duration(k.endpoint.TimeoutSeconds)*time.Second
 	said := diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
 	d := pages.AttemptDetail{
@@ -51,9 +51,9 @@ func (k known) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDeta
 	case len(t.ResponseExcerpt) > 0:
 		d.Answer = excerpt(t.ResponseExcerpt, len(t.ResponseExcerpt))
 	case t.Failure != delivery.FailNone:
-		d.Answer.Gone = "There was no answer."
+		d.Answer.Gone = "There was no response."
 	default:
-		d.Answer.Gone = "The answer had no body."
+		d.Answer.Gone = "The response had no body."
 	}
 	wire := signature.ParseWire(t.Format, k.endpoint.Prefix)
 	m := queue.SentMessage(&k.event, k.Delivery, wire)
@@ -63,7 +63,7 @@ func (k known) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDeta
 	}
 	d.Changed = k.endpoint.UpdatedAt.After(t.CreatedAt)
 	if k.event.Data == nil {
-		d.Body.Gone = "The event's data is not kept any more, so the body can't be shown."
+		d.Body.Gone = "The event's data has been deleted, so the body can't be shown."
 		return d
 	}
 	body := signature.AppendBody(nil, wire.Format, m)
@@ -72,7 +72,7 @@ func (k known) attemptDetail(t sql.Attempt, deliveryID string) pages.AttemptDeta
 	return d
 }
 
-// command is the request as a command. A long body is left to the file of its exact bytes.
+// command is the request as a command. A long body is a file with its exact bytes.
 func command(d pages.AttemptDetail, body []byte, deliveryID string) string {
 	if len(body) <= bodyShown {
 		return signature.Curl(d.URL, d.Headers, body)
@@ -80,9 +80,9 @@ func command(d pages.AttemptDetail, body []byte, deliveryID string) string {
 	return strings.TrimSuffix(signature.Curl(d.URL, d.Headers, nil), "--data-raw ''") + "--data-binary '@" + deliveryID + ".json'"
 }
 
-// excerpt is the beginning of a body as text: bytes that are no UTF-8 become the replacement character.
+// excerpt is the start of a body as text: bytes that are not UTF-8 become the replacement character.
 func excerpt(body []byte, most int) pages.Excerpt {
-	e := pages.Excerpt{Size: len(body)}
+	e, whole := pages.Excerpt{Size: len(body)}, body
 	if len(body) > most {
 		for most > 0 && !utf8.RuneStart(body[most]) {
 			most--
@@ -90,6 +90,7 @@ func excerpt(body []byte, most int) pages.Excerpt {
 		e.Note = fmt.Sprintf("the first %s of %s", components.Bytes(int64(most)), components.Bytes(int64(len(body))))
 		body = body[:most]
 	}
+	e.JSON = json.Valid(whole)
 	e.Text = strings.ReplaceAll(strings.ToValidUTF8(string(body), "\uFFFD"), "\x00", "\uFFFD")
 	var nice bytes.Buffer
 	if e.Note == "" && json.Indent(&nice, []byte(e.Text), "", "  ") == nil && nice.String() != e.Text && nice.Len() <= 4*most {
@@ -98,15 +99,15 @@ func excerpt(body []byte, most int) pages.Excerpt {
 	return e
 }
 
-var errPayloads = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant does not show what is sent. Ask an owner or admin of the tenant.")
+var errPayloads = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant can't see payloads. Ask an owner or admin of the tenant.")
 
-// downloadBody answers with the exact bytes that each attempt sends.
+// downloadBody sends the exact bytes that each attempt sends.
 func (a *dashboard) downloadBody(c *handlers.Call) error {
-	u, err := c.ID(id.Delivery, "delivery_id")
+	deliveryID, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return err
 	}
-	k, err := a.readKnown(c, u)
+	k, err := a.readDeliveryData(c, deliveryID)
 	switch {
 	case err != nil:
 		return err
@@ -120,10 +121,10 @@ func (a *dashboard) downloadBody(c *handlers.Call) error {
 		wire = signature.ParseWire(k.attempts[n-1].Format, wire.Prefix)
 	}
 	m := queue.SentMessage(&k.event, k.Delivery, wire)
-	return download(c, id.Delivery.Format(u)+".json", signature.AppendBody(nil, wire.Format, m))
+	return download(c, id.Delivery.Format(deliveryID)+".json", signature.AppendBody(nil, wire.Format, m))
 }
 
-// download answers with a file that no browser shows by itself.
+// download sends a file that no browser displays.
 func download(c *handlers.Call, name string, body []byte) error {
 	c.Writer.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	c.Data(http.StatusOK, "application/json", body)

@@ -19,7 +19,7 @@ func (a *dashboard) auditRoutes() []handlers.Route {
 	return []handlers.Route{page("GET", "/audit-log", access.Read, a.listAudit)}
 }
 
-// auditActions are those that the filter proposes; others may be typed.
+// auditActions are the suggestions of the filter. Other actions can be typed.
 var auditActions = []string{
 	"bulk_job.start", "delivery.archive", "delivery.cancel", "delivery.replay", "delivery.retry_now", "endpoint.create", "endpoint.delete", "endpoint.disabled",
 	"endpoint.pause", "endpoint.resume", "endpoint.rotate_secret", "endpoint.update", "event.emitted", "event.expunge", "event.replay", "event_type.created",
@@ -55,11 +55,11 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	}
 	scan := int32(rows + 1)
 	if p.Action != "" {
-		scan = lookAt
+		scan = maxScan
 	}
 	var found []sql.ScanAuditDownRow
 	var names map[string]string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		found, err = q.ScanAuditDown(c.Ctx(), sql.ScanAuditDownParams{TenantID: &c.Actor.Tenant, Low: low, High: high, Action: p.Action, Scan: scan, Most: rows + 1})
 		if err == nil {
 			names, err = actorNames(c, q)
@@ -78,7 +78,7 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 			row.Who = operatorName(r.ActorName)
 		}
 		if c.Actor.Portal != nil && r.ActorKind != "portal" {
-			row.Address = "" // where the provider's people are is not their customers' business
+			row.Address = "" // the provider's customers do not see where its people are
 		}
 		v.Rows = append(v.Rows, row)
 	}
@@ -88,13 +88,13 @@ func (a *dashboard) fillAudit(c *handlers.Call, p handlers.Page, ask listQuery, 
 	return nil
 }
 
-// operatorName is an operator as a tenant's pages name one.
+// operatorName is an operator's name on a tenant's pages.
 func operatorName(email string) string { return "Operator " + email }
 
 // namedKeys bounds the keys whose names a page of the audit log reads.
 const namedKeys = 250
 
-// actorNames are the names of members and API keys by the ids that the audit log has. Who came by a sign-in link sees no members.
+// actorNames are the names of members and API keys by the ids in the audit log. Sign-in links see no members.
 func actorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
 	names := map[string]string{}
 	if c.Actor.Portal != nil {
@@ -114,7 +114,7 @@ func actorNames(c *handlers.Call, q *sql.Queries) (map[string]string, error) {
 	return names, err
 }
 
-// objectPages are where objects of a kind are.
+// objectPages are the paths of objects by kind.
 var objectPages = map[string]string{"delivery": "/deliveries/", "event": "/events/", "endpoint": "/endpoints/", "bulk_job": "/bulk-jobs/"}
 
 func auditRow(r sql.ScanAuditDownRow, root string) pages.AuditRow {
@@ -128,10 +128,10 @@ func auditRow(r sql.ScanAuditDownRow, root string) pages.AuditRow {
 	return v
 }
 
-// detailShown bounds how much of one detail a row shows, in characters.
+// detailShown bounds how many characters of one detail a row shows.
 const detailShown = 200
 
-// details are what an entry says beside the rest, by name.
+// details are the other fields of an entry, by name.
 func details(raw json.RawMessage) []pages.Fact {
 	var in map[string]any
 	if json.Unmarshal(raw, &in) != nil {

@@ -31,28 +31,28 @@ func (a *dashboard) bulkRoutes() []handlers.Route {
 	}
 }
 
-// filterNames are the fields of a form that narrow the deliveries down.
+// filterNames are the fields of a form that filter deliveries.
 var filterNames = []string{"status", "type", "endpoint", "channel", "since", "until", "wait", "job", "archived"}
 
-// bulkForm is what a form asks to be done.
+// bulkForm is a submitted action on many deliveries.
 type bulkForm struct {
 	deliveries.NewBulkJob
 	fields map[string][]string // what the confirmation sends on
-	back   string              // the list that the form stood on
+	back   string              // the list that contained the form
 }
 
-var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "Nothing is chosen. Go back, and choose deliveries in the list.")
+var errNoneChosen = fault.InvalidField("id", "filter_ids_range", "No deliveries are selected. Go back and select deliveries in the list.")
 
 var errOfJob = fault.InvalidField("job", "filter_job", "Actions on all results can't be limited to the deliveries of a job. Select the deliveries in the list.")
 
-// errOfWait is for actions on all that wait for one reason: a job's filter has no such condition.
+// errOfWait rejects actions on all deliveries that wait for one reason: a job's filter has no such condition.
 var errOfWait = fault.InvalidField("wait", "filter_wait", "Actions on all results can't be limited to a reason for waiting. Select the deliveries in the list.")
 
-// errNoSince is for missing events of no endpoint, or of all time.
-var errNoSince = fault.InvalidField("since", "field_missing", "Go back, and say since when events are missing.")
+// errNoSince rejects missing events without an endpoint or a start.
+var errNoSince = fault.InvalidField("since", "field_missing", "Go back and enter since when events are missing.")
 
-// readBulk reads what is to be done to which deliveries: those that were chosen, or all that match the filter. The filter
-// is read as the list reads its address.
+// readBulk reads the action and the deliveries: the selected ones, or all results of the filter. The filter is read
+// the way the list reads its address.
 func (a *dashboard) readBulk(c *handlers.Call, form url.Values) (b bulkForm, err error) {
 	b.Kind = bulk.Kind(form.Get("action"))
 	switch b.Kind {
@@ -112,7 +112,7 @@ func orNil(t time.Time) *time.Time {
 	return &t
 }
 
-// options reads what a job may be told beside what it does.
+// options reads a job's options.
 func (b *bulkForm) options(form url.Values) []fault.Field {
 	b.Reason = strings.TrimSpace(form.Get("reason"))
 	pace := orNoNumber(form.Get("pace"))
@@ -122,7 +122,7 @@ func (b *bulkForm) options(form url.Values) []fault.Field {
 	return bulk.OptionFaults(b.Reason, pace)
 }
 
-// confirmBulk says to how many the job would do what, and changes nothing.
+// confirmBulk shows how many deliveries the job would change, and changes nothing.
 func (a *dashboard) confirmBulk(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -141,7 +141,7 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	}
 	var e deliveries.Estimate
 	var filter []pages.Fact
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
@@ -157,17 +157,17 @@ func (a *dashboard) showConfirm(c *handlers.Call, status int, b bulkForm, wrong 
 	v := pages.BulkConfirmView{
 		Root: path(c, ""), Back: b.back, Kind: b.Kind, Count: e.Count, Exact: e.Exact, Repeats: e.Repeats, Skipped: pages.Skips(e.Skipped), Filter: filter,
 		Fields: b.fields, Wrong: wrong,
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Kept in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: reason.Max},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, Hint: "Recorded in the audit log.", Value: form.Get("reason"), Error: wrong["reason"], MaxLength: reason.Max},
 		Pace: components.FieldProps{
-			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "a second", Width: "short",
-			Hint: "Leave it empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
+			Name: "pace", Label: "Pace", Optional: true, Type: "number", Min: "1", Max: strconv.Itoa(bulk.MaxPace), Unit: "per second", Width: "short",
+			Hint: "Leave empty to go as fast as the endpoints' own limits allow.", Value: form.Get("pace"), Error: wrong["pace"],
 		},
 	}
 	v.Shell = c.Shell("Confirm", "deliveries")
 	return c.Render(status, pages.BulkConfirm(v))
 }
 
-// filterFacts says in words what a job selects.
+// filterFacts describes what a job selects.
 func (a *dashboard) filterFacts(c *handlers.Call, q *sql.Queries, f bulk.Filter) ([]pages.Fact, error) {
 	var out []pages.Fact
 	add := func(label, value string) {
@@ -176,22 +176,22 @@ func (a *dashboard) filterFacts(c *handlers.Call, q *sql.Queries, f bulk.Filter)
 		}
 	}
 	if len(f.IDs) > 0 {
-		add("Chosen", components.Many(int64(len(f.IDs)), "delivery", "deliveries"))
+		add("Selected", components.Many(int64(len(f.IDs)), "delivery", "deliveries"))
 	}
 	add("Status", strings.ReplaceAll(f.Status, "_", " "))
 	add("Event type", f.Type)
 	add("Channel", f.Channel)
 	if f.Endpoint != "" {
-		u, err := id.Endpoint.Parse(f.Endpoint)
+		endpointID, err := id.Endpoint.Parse(f.Endpoint)
 		if err != nil {
 			return out, fault.ErrNotFound
 		}
-		labels, err := a.labels(c, q, []id.UUID{u})
+		labels, err := a.labels(c, q, []id.UUID{endpointID})
 		if err != nil {
 			return out, err
 		}
 		name := f.Endpoint
-		if l, ok := labels[u]; ok {
+		if l, ok := labels[endpointID]; ok {
 			name = l.Name()
 		}
 		add("Endpoint", name)
@@ -225,7 +225,7 @@ func (a *dashboard) startBulk(c *handlers.Call) error {
 		return fault.InvalidFields(faults)
 	}
 	var job sql.BulkJob
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *sql.Queries) (err error) {
 		if err := deliveries.KnowEndpoint(c.Ctx(), q, c.Actor.Tenant, b.NewBulkJob); err != nil {
 			return err
 		}
@@ -248,14 +248,18 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	if !ask.after.IsZero() {
 		l.After, v.Newer = ask.after, v.Root+"/bulk-jobs"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		found, err := deliveries.ListBulkJobs(c.Ctx(), q, c.Actor.Tenant, l)
 		if len(found) > rows {
 			found = found[:rows]
 			v.Older = ask.at(v.Root+"/bulk-jobs", "after", id.Job.Format(found[rows-1].ID))
 		}
+		if err != nil {
+			return err
+		}
+		names, err := actorNames(c, q)
 		for _, j := range found {
-			v.Rows = append(v.Rows, bulkJob(j))
+			v.Rows = append(v.Rows, bulkJob(j, names))
 		}
 		return err
 	})
@@ -266,10 +270,10 @@ func (a *dashboard) listBulkJobs(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.BulkJobs(v))
 }
 
-func bulkJob(j sql.BulkJob) pages.BulkJob {
+func bulkJob(j sql.BulkJob, names map[string]string) pages.BulkJob {
 	v := pages.BulkJob{
 		ID: id.Job.Format(j.ID), Kind: j.Kind, State: j.State, Expected: j.Expected, Done: j.Done, Exact: j.Exact, Reason: j.Reason,
-		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
+		Failure: j.Failure, AskedKind: j.AskedKind, AskedBy: j.AskedBy, AskedName: names[j.AskedBy], Created: j.CreatedAt, Started: orZero(j.StartedAt), Ended: orZero(j.EndedAt),
 	}
 	if j.Pace != nil {
 		v.Pace = int(*j.Pace)
@@ -279,16 +283,20 @@ func bulkJob(j sql.BulkJob) pages.BulkJob {
 }
 
 func (a *dashboard) bulkJobView(c *handlers.Call) (v pages.BulkJobView, err error) {
-	u, err := c.ID(id.Job, "job_id")
+	jobID, err := c.ID(id.Job, "job_id")
 	if err != nil {
 		return v, err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		j, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		j, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: jobID})
 		if err != nil {
 			return err
 		}
-		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j), Acts: c.Actor.May(access.ActOnDeliveries)}
+		names, err := actorNames(c, q)
+		if err != nil {
+			return err
+		}
+		v = pages.BulkJobView{Root: path(c, ""), Job: bulkJob(j, names), Acts: c.Actor.May(access.ActOnDeliveries)}
 		var filter bulk.Filter
 		_ = json.Unmarshal(j.Filter, &filter)
 		if v.Job.Filter, err = a.filterFacts(c, q, filter); err != nil {
@@ -321,14 +329,14 @@ func (a *dashboard) refreshBulkJob(c *handlers.Call) error {
 	return c.Render(status, pages.BulkJobParts(v))
 }
 
-// cancelBulkJob ends a job where it stands. One that is over meanwhile is shown as it is.
+// cancelBulkJob ends a job. A job that has ended by then is shown as it is.
 func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
-	u, err := c.ID(id.Job, "job_id")
+	jobID, err := c.ID(id.Job, "job_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), "")
+	err = c.Tx(func(q *sql.Queries) error {
+		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author(), "")
 		return err
 	})
 	e := fault.As(err)
@@ -343,6 +351,6 @@ func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("The job is canceled.")
-	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(u)))
+	c.Flash("Job canceled.")
+	return c.Redirect(path(c, "/bulk-jobs/"+id.Job.Format(jobID)))
 }

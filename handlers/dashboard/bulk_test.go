@@ -40,7 +40,7 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	list := dev.get(tn.path+"/deliveries").want(200, `data-bulk`, `value="`+dead[0]+`"`, `name="action" value="replay"`)
 	list.want(200, "Actions on all results", "Replay all failed ...")
 	chosen := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": append(dead[:2:2], waiting)})
-	chosen.want(200, "Replay 2 deliveries?", "1 still under way", "3 deliveries")
+	chosen.want(200, "Replay 2 deliveries?", "1 still in progress", "3 deliveries")
 	if n := one[int](w, "SELECT count(*)::int FROM bulk_jobs"); n != 0 {
 		t.Fatalf("asking made %d jobs", n)
 	}
@@ -49,13 +49,13 @@ func TestBulkActionsSayFirstToHowManyAndThenStartAJob(t *testing.T) {
 	all := dev.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}, "type": {"order.paid"}})
 	form := confirmed(all.want(200, "Replay 3 deliveries?", "order.paid"))
 	form.Set("pace", "none")
-	again := dev.post(tn.path+"/bulk-jobs", form).want(400, "pace is 1 to 10000 a second.", `value="none"`, "Replay 3 deliveries?")
+	again := dev.post(tn.path+"/bulk-jobs", form).want(400, "pace must be from 1 to 10000 per second.", `value="none"`, "Replay 3 deliveries?")
 	form = confirmed(again)
 	form.Set("pace", "100")
 	form.Set("reason", "the receiver is back")
 	job := dev.post(tn.path+"/bulk-jobs", form).to(tn.path + "/bulk-jobs/")
-	dev.get(job).want(200, "queued", "0 of 3", "the receiver is back", "100 a second", `hx-get="`+job+`/live"`, "Cancel the job")
-	tn.of[access.Viewer].get(job).want(200).lacks("Cancel the job")
+	dev.get(job).want(200, "queued", "0 of 3", "the receiver is back", "Up to 100 per second", `hx-get="`+job+`/live"`, "Cancel job")
+	tn.of[access.Viewer].get(job).want(200).lacks("Cancel job")
 	if kind := one[string](w, "SELECT kind FROM bulk_jobs"); kind != string(bulk.Replay) || w.audited(tn, "bulk_job.start") != 1 {
 		t.Errorf("the job is of %s, and audited %d times", kind, w.audited(tn, "bulk_job.start"))
 	}
@@ -76,11 +76,11 @@ func TestBulkActionsRefuseWhatTheyCantDo(t *testing.T) {
 	foreign := w.delivery(w.emit(theirs, "order.paid", "1"))
 	dev := mine.of[access.Developer]
 	ask := func(form url.Values) *page { return dev.post(mine.path+"/deliveries/bulk", form) }
-	ask(url.Values{"action": {"replay"}}).want(400, "Nothing is chosen")
+	ask(url.Values{"action": {"replay"}}).want(400, "No deliveries are selected")
 	ask(url.Values{"action": {"explode"}, "all": {"true"}}).want(400, "action is one of")
 	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "wait": {"breaker"}}).want(400, "reason for waiting")
-	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Say which deliveries are meant")
-	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Say which deliveries are meant")
+	ask(url.Values{"action": {"replay"}, "all": {"true"}}).want(400, "Specify which deliveries")
+	ask(url.Values{"action": {"replay"}, "all": {"true"}, "status": {"pending"}}).want(400, "Specify which deliveries")
 	ask(url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"pending"}, "endpoint": {"ep_nonsense"}}).want(404)
 	ask(url.Values{"action": {"cancel"}, "id": {id.Delivery.Format(foreign)}}).want(200, "Nothing to cancel", "None of these deliveries can be canceled").lacks("/bulk-jobs\"")
 	if got := dev.get(mine.path+"/bulk-jobs").want(200, "No bulk jobs yet"); strings.Contains(got.Body, "job_") {
@@ -114,4 +114,28 @@ func TestAnEndpointIsRecoveredFromItsOwnPageAfterACount(t *testing.T) {
 	}
 	missing.Del("since")
 	dev.post(tn.path+"/deliveries/bulk", missing).want(400, "since when events are missing")
+}
+
+func TestFailuresSinceYesterdayAreOneClickAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tn := w.tenant("A")
+	w.endpoint(tn, "https://hooks.example.com/in")
+	w.attempt(w.delivery(w.emit(tn, "order.paid", `{}`)), tried{status: 422, terminal: 3, reason: 2})
+	owner := tn.of[access.Owner]
+	_, rest, _ := strings.Cut(owner.get(tn.path+"/deliveries").want(200, "Failed since yesterday").lacks("Replay all results").Body, `href="`+tn.path+`/deliveries?since=`)
+	since, _, _ := strings.Cut(rest, "&")
+	list := owner.get(tn.path+"/deliveries?since="+since+"&status=dead_letter").want(200, "Replay all results ...", `aria-current="true"`)
+	if !strings.Contains(list.Body, `name="since" value="`) {
+		t.Error("the replay is not limited to the time")
+	}
+	tn.of[access.Viewer].get(tn.path + "/deliveries?status=dead_letter").want(200).lacks("Replay all results")
+	at, err := url.QueryUnescape(since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if day, err := time.Parse(time.RFC3339, at); err != nil || time.Since(day) < 24*time.Hour || time.Since(day) > 48*time.Hour {
+		t.Errorf("yesterday begins at %s", at)
+	}
+	owner.post(tn.path+"/deliveries/bulk", url.Values{"all": {"true"}, "action": {"replay"}, "status": {"dead_letter"}, "since": {at}}).want(200, "Replay 1 delivery")
 }

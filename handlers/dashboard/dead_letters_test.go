@@ -29,15 +29,15 @@ func TestPagesLinkADeliveryAndItsReplayBothWays(t *testing.T) {
 	b.get(tn.path+"/deliveries?status=failed").want(http.StatusOK, text, "Replayed as", again)
 	b.get(tn.path + "/deliveries?status=dead_letter").want(http.StatusOK).lacks(text)
 
-	// A page that was opened before the replay sends it nothing twice.
-	b.post(at+"/replay", url.Values{}).want(http.StatusConflict, "was replayed before", "Replay again")
+	// A page that was opened before the replay sends nothing twice.
+	b.post(at+"/replay", url.Values{}).want(http.StatusConflict, "was already replayed", "Replay again")
 	b.post(at+"/replay", url.Values{"again": {"true"}}).want(http.StatusSeeOther)
 	if n := one[int](w, "SELECT count(*)::int FROM deliveries WHERE replay_of = $1", dlv); n != 2 {
 		t.Errorf("%d replays, want 2", n)
 	}
 	b.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"failed"}}).
-		want(http.StatusOK, "Nothing to replay", "1 replayed before").lacks("Replay 0")
-	b.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": {text}}).want(http.StatusOK, "Replay 1 delivery", "replayed before, and is sent once more")
+		want(http.StatusOK, "Nothing to replay", "1 already replayed").lacks("Replay 0")
+	b.post(tn.path+"/deliveries/bulk", url.Values{"action": {"replay"}, "id": {text}}).want(http.StatusOK, "Replay 1 delivery", "already replayed and will be sent again")
 }
 
 func TestAJobsPageShowsWhatBecameOfWhatItMade(t *testing.T) {
@@ -51,19 +51,19 @@ func TestAJobsPageShowsWhatBecameOfWhatItMade(t *testing.T) {
 	b := tn.of[access.Developer]
 	to := b.post(tn.path+"/bulk-jobs", url.Values{"action": {"replay"}, "all": {"true"}, "status": {"dead_letter"}}).want(http.StatusSeeOther).to(tn.path + "/bulk-jobs/job_")
 	job := to[strings.LastIndex(to, "/")+1:]
-	u, err := id.Job.Parse(job)
+	jobID, err := id.Job.Parse(job)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for over := false; !over; {
-		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: tn.id, ID: u})
+		step, err := deliveries.StepBulkJob(t.Context(), w.db, deliveries.BulkRef{TenantID: tn.id, ID: jobID})
 		if err != nil {
 			t.Fatal(err)
 		}
 		over = step.Over
 	}
-	b.get(to).want(http.StatusOK, "New deliveries", "What became of the 2 deliveries that this job made", "/deliveries?job="+job+`"`)
-	made := one[id.UUID](w, "SELECT delivery_id FROM replays WHERE job_id = $1 LIMIT 1", u)
+	b.get(to).want(http.StatusOK, "New deliveries", "Outcome of the 2 deliveries created by this job", "/deliveries?job="+job+`"`)
+	made := one[id.UUID](w, "SELECT delivery_id FROM replays WHERE job_id = $1 LIMIT 1", jobID)
 	w.attempt(made, tried{status: 200, terminal: 2})
 	b.get(to).want(http.StatusOK, "status=delivered")
 	b.get(tn.path+"/deliveries?job="+job).want(http.StatusOK, id.Delivery.Format(made), "bulk job")

@@ -15,7 +15,8 @@ import (
 	"posthorn/views/pages"
 )
 
-// confirmDelete says what deleting the tenant does, and asks for its name. Whoever gets here has just signed in.
+// confirmDelete shows what deleting the tenant does, and asks for its name. Only a person who has just signed in gets
+// here.
 func (a *dashboard) confirmDelete(c *handlers.Call) error {
 	v, err := a.deleteView(c)
 	if err != nil {
@@ -26,15 +27,18 @@ func (a *dashboard) confirmDelete(c *handlers.Call) error {
 
 func (a *dashboard) deleteView(c *handlers.Call) (v pages.DeleteTenantView, err error) {
 	var has sql.TenantHoldingsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		has, err = q.TenantHoldings(c.Ctx(), c.Actor.Tenant)
 		return err
 	})
 	return pages.DeleteTenantView{
-		Shell: c.Shell("Delete the tenant", "settings"), Root: path(c, "/settings"),
+		Shell: c.Shell("Delete tenant", "settings"), Root: path(c, "/settings"),
 		Endpoints: has.Endpoints, Keys: has.Keys, Members: has.Members, Waits: has.Waiting, Closed: !c.Actor.May(access.DeleteTenant),
-		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Type it as it stands here: " + c.Actor.TenantName},
-		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Kept in the audit log."},
+		Name:   components.FieldProps{Name: "name", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "Enter the name exactly as shown: " + c.Actor.TenantName},
+		Reason: components.FieldProps{Name: "reason", Label: "Reason", Optional: true, MaxLength: reason.Max, Hint: "Recorded in the audit log."},
+		ExportReason: components.FieldProps{
+			ID: "f-export-reason", Name: "reason", Label: "Reason", Required: true, MaxLength: reason.Max, Hint: "Recorded in the audit log.",
+		},
 	}, err
 }
 
@@ -48,7 +52,7 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 	if wrong == "" && matches {
 		err := maintenance.DeleteTenant(c.Ctx(), a.DB, c.Actor.Tenant, reason, c.Author())
 		if err == nil {
-			c.Flash(c.Actor.TenantName + " is deleted.")
+			c.Flash(c.Actor.TenantName + " was deleted.")
 			return c.Redirect("/tenants")
 		}
 		if e := fault.As(err); e == nil || e.Kind != fault.Conflict {
@@ -58,12 +62,30 @@ func (a *dashboard) deleteTenant(c *handlers.Call) error {
 	}
 	return a.refuseDelete(c, http.StatusBadRequest, form, func(v *pages.DeleteTenantView) {
 		if v.Reason.Error = wrong; !matches {
-			v.Name.Error = "This is not the tenant's name."
+			v.Name.Error = "This isn't the tenant's name."
 		}
 	})
 }
 
-// refuseDelete shows the form as it was filled in, with what is wrong with it.
+// exportTenant responds with the tenant's data as a file, and records the export and its reason in the audit log.
+func (a *dashboard) exportTenant(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	reason, wrong := reasonOf(form, true)
+	if wrong != "" {
+		v, err := a.deleteView(c)
+		if err != nil {
+			return err
+		}
+		v.ExportReason.Value, v.ExportReason.Error = form.Get("reason"), wrong
+		return c.Render(http.StatusBadRequest, pages.DeleteTenant(v))
+	}
+	return a.Export(c, c.Actor.Tenant, reason)
+}
+
+// refuseDelete shows the form as it was filled in, with its errors.
 func (a *dashboard) refuseDelete(c *handlers.Call, status int, form url.Values, say func(*pages.DeleteTenantView)) error {
 	v, err := a.deleteView(c)
 	if err != nil {

@@ -39,17 +39,21 @@ var deliveryFilters = handlers.List{
 	},
 }
 
-// listDeliveries shows a page of deliveries, or goes to the thing whose id is searched for.
+// listDeliveries shows a page of deliveries. A search for an id redirects to its object.
 func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	ask := readListQuery(c, id.Delivery, "q")
-	v := pages.DeliveriesView{Root: path(c, ""), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{}}
+	v := pages.DeliveriesView{Root: path(c, ""), Now: a.Now(), Filter: deliveryFilter(ask.filter), Wrong: map[string]string{}}
 	if v.Filter.Search = ask.extra.Get("q"); v.Filter.Search != "" {
-		to, err := a.searchID(c, v.Filter.Search)
-		if err == nil {
+		to, err := a.found(c, v.Filter.Search)
+		switch {
+		case err == nil && to != "":
 			return c.Redirect(to)
-		}
-		if v.Wrong, err = wrongQuery(err); err != nil {
+		case fault.Is(err, fault.ErrNotFound.Code):
+			v.Wrong["q"] = "No object in this tenant has this id. Check that you copied all of it."
+		case err != nil:
 			return err
+		default:
+			v.Wrong["q"] = "That isn't an id. Paste a complete id with its prefix, or use the search for anything else."
 		}
 	}
 	p, err := c.Page(deliveryFilters)
@@ -66,9 +70,12 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	if len(v.Wrong) > 0 {
 		status = http.StatusBadRequest
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		var err error
 		if v.Endpoints, v.Types, err = a.filterChoices(c, q); err != nil || status != http.StatusOK {
+			return err
+		}
+		if v.Of, err = a.headOf(c, q, p.Endpoint); err != nil {
 			return err
 		}
 		return a.fillDeliveries(c, q, p, ask, &v)
@@ -80,6 +87,23 @@ func (a *dashboard) listDeliveries(c *handlers.Call) error {
 	return c.Render(status, pages.Deliveries(v))
 }
 
+// headOf is the head of the one endpoint that a list is limited to; nil where it is of several, or the endpoint was
+// deleted.
+func (a *dashboard) headOf(c *handlers.Call, q *sql.Queries, endpointID id.UUID) (*pages.EndpointHead, error) {
+	if endpointID.IsZero() {
+		return nil, nil //nolint:nilnil // a list of several endpoints has no head
+	}
+	e, err := endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
+	if db.IsNoRows(err) || fault.Is(err, fault.ErrNotFound.Code) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := a.head(c, e, "deliveries")
+	return &h, nil
+}
+
 func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	return pages.DeliveryFilter{
 		Status: q.Get("status"), Type: q.Get("type"), Endpoint: q.Get("endpoint"), Channel: q.Get("channel"),
@@ -87,7 +111,7 @@ func deliveryFilter(q url.Values) pages.DeliveryFilter {
 	}
 }
 
-// deliveryList is what a page asks of the database.
+// deliveryList is the query of a page.
 func deliveryList(p handlers.Page) deliveries.ListOptions {
 	l := deliveries.ListOptions{EventType: p.Type, Channel: p.Channel, Since: p.Since, Until: p.Until, Archived: p.Archived, Wait: p.Wait}
 	if !p.Endpoint.IsZero() {
@@ -122,7 +146,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 	more := found.Next != nil
 	if l.Ascending {
 		slices.Reverse(found.Rows)
-		if !more { // the beginning of the list: shown as such, as full as it is
+		if !more { // the start of the list: shown as such, as full as it is
 			ask.before, l.Ascending, l.After = id.UUID{}, false, id.UUID{}
 			if found, err = deliveries.List(c.Ctx(), q, c.Actor.Tenant, l); err != nil {
 				return err
@@ -150,7 +174,7 @@ func (a *dashboard) fillDeliveries(c *handlers.Call, q *sql.Queries, p handlers.
 	return err
 }
 
-// deliveryRows is the part of the page that is refreshed: its rows stay the same whatever else is added.
+// deliveryRows is the part of the page that is refreshed. Its rows stay the same when others are added.
 func (a *dashboard) deliveryRows(c *handlers.Call, q *sql.Queries, found []deliveries.State, ask listQuery) (pages.DeliveryListView, error) {
 	v := pages.DeliveryListView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Plain: deliveryFilter(ask.filter)}
 	v.Here = ask.at(v.Root+"/deliveries", "", "")
@@ -199,11 +223,11 @@ func orZero(t *time.Time) time.Time {
 	return *t
 }
 
-// maxNews is how many new deliveries are counted.
+// maxNews is up to how many new deliveries are counted.
 const maxNews = 20
 
-// refreshDeliveries shows the rows that a page has, as they are now, and how many came since. Without a page to refresh it leads
-// to the list.
+// refreshDeliveries shows the current state of the rows on a page, and how many are newer. Without a page to refresh
+// it redirects to the list.
 func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 	ask := readListQuery(c, id.Delivery, "rows", "top")
 	p, err := c.Page(deliveryFilters)
@@ -212,8 +236,8 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 	}
 	var ids []id.UUID
 	for text := range strings.SplitSeq(ask.extra.Get("rows"), ",") {
-		if u, err := id.Delivery.Parse(text); err == nil && len(ids) < rows {
-			ids = append(ids, u)
+		if deliveryID, err := id.Delivery.Parse(text); err == nil && len(ids) < rows {
+			ids = append(ids, deliveryID)
 		}
 	}
 	top, err := id.Delivery.Parse(ask.extra.Get("top"))
@@ -221,7 +245,7 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 		return c.Redirect(ask.at(path(c, "/deliveries"), "", ""))
 	}
 	var v pages.DeliveryListView
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		l := deliveryList(p)
 		l.Ascending, l.After, l.Most = true, top, maxNews
 		newer, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, l)
@@ -240,30 +264,4 @@ func (a *dashboard) refreshDeliveries(c *handlers.Call) error {
 		return err
 	}
 	return c.Render(http.StatusOK, pages.DeliveryList(v))
-}
-
-// searchID is where the thing with an id is. What is no id, or one of nothing here, is said beside the field.
-func (a *dashboard) searchID(c *handlers.Call, text string) (to string, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if u, err := id.Delivery.Parse(text); err == nil {
-			to = path(c, "/deliveries/") + text
-			_, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u)
-			return err
-		}
-		if u, err := id.Event.Parse(text); err == nil {
-			to = path(c, "/events/") + text
-			_, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u)
-			return err
-		}
-		if u, err := id.Endpoint.Parse(text); err == nil {
-			to = path(c, "/endpoints/") + text
-			_, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
-			return err
-		}
-		return fault.InvalidField("q", "id_malformed", "This is no id of a delivery, an event or an endpoint. Paste it whole, with its prefix: dlv_, evt_ or ep_.")
-	})
-	if fault.Is(err, fault.ErrNotFound.Code) {
-		err = fault.InvalidField("q", "not_found", "There is nothing with this id here. Compare it with where it came from.")
-	}
-	return to, err
 }

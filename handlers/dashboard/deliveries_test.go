@@ -30,13 +30,13 @@ func TestADeliveryShowsWhatWasSentWhatWasAnsweredAndWhatToDo(t *testing.T) {
 	text := id.Event.Format(ev)
 
 	latest := dev.get(path).want(200, "order.paid", "retrying", "The host name was not found", "Check the spelling of the host name", "Attempt 2", "Attempt 1",
-		"There was no answer.", "webhook-signature: v1,c2lnbmVk", "webhook-id: "+text, "webhook-attempt: 2", "X-Shop: north", "Authorization: ***",
+		"There was no response.", "webhook-signature: v1,c2lnbmVk", "webhook-id: "+text, "webhook-attempt: 2", "X-Shop: north", "Authorization: ***",
 		"POST", "https://hooks.example.com/in?key=***", "the shop", "Next attempt", "Attempt 3", "curl -sS -X POST")
 	latest.lacks("s3cret", "canary", "<script>alert", "<img src=x")
 	if !strings.Contains(latest.Body, `{&#34;id&#34;:&#34;`+text+`&#34;,&#34;type&#34;:&#34;order.paid&#34;`) {
 		t.Errorf("the body is not the one that was sent: %s", latest.Body)
 	}
-	dev.get(path+"?attempt=1").want(200, "The server failed", "&lt;img src=x onerror=alert(1)&gt;", "Server: &lt;b&gt;", "webhook-attempt: 1").lacks("<img src=x")
+	dev.get(path+"?attempt=1").want(200, "Server error", "&lt;img src=x onerror=alert(1)&gt;", "Server: &lt;b&gt;", "webhook-attempt: 1").lacks("<img src=x")
 	dev.get(path+"?attempt=99").want(200, "webhook-attempt: 2")
 
 	file := dev.get(path + "/body").want(200)
@@ -44,7 +44,7 @@ func TestADeliveryShowsWhatWasSentWhatWasAnsweredAndWhatToDo(t *testing.T) {
 		t.Errorf("the file is %s: %v", file.Body, file.Header)
 	}
 	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
-	dev.get(path).want(200, "not kept any more")
+	dev.get(path).want(200, "has been deleted")
 	dev.get(path + "/body").want(http.StatusConflict)
 }
 
@@ -58,7 +58,7 @@ func TestViewersSeePayloadsBySettingAlone(t *testing.T) {
 	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
 	viewer := tn.of[access.Viewer]
 	w.setting(tn, "viewers_read_payloads", false)
-	viewer.get(path).want(200, "Rejected as malformed", "Your role does not show").lacks("4242", ">Replay<", ">Archive<", "/retry-now")
+	viewer.get(path).want(200, "Rejected as malformed", "Your role can't see").lacks("4242", ">Replay<", ">Archive<", "/retry-now")
 	viewer.get(path + "/body").want(http.StatusForbidden)
 	w.setting(tn, "viewers_read_payloads", true)
 	viewer.get(path).want(200, "no such card 4242", "4242").lacks(">Replay<")
@@ -78,7 +78,7 @@ func TestTheListIsNarrowedDownToAReasonToWait(t *testing.T) {
 	retriedRow, nextRow := `id="row-`+id.Delivery.Format(retried), `id="row-`+id.Delivery.Format(next)
 	dev.get(list+"?wait=retry").want(200, retriedRow, `value="retry" selected`).lacks(nextRow, "Actions on all results")
 	dev.get(list+"?wait=next").want(200, nextRow).lacks(retriedRow)
-	dev.get(list+"?wait=boredom").want(400, "wait is one of")
+	dev.get(list+"?wait=boredom").want(400, "wait must be one of")
 	all := url.Values{"action": {"cancel"}, "all": {"true"}, "status": {"retrying"}, "wait": {"retry"}}
 	dev.post(list+"/bulk", all).want(400, "reason for waiting")
 }
@@ -95,12 +95,12 @@ func TestActionsOnADeliveryAreDoneAndAudited(t *testing.T) {
 
 	dev.get(path).want(200, ">Retry now<", ">Cancel<").lacks(">Replay<", ">Archive<")
 	dev.post(path+"/retry-now", nil).to(path)
-	dev.get(path).want(200, "It is tried now.")
+	dev.get(path).want(200, "Retrying now.")
 	dev.post(path+"/cancel", nil).to(path)
 	dev.get(path).want(200, "canceled", ">Replay<", ">Archive<").lacks(">Retry now<")
 
 	// Somebody else looks at an old page: it says so, and shows what is.
-	dev.post(path+"/cancel", nil).want(http.StatusConflict, "This has changed meanwhile", "There is nothing left to cancel", ">Replay<")
+	dev.post(path+"/cancel", nil).want(http.StatusConflict, "Something changed in the meantime", "There is nothing left to cancel", ">Replay<")
 	dev.post(path+"/retry-now", nil).want(http.StatusConflict, "Replay it to send the event again")
 
 	dev.post(path+"/archive", nil).to(path)
@@ -134,11 +134,11 @@ func TestAnOpenDeliveryIsRefreshedUntilItIsSettled(t *testing.T) {
 	dlv := w.delivery(w.emit(tn, "order.paid", `{}`))
 	path := tn.path + "/deliveries/" + id.Delivery.Format(dlv)
 	viewer := tn.of[access.Viewer]
-	viewer.get(path).want(200, "No attempt yet", `hx-get="`+path+`/live"`)
+	viewer.get(path).want(200, "No attempts yet", `hx-get="`+path+`/live"`)
 	w.attempt(dlv, tried{status: 503})
-	viewer.get(path+"/live", "HX-Request", "true").want(200, "The server failed", `hx-get="`+path+`/live?attempt=1"`).lacks("<html")
+	viewer.get(path+"/live", "HX-Request", "true").want(200, "Server error", `hx-get="`+path+`/live?attempt=1"`).lacks("<html")
 	w.attempt(dlv, tried{status: 204, terminal: 2})
-	viewer.get(path+"/live", "HX-Request", "true").want(286, "delivered", "It took 2 attempts.").lacks("hx-get", "<html")
+	viewer.get(path+"/live", "HX-Request", "true").want(286, "delivered", "It needed 2 attempts.").lacks("hx-get", "<html")
 	for _, query := range []string{"", "?rows=&top=nonsense"} {
 		if to := viewer.get(tn.path + "/deliveries/live" + query).to(tn.path + "/deliveries"); strings.HasPrefix(to, tn.path+"/deliveries/") {
 			t.Errorf("a list that is no page's to refresh leads to %s", to)
@@ -251,14 +251,14 @@ func TestFiltersStandInTheAddress(t *testing.T) {
 		}
 	}
 	viewer.get(list+"?status=failed&type=order.paid&since=2020-01-01T00:00").want(200, `value="failed" selected`, `value="order.paid"`, `value="2020-01-01T00:00:00"`, ">Clear<")
-	viewer.get(list+"?status=gone").want(400, "status is one of", `value="ep_`)
-	viewer.get(list+"?since=yesterday").want(400, "since is an RFC 3339 time")
-	viewer.get(list+"?colour=red").want(400, "There is no parameter")
-	viewer.get(list+"?status=canceled").want(200, "No delivery matches", "Show all deliveries")
+	viewer.get(list+"?status=gone").want(400, "status must be one of", `value="ep_`)
+	viewer.get(list+"?since=yesterday").want(400, "since must be an RFC 3339 time")
+	viewer.get(list+"?colour=red").want(400, "Unknown parameter")
+	viewer.get(list+"?status=canceled").want(200, "No deliveries match these filters", "Show all deliveries")
 
 	viewer.get(list + "?q=" + id.Delivery.Format(dead)).to(list + "/" + id.Delivery.Format(dead))
 	viewer.get(list + "?q=" + id.Event.Format(left)).to(tn.path + "/events/" + id.Event.Format(left))
 	viewer.get(list + "?q=" + id.Endpoint.Format(ep)).to(tn.path + "/endpoints/" + id.Endpoint.Format(ep))
-	viewer.get(list+"?q=dlv_00000000000000000000000000").want(400, "There is nothing with this id here")
-	viewer.get(list+"?q=hello").want(400, "Paste it whole", `value="hello"`)
+	viewer.get(list+"?q=dlv_00000000000000000000000000").want(400, "No object in this tenant has this id")
+	viewer.get(list+"?q=hello").want(400, "Paste a complete id", `value="hello"`)
 }

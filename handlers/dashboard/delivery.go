@@ -11,6 +11,7 @@ import (
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/compare"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
 	"posthorn/domain/endpoint"
@@ -22,26 +23,26 @@ import (
 	"posthorn/views/pages"
 )
 
-// attemptsShown is how many attempts a page lists; a delivery has as many only where its endpoint was probed for long.
+// attemptsShown bounds the attempts on a page. Only a delivery that was probed for long has as many.
 const attemptsShown = 50
 
-// othersShown is how many deliveries of the same event are looked at.
+// othersShown is how many deliveries of the same event are read.
 const othersShown = 50
 
-// known is what a delivery's page is made of.
-type known struct {
+// deliveryData is the data of a delivery's page.
+type deliveryData struct {
 	deliveries.State
 	attempts []sql.Attempt // oldest first
 	endpoint sql.Endpoint
-	event    sql.Event // without data where there is none left
+	event    sql.Event // without data if it is no longer kept
 	others   []deliveries.State
 	settings endpoint.Settings
-	payloads bool // the actor may read them
+	payloads bool // the actor can read them
 }
 
-func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if k.State, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+func (a *dashboard) readDeliveryData(c *handlers.Call, deliveryID id.UUID) (k deliveryData, err error) {
+	err = c.Tx(func(q *sql.Queries) error {
+		if k.State, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}
 		if k.attempts, err = deliveries.Attempts(c.Ctx(), q, k.Delivery, attemptsShown+1); err != nil {
@@ -63,7 +64,7 @@ func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) 
 		}
 		same, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &k.EventID, Endpoint: &k.EndpointID, Most: othersShown})
 		for _, d := range same.Rows {
-			if d.ID != u {
+			if d.ID != deliveryID {
 				k.others = append(k.others, d)
 			}
 		}
@@ -72,7 +73,7 @@ func (a *dashboard) readKnown(c *handlers.Call, u id.UUID) (k known, err error) 
 	return k, err
 }
 
-// readsPayloads reports whether the actor sees what is sent and answered.
+// readsPayloads reports whether the actor sees requests and responses.
 func (a *dashboard) readsPayloads(c *handlers.Call, q *sql.Queries) (bool, error) {
 	if c.Actor.Role.May(access.ReadPayloads) {
 		return true, nil
@@ -86,14 +87,74 @@ func (a *dashboard) showDelivery(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	if err := a.neighbors(c, &v); err != nil {
+		return err
+	}
 	v.Shell = c.Shell(v.Row.Type, "deliveries")
 	return c.Render(http.StatusOK, pages.Delivery(v))
 }
 
-// endPolling is the status by which htmx asks no more (htmx documentation, "Polling").
+// neighbors are the deliveries before and after one, to the same endpoint.
+func (a *dashboard) neighbors(c *handlers.Call, v *pages.DeliveryView) error {
+	u, err := id.Delivery.Parse(v.Row.ID)
+	if err != nil {
+		return err
+	}
+	ep, err := id.Endpoint.Parse(v.Row.Endpoint.ID)
+	if err != nil {
+		return err
+	}
+	return c.Tx(func(q *sql.Queries) error {
+		for _, up := range []bool{false, true} {
+			found, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Endpoint: &ep, After: u, Ascending: up, Most: 1})
+			if err != nil {
+				return err
+			}
+			if len(found.Rows) == 0 {
+				continue
+			}
+			at := v.Root + "/deliveries/" + id.Delivery.Format(found.Rows[0].ID)
+			if up {
+				v.Newer = at
+			} else {
+				v.Older = at
+			}
+		}
+		return nil
+	})
+}
+
+// compared is what differs between the responses to two attempts; nil where there is no such attempt.
+func (k deliveryData) compared(chosen *pages.AttemptDetail, with int) *pages.Comparison {
+	if chosen == nil || with == chosen.Number {
+		return nil
+	}
+	for _, t := range k.attempts {
+		if int(t.Number) == with {
+			other := k.attemptDetail(t, "")
+			return &pages.Comparison{From: with, To: chosen.Number, Lines: compare.Lines(responseLines(other), responseLines(*chosen))}
+		}
+	}
+	return nil
+}
+
+// responseLines are a response as text: its status, its headers, and its body, indented where it is JSON.
+func responseLines(d pages.AttemptDetail) []string {
+	body := d.Answer.Text
+	if d.Answer.Nice != "" {
+		body = d.Answer.Nice
+	}
+	if body == "" {
+		body = d.Answer.Gone
+	}
+	text := components.AnswerText(d.Status, d.Failure) + "\n" + strings.TrimSpace(d.AnswerHead) + "\n\n" + body
+	return strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
+}
+
+// endPolling is the status that ends htmx's polling (htmx documentation, "Polling").
 const endPolling = 286
 
-// refreshDelivery shows a delivery as it is now, for who looks at it.
+// refreshDelivery shows a delivery as it is now, for an open page.
 func (a *dashboard) refreshDelivery(c *handlers.Call) error {
 	v, err := a.deliveryView(c)
 	if err != nil {
@@ -107,21 +168,24 @@ func (a *dashboard) refreshDelivery(c *handlers.Call) error {
 }
 
 func (a *dashboard) deliveryView(c *handlers.Call) (pages.DeliveryView, error) {
-	u, err := c.ID(id.Delivery, "delivery_id")
+	deliveryID, err := c.ID(id.Delivery, "delivery_id")
 	if err != nil {
 		return pages.DeliveryView{}, err
 	}
-	k, err := a.readKnown(c, u)
+	k, err := a.readDeliveryData(c, deliveryID)
 	if err != nil {
 		return pages.DeliveryView{}, err
 	}
 	chosen, _ := strconv.Atoi(c.Query("attempt"))
 	v := k.view(c.Actor.May(access.ActOnDeliveries), chosen, a.Now())
+	if with, _ := strconv.Atoi(c.Query("with")); with > 0 && k.payloads {
+		v.Compared = k.compared(v.Chosen, with)
+	}
 	v.Root = path(c, "")
 	return v, nil
 }
 
-func (k known) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
+func (k deliveryData) view(acts bool, chosen int, now time.Time) pages.DeliveryView {
 	labels := map[id.UUID]pages.EndpointLabel{k.endpoint.ID: endpointLabel(k.endpoint)}
 	v := pages.DeliveryView{
 		Row: deliveryRow(k.State, labels), Settled: orZero(k.SettledAt), Acts: acts,
@@ -160,9 +224,9 @@ func endpointLabel(e sql.Endpoint) pages.EndpointLabel {
 	return pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.DeletedAt != nil}
 }
 
-// fillAttempts lists the attempts, newest first, on one scale, and shows the chosen one whole: the newest where there is no
-// such number.
-func (k known) fillAttempts(v *pages.DeliveryView, chosen int) {
+// fillAttempts lists the attempts, newest first, on one scale, and shows the selected one in full. The newest is the
+// default.
+func (k deliveryData) fillAttempts(v *pages.DeliveryView, chosen int) {
 	if len(k.attempts) == 0 {
 		return
 	}
@@ -192,11 +256,11 @@ func attemptRow(kind endpoint.Kind, t sql.Attempt, scale time.Duration) pages.At
 	}
 }
 
-// act does something to a delivery, audits it where it changed anything, and goes to where the result is seen. A delivery
-// whose state does not allow it any more is shown as it is now.
+// act does an action to a delivery, audits it if anything changed, and redirects to the result. A delivery whose
+// state no longer permits the action is shown as it is now.
 func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.Handler {
 	return func(c *handlers.Call) error {
-		u, err := c.ID(id.Delivery, "delivery_id")
+		deliveryID, err := c.ID(id.Delivery, "delivery_id")
 		if err != nil {
 			return err
 		}
@@ -206,7 +270,7 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		}
 		reason, wrong := reasonOf(form, false)
 		if wrong != "" {
-			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, Said: components.Said{Reason: reason, Wrong: wrong}})
+			return a.refuseAct(c, pages.Refused{Dialog: "confirm-" + name, ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
 		}
 		act := act
 		if act == deliveries.ActReplay && form.Get("again") == "true" {
@@ -214,8 +278,8 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		}
 		var d deliveries.State
 		changed := false
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, u, act, c.Author(), reason)
+		err = c.Tx(func(q *sql.Queries) error {
+			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author(), reason)
 			return err
 		})
 		if e := fault.As(err); e != nil && e.Kind == fault.Conflict {
@@ -231,7 +295,7 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 	}
 }
 
-// reasonOf is the reason that a form gives, and what is wrong with it.
+// reasonOf is the reason in a form, and what is wrong with it.
 func reasonOf(form url.Values, must bool) (text, wrong string) {
 	text = strings.TrimSpace(form.Get("reason"))
 	least := 0
@@ -244,7 +308,7 @@ func reasonOf(form url.Values, must bool) (text, wrong string) {
 	return text, wrong
 }
 
-// refuseAct shows a delivery as it is, with what is wrong with what was asked for.
+// refuseAct shows a delivery as it is, with what is wrong with the action.
 func (a *dashboard) refuseAct(c *handlers.Call, r pages.Refused) error {
 	v, err := a.deliveryView(c)
 	if err != nil {
@@ -272,10 +336,10 @@ func (a *dashboard) deliveryActions() []handlers.Route {
 		return page("POST", "/deliveries/:delivery_id/"+name, access.ActOnDeliveries, a.act(name, act, done))
 	}
 	return []handlers.Route{
-		one("retry-now", deliveries.ActRetryNow, "It is tried now."),
+		one("retry-now", deliveries.ActRetryNow, "Retrying now."),
 		one("cancel", deliveries.ActCancel, "Canceled."),
-		one("replay", deliveries.ActReplay, "This is the new delivery."),
-		one("archive", deliveries.ActArchive, "Archived: lists leave it out."),
-		one("unarchive", deliveries.ActUnarchive, "Lists show it again."),
+		one("replay", deliveries.ActReplay, "Replayed. This is the new delivery."),
+		one("archive", deliveries.ActArchive, "Archived. Lists don't show it."),
+		one("unarchive", deliveries.ActUnarchive, "Unarchived. Lists show it again."),
 	}
 }

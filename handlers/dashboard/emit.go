@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ func (a *dashboard) newEvent(c *handlers.Call) error {
 
 func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.EmitView{Root: path(c, ""), Wrong: wrong, Token: form.Get("token")}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		_, v.Types, err = a.filterChoices(c, q)
 		return err
 	})
@@ -39,15 +38,15 @@ func (a *dashboard) showEmit(c *handlers.Call, status int, form url.Values, wron
 	}
 	v.Fields = []components.FieldProps{
 		{Name: "type", Label: "Event type", Value: form.Get("type"), Error: wrong["type"], Required: true, Mono: true, Placeholder: "order.completed", MaxLength: event.MaxName, Attrs: map[string]any{"list": "known-types"}},
-		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Events of one key arrive in order at endpoints that ask for it."},
+		{Name: "key", Label: "Ordering key", Value: form.Get("key"), Error: wrong["key"], Optional: true, Mono: true, Hint: "Endpoints that use ordering receive events with the same key in order."},
 		{Name: "channels", Label: "Channels", Value: form.Get("channels"), Error: wrong["channels"], Optional: true, Mono: true, Hint: "Separate with commas, 10 at most."},
 	}
-	v.Data = components.FieldProps{Name: "data", Label: "Data", Value: form.Get("data"), Error: wrong["data"], Required: true, Mono: true, Rows: 12, Hint: "Any JSON value. Its bytes are kept and sent as they are here."}
-	v.Shell = c.Shell("Emit a test event", "events")
+	v.Data = components.FieldProps{Name: "data", Label: "Data", Value: form.Get("data"), Error: wrong["data"], Required: true, Mono: true, Rows: 12, Hint: "Any JSON value. It's stored and sent byte for byte."}
+	v.Shell = c.Shell("Emit test event", "events")
 	return c.Render(status, pages.Emit(v))
 }
 
-// emit stores an event as the API does, and goes to its page.
+// emit stores an event as the API does, and redirects to its page.
 func (a *dashboard) emit(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -56,7 +55,7 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	e, body, err := a.readEmission(form)
 	var made emit.Result
 	if err == nil {
-		made = a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{{Emission: e, BodyHash: sha256.Sum256(body)}})[0]
+		made = a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, []emit.Item{emit.Keyed(e, body)})[0]
 		err = made.Err
 	}
 	if err != nil {
@@ -67,13 +66,13 @@ func (a *dashboard) emit(c *handlers.Call) error {
 	}
 	text := id.Event.Format(made.ID)
 	if !made.Duplicate {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		err = c.Tx(func(q *sql.Queries) error {
 			return c.Audit(q, "event.emitted", "event", text, "", map[string]string{"type": e.Type})
 		})
 		if err != nil {
 			return err
 		}
-		c.Flash("Emitted: " + components.Many(int64(made.Deliveries), "endpoint takes it.", "endpoints take it."))
+		c.Flash("Emitted: " + components.Many(int64(made.Deliveries), "endpoint matched.", "endpoints matched."))
 	}
 	return c.Redirect(path(c, "/events/"+text))
 }
@@ -83,10 +82,10 @@ func isTooLarge(err error) bool {
 	return e != nil && e.Kind == fault.TooLarge
 }
 
-// readEmission writes the form as the body that the API takes, and reads that as it does: the rules and the sentences are
+// readEmission writes the form as the API's request body and reads it as the API does: the rules and the messages are
 // the same.
 func (a *dashboard) readEmission(form url.Values) (e event.Emission, body []byte, err error) {
-	data := strings.ReplaceAll(form.Get("data"), "\r\n", "\n") // forms send line ends of their own
+	data := strings.ReplaceAll(form.Get("data"), "\r\n", "\n") // forms send CR LF
 	if err := checkJSON(data); err != nil {
 		return e, nil, err
 	}
@@ -113,25 +112,25 @@ func (a *dashboard) readEmission(form url.Values) (e event.Emission, body []byte
 	if e, err = event.Parse(body, event.Limits{MaxPayload: a.MaxPayload}, a.Now()); err != nil {
 		return e, nil, err
 	}
-	if u, err := id.Event.Parse(form.Get("token")); err == nil {
-		e.IdempotencyKey = "page-" + id.Event.Format(u)
+	if eventID, err := id.Event.Parse(form.Get("token")); err == nil {
+		e.IdempotencyKey = "page-" + id.Event.Format(eventID)
 	}
 	return e, body, nil
 }
 
-// checkJSON refuses what is no JSON value, beside its field.
+// checkJSON rejects invalid JSON, beside its field.
 func checkJSON(text string) error {
 	var v any
 	err := json.Unmarshal([]byte(text), &v)
 	var syntax *json.SyntaxError
 	switch {
 	case strings.TrimSpace(text) == "":
-		return fault.InvalidField("data", event.CodeDataMissing, `Give the event's data, such as {"id": 42}.`)
+		return fault.InvalidField("data", event.CodeDataMissing, `Enter the event's data, such as {"id": 42}.`)
 	case errors.As(err, &syntax):
 		line := 1 + strings.Count(text[:min(int(syntax.Offset), len(text))], "\n")
-		return fault.InvalidField("data", event.CodeNotJSON, fmt.Sprintf("This is not JSON: look at line %d (%s).", line, syntax.Error()))
+		return fault.InvalidField("data", event.CodeNotJSON, fmt.Sprintf("Invalid JSON: check line %d (%s).", line, syntax.Error()))
 	case err != nil:
-		return fault.InvalidField("data", event.CodeNotJSON, "This is not JSON. Give one JSON value.")
+		return fault.InvalidField("data", event.CodeNotJSON, "Invalid JSON. Enter one JSON value.")
 	}
 	return nil
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
-	"posthorn/domain/analytics"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/egress"
@@ -23,25 +24,28 @@ import (
 	"posthorn/views/pages"
 )
 
-// showEndpoint answers an endpoint's first page.
+// showEndpoint shows the first page of an endpoint.
 func (a *dashboard) showEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
 	now := a.Now()
 	var e endpoints.Full
-	var hours []analytics.Row
-	var window analytics.Window
+	chosen := readSpan(c, endpointID.Time(), now)
+	var last *span
 	var feed []deliveries.State
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) (err error) {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
-		if hours, window, err = lastDay(c, q, &u, now); err != nil {
+		if err = chosen.read(c, q, &endpointID, now); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, &u)
+		if last, err = chosen.lastDay(c, q, &endpointID, now); err != nil {
+			return err
+		}
+		feed, err = newest(c, q, &endpointID)
 		return err
 	})
 	if err != nil {
@@ -49,40 +53,38 @@ func (a *dashboard) showEndpoint(c *handlers.Call) error {
 	}
 	v := pages.EndpointView{
 		EndpointHead: a.head(c, e, "overview"), Facts: facts(e), Verification: verificationView(c, e.Endpoint, e.Verification),
-		Feed: feedView(c, feed, map[id.UUID]string{u: e.URL}),
+		Feed: feedView(c, feed, nil),
 	}
-	v.Feed.Poll, v.Feed.One = endpointPath(c, u)+"/live", true
+	v.Feed.Poll, v.Feed.One = endpointPath(c, endpointID)+"/live", true
 	v.Waiting = v.Verification.State == "pending"
-	v.Volume, v.Success, v.Latency = attemptCharts(hours, window, analytics.Hour)
-	var day analytics.Cell
-	for _, r := range hours {
-		day.Merge(r.Cell)
-	}
+	v.Volume, v.Success, v.Latency = chosen.charts()
+	v.Range = chosen.view(endpointPath(c, endpointID))
+	day := last.sum()
 	v.Day, v.P50, v.P95 = day.Attempts.Rate(), day.Quantile(0.5), day.Quantile(0.95)
 	describe(&v, e, now)
 	return c.Render(http.StatusOK, pages.Endpoint(v))
 }
 
-// describe says what is behind the endpoint's condition.
+// describe explains the endpoint's condition.
 func describe(v *pages.EndpointView, e endpoints.Full, now time.Time) {
-	counters := endpoints.Counters(e.Record.EndpointHealth)
+	counters := endpoints.Counters(e.Health.EndpointHealth)
 	v.Failures = counters.ConsecutiveFailures + counters.AuthStreak
 	v.LastSuccess, v.LastFailure = counters.LastSuccessAt, counters.LastFailureAt
-	verdict := endpoints.Verdict(e.Record.EndpointHealth, e.Record.Policy, now)
+	verdict := endpoints.Verdict(e.Health.EndpointHealth, e.Health.Policy, now)
 	switch {
 	case v.Condition.State == condition.Disabled:
-		v.DisableWhy = e.Record.Policy.Sentence(health.Reason(e.StatusReason))
+		v.DisableWhy = e.Health.Policy.Sentence(health.Reason(e.StatusReason))
 	case !v.Condition.DisableAt.IsZero() && len(verdict.Warn) > 0 && !verdict.Warn[0].Since.IsZero():
 		v.DisableWhy = "Every attempt has failed since " + components.Stamp(verdict.Warn[0].Since) + "."
 	case !v.Condition.DisableAt.IsZero():
 		v.DisableWhy = "Attempts keep failing."
 	}
 	if v.Failures > 0 {
-		v.LastError = lastError(e.Record.EndpointHealth)
+		v.LastError = lastError(e.Health.EndpointHealth)
 	}
 }
 
-// lastError is what went wrong last: what answered says so itself.
+// lastError is the last error. A response needs no explanation.
 func lastError(h sql.EndpointHealth) string {
 	text := h.LastError
 	if text == "" || h.LastFailure != delivery.FailNone {
@@ -91,31 +93,30 @@ func lastError(h sql.EndpointHealth) string {
 	return text
 }
 
-// liveEndpoint answers the newest deliveries of an endpoint, for its page to renew.
+// liveEndpoint shows the newest deliveries of an endpoint, for its page to refresh.
 func (a *dashboard) liveEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	var e sql.Endpoint
 	var feed []deliveries.State
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		if e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u}); err != nil {
+	err = c.Tx(func(q *sql.Queries) (err error) {
+		if _, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID}); err != nil {
 			return err
 		}
-		feed, err = newest(c, q, &u)
+		feed, err = newest(c, q, &endpointID)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	v := feedView(c, feed, map[id.UUID]string{u: e.URL})
-	v.Poll, v.One = endpointPath(c, u)+"/live", true
+	v := feedView(c, feed, nil)
+	v.Poll, v.One = endpointPath(c, endpointID)+"/live", true
 	return c.Render(http.StatusOK, pages.Feed(v))
 }
 
-// showVerification answers how far a verification is, for the pages that wait for it. Once it is over the whole page is
-// another one.
+// showVerification shows the progress of a verification, for the pages that wait for it. When it has ended, the whole
+// page changes.
 func (a *dashboard) showVerification(c *handlers.Call) error {
 	e, err := a.read(c)
 	if err != nil {
@@ -125,17 +126,25 @@ func (a *dashboard) showVerification(c *handlers.Call) error {
 	if v.State == "succeeded" && strings.HasSuffix(c.GetHeader("HX-Current-URL"), endpointPath(c, e.ID)) {
 		c.Writer.Header().Set("HX-Refresh", "true")
 	}
+	if strings.HasSuffix(c.GetHeader("HX-Current-URL"), endpointPath(c, e.ID)+"/created") {
+		v.First = true
+		first := pages.FirstEvent{Ready: v.State == "succeeded", Swap: true}
+		if c.Actor.May(access.ChangeEndpoints) {
+			first.Test = endpointPath(c, e.ID) + "/test"
+		}
+		return c.Render(http.StatusOK, templ.Join(pages.Verification(v), pages.FirstTest(first)))
+	}
 	return c.Render(http.StatusOK, pages.Verification(v))
 }
 
 // read is the endpoint that the path names.
 func (a *dashboard) read(c *handlers.Call) (e endpoints.Full, err error) {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return e, err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID)
 		return err
 	})
 	return e, err
@@ -144,11 +153,23 @@ func (a *dashboard) read(c *handlers.Call) (e endpoints.Full, err error) {
 func (a *dashboard) head(c *handlers.Call, e endpoints.Full, tab string) pages.EndpointHead {
 	url := egress.Mask(e.URL)
 	return pages.EndpointHead{
-		Shell: c.Shell(url, "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
+		Shell: c.Shell(titleOf(e, url), "endpoints"), Root: root(c), Href: endpointPath(c, e.ID), ID: id.Endpoint.Format(e.ID), URL: url,
 		Description: e.Description, Status: endpoint.Status(e.Status), Condition: e.Condition(a.Now()), Tab: tab,
-		InQueue: e.Record.Waiting, InQueueMore: !e.Record.WaitingExact,
+		InQueue: e.Health.Waiting, InQueueMore: !e.Health.WaitingExact,
 		MayChange: c.Actor.May(access.ChangeEndpoints), MaySecrets: c.Actor.May(access.RotateSecrets), Inbox: endpoint.Kind(e.Kind) == endpoint.Inbox,
 	}
+}
+
+// titleOf names an endpoint's pages in the browser: by its description where it has one. The URL of a test inbox holds
+// its token.
+func titleOf(e endpoints.Full, url string) string {
+	switch {
+	case e.Description != "":
+		return e.Description
+	case endpoint.Kind(e.Kind) == endpoint.Inbox:
+		return "Test inbox"
+	}
+	return url
 }
 
 func facts(e endpoints.Full) pages.EndpointFacts {
@@ -160,11 +181,11 @@ func facts(e endpoints.Full) pages.EndpointFacts {
 	return pages.EndpointFacts{
 		EventTypes: s.EventTypes, Format: string(s.Format), Ordering: s.Ordering, Created: e.CreatedAt,
 		Retries: fmt.Sprintf("%s, %d attempts", s.RetryPolicy, s.Schedule().Attempts()),
-		Limits:  fmt.Sprintf("%s, %d at once, %d s each", limits, s.MaxInFlight, s.TimeoutSeconds),
+		Limits:  fmt.Sprintf("%s, %d concurrent, %d s timeout", limits, s.MaxInFlight, s.TimeoutSeconds),
 	}
 }
 
-// verifiable are the states that a verification ends.
+// verifiable are the states that end with a verification.
 var verifiable = []endpoint.Status{endpoint.Unverified, endpoint.Disabled}
 
 func verificationView(c *handlers.Call, e sql.Endpoint, v *sql.Verification) pages.VerificationView {

@@ -17,7 +17,7 @@ func (a *dashboard) pauseEndpoint(c *handlers.Call) error {
 	return a.setState(c, "endpoint.pause", "The endpoint is paused. Its deliveries are held.", endpoint.Pause, nil)
 }
 
-// resumeEndpoint lets what was held be delivered, unless the member chose to drop it.
+// resumeEndpoint lets held deliveries be sent, unless the member chose to drop them.
 func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -26,23 +26,23 @@ func (a *dashboard) resumeEndpoint(c *handlers.Call) error {
 	if in.Get("held") != "drop" {
 		return a.setState(c, "endpoint.resume", "The endpoint is being resumed.", endpoint.Resume, nil)
 	}
-	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and what was held is being canceled.", endpoint.Resume, func(q *sql.Queries, u id.UUID) error {
-		_, err := deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, u, c.Author(), "")
+	return a.setState(c, "endpoint.resume", "The endpoint is being resumed, and held deliveries are being canceled.", endpoint.Resume, func(q *sql.Queries, endpointID id.UUID) error {
+		_, err := deliveries.DropHeld(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author(), "")
 		return err
 	})
 }
 
-// setState does what a rule says about an endpoint's state, audits what it changed, and returns to the endpoint; also is what
-// else belongs to the change.
+// setState applies a rule about an endpoint's state, audits the change, and redirects to the endpoint. also is what
+// else belongs to the same transaction.
 func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(endpoint.Status) (endpoint.Change, error), also func(*sql.Queries, id.UUID) error) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		var from endpoint.Status
 		var change endpoint.Change
-		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, func(s endpoint.Status) (endpoint.Change, error) {
+		_, changed, err := endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Status) (endpoint.Change, error) {
 			var refused error
 			from = s
 			change, refused = rule(s)
@@ -51,59 +51,68 @@ func (a *dashboard) setState(c *handlers.Call, action, done string, rule func(en
 		if err != nil || !changed {
 			return err
 		}
-		if err := auditEndpoint(c, q, action, u, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
+		if err := auditEndpoint(c, q, action, endpointID, map[string]any{"from": from, "to": change.To}); err != nil || also == nil {
 			return err
 		}
-		return also(q, u)
+		return also(q, endpointID)
 	})
 	if err != nil {
 		return err
 	}
 	c.Flash(done)
-	return c.Redirect(endpointPath(c, u))
+	return c.Redirect(endpointPath(c, endpointID))
 }
 
+// verifyEndpoint sends a verification. Without a script the flow of adding an endpoint goes on, on its page.
 func (a *dashboard) verifyEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if _, err := endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	err = c.Tx(func(q *sql.Queries) error {
+		if _, err := endpoints.Verify(c.Ctx(), q, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.verify", u, nil)
+		return auditEndpoint(c, q, "endpoint.verify", endpointID, nil)
 	})
 	if err != nil {
 		return err
 	}
 	if c.Fragment() {
-		return a.showVerification(c) // the page stays, with the secret that it may show
+		return a.showVerification(c) // the page stays, with the secret that it possibly shows
 	}
-	c.Flash("The verification is being sent.")
-	return c.Redirect(endpointPath(c, u))
+	c.Flash("The verification request is being sent.")
+	if form.Get("first") == "true" {
+		return c.Redirect(endpointPath(c, endpointID) + "/created")
+	}
+	return c.Redirect(endpointPath(c, endpointID))
 }
 
 func (a *dashboard) deleteEndpoint(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		e, err := endpoints.Remove(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.delete", u, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
+		return auditEndpoint(c, q, "endpoint.delete", endpointID, map[string]any{"url": egress.Mask(e.URL), "status": e.Status})
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("The endpoint was deleted. Deliveries that still waited for it fail permanently.")
+	c.Flash("Endpoint deleted. Its waiting deliveries fail permanently.")
 	return c.Redirect(root(c) + "/endpoints")
 }
 
-// showEndpointSettings answers the form of an endpoint's settings. Who may not change them reads them there, the URL as lists show it.
+// showEndpointSettings shows the form of an endpoint's settings. Members who can't change them read them there, with
+// the URL masked as in lists.
 func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 	e, err := a.read(c)
 	if err != nil {
@@ -120,9 +129,9 @@ func (a *dashboard) showEndpointSettings(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.EndpointSettings(v))
 }
 
-// saveEndpointSettings changes an endpoint. What changes nothing is not audited.
+// saveEndpointSettings changes an endpoint. A change without effect is not audited.
 func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -130,7 +139,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.changeEndpoint(c, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	err = a.changeEndpoint(c, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 		s, err := settingsOf(in, s)
 		if err != nil {
 			return s, err
@@ -138,8 +147,8 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 		return s.Check(a.Egress)
 	})
 	if err == nil {
-		c.Flash("The settings were saved.")
-		return c.Redirect(endpointPath(c, u) + "/settings")
+		c.Flash("Settings saved.")
+		return c.Redirect(endpointPath(c, endpointID) + "/settings")
 	}
 	cause := err
 	e, err := a.read(c)
@@ -154,14 +163,14 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	form.Kind = string(e.Settings.Kind) // the form does not hold it: it stays
+	form.Kind = string(e.Settings.Kind) // not in the form: it stays
 	return c.Render(handlers.Status(cause), pages.EndpointSettings(pages.EndpointSettingsView{EndpointHead: a.head(c, e, "settings"), Form: form}))
 }
 
-// changeEndpoint gives an endpoint other settings, and audits which.
-func (a *dashboard) changeEndpoint(c *handlers.Call, u id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
-	return a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		_, err := endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, to, c.Author())
+// changeEndpoint changes the settings of an endpoint, and audits which.
+func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
+	return c.Tx(func(q *sql.Queries) error {
+		_, err := endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, to, c.Author())
 		return err
 	})
 }

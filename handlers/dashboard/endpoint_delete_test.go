@@ -14,7 +14,7 @@ func TestDeletingAnEndpointSaysHowManyDeliveriesFail(t *testing.T) {
 	path := w.add()
 	w.activate(path)
 	owner := w.as(access.Owner)
-	owner.get(path).want(200, "Delete this endpoint?", "No delivery waits for it.")
+	owner.get(path).want(200, "Delete this endpoint?", "It has no waiting deliveries.")
 	kind := one[string](w.world, "SELECT trim(trailing '*' FROM event_types[1]) FROM endpoints WHERE tenant_id = $1", w.tn.id.String())
 	if strings.HasSuffix(kind, ".") {
 		kind += "x"
@@ -23,7 +23,7 @@ func TestDeletingAnEndpointSaysHowManyDeliveriesFail(t *testing.T) {
 		kind = "order.paid"
 	}
 	w.emit(w.tn, kind, "1")
-	owner.get(path).want(200, "1 delivery that waits for it fails permanently.")
+	owner.get(path).want(200, "1 waiting delivery fails permanently.")
 	w.emit(w.tn, kind, "2")
-	owner.get(path+"/settings").want(200, "2 deliveries that wait for it fail permanently.")
+	owner.get(path+"/settings").want(200, "2 waiting deliveries fail permanently.")
 }

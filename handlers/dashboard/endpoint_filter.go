@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
+	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/routing"
@@ -14,11 +15,12 @@ import (
 	"posthorn/views/pages"
 )
 
-// How many past events a filter is tried on, and how long that may take. One event costs a millisecond or two at most
+// How many past events a filter is tried on, and for how long. One event takes a millisecond or two at most
 // (domain/filter).
 const (
 	tryEvents = 50
 	tryTime   = 2 * time.Second
+	tryShown  = 2000 // bytes of each event's data
 )
 
 func (a *dashboard) showFilter(c *handlers.Call) error {
@@ -33,10 +35,11 @@ func (a *dashboard) showFilter(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
-// filterView is the editor with a filter in it. What a filter takes tells what events hold: trying is for who may read them.
+// filterView is the editor of a filter. The events that a filter matches reveal their content, so trying one needs
+// the permission to read events.
 func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Settings) (v pages.FilterView, err error) {
 	v = pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(s, nil)}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		v.Tries, err = a.readsPayloads(c, q)
 		return err
 	})
@@ -44,7 +47,7 @@ func (a *dashboard) filterView(c *handlers.Call, e endpoints.Full, s endpoint.Se
 }
 
 func (a *dashboard) saveFilter(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -52,15 +55,15 @@ func (a *dashboard) saveFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	err = a.changeEndpoint(c, u, func(s endpoint.Settings) (endpoint.Settings, error) {
+	err = a.changeEndpoint(c, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 		s.Filter = filterJSON(in.Get("filter"))
 		return s.Check(a.Egress)
 	})
 	if err != nil {
 		return a.refuseFilter(c, in, err)
 	}
-	c.Flash("The filter was saved. It counts for events that are emitted from now on.")
-	return c.Redirect(endpointPath(c, u) + "/filter")
+	c.Flash("Filter saved. It applies to events emitted from now on.")
+	return c.Redirect(endpointPath(c, endpointID) + "/filter")
 }
 
 func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) error {
@@ -80,7 +83,7 @@ func (a *dashboard) refuseFilter(c *handlers.Call, in url.Values, cause error) e
 	return c.Render(handlers.Status(cause), pages.FilterEditor(v))
 }
 
-// tryFilter shows which of the newest past events a filter would take. It changes nothing.
+// tryFilter shows which of the newest past events a filter matches. It changes nothing.
 func (a *dashboard) tryFilter(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -97,7 +100,7 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	}
 	var events []sql.SampledEventsRow
 	var whole bool
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		payloads, err := a.readsPayloads(c, q)
 		if err == nil && !payloads {
 			err = errPayloads
@@ -111,11 +114,11 @@ func (a *dashboard) tryFilter(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.judge(c, tried, events, whole)}
+	v := pages.FilterView{EndpointHead: a.head(c, e, "filter"), Form: formOf(tried, nil), Tries: true, Tried: a.dryRun(c, tried, events, whole)}
 	return c.Render(http.StatusOK, pages.FilterEditor(v))
 }
 
-func (a *dashboard) judge(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow, whole bool) *pages.DryRunView {
+func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.SampledEventsRow, whole bool) *pages.DryRunView {
 	route := routing.Compile(routing.Rule{EventTypes: s.EventTypes, Channels: s.Channels, Filter: s.Filter, Status: endpoint.Active})
 	end := a.Now().Add(tryTime)
 	out := &pages.DryRunView{Complete: whole}
@@ -129,7 +132,7 @@ func (a *dashboard) judge(c *handlers.Call, s endpoint.Settings, events []sql.Sa
 			out.Matched++
 		}
 		out.Rows = append(out.Rows, pages.DryRunRow{
-			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail, At: e.ID.Time(),
+			Href: root(c) + "/events/" + id.Event.Format(e.ID), Type: e.Type, Matched: v.Matched, Detail: v.Detail, Data: delivery.Clip(string(e.Data), tryShown), At: e.ID.Time(),
 		})
 	}
 	return out

@@ -16,7 +16,7 @@ import (
 	"posthorn/views/pages"
 )
 
-// mostTypes bounds the event types that a form offers to tick; the others can be written.
+// mostTypes bounds the event types that a form lists with checkboxes. The others can be typed.
 const mostTypes = 200
 
 func catalogue(c *handlers.Call, q *sql.Queries) ([]string, error) {
@@ -28,7 +28,7 @@ func catalogue(c *handlers.Call, q *sql.Queries) ([]string, error) {
 	return names, err
 }
 
-// formOf writes settings as the form shows them.
+// formOf shows settings in the form.
 func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	f := pages.EndpointForm{
 		Kind: string(s.Kind), Kafka: kafkaForm(s), URL: s.URL, Description: s.Description, All: slices.Equal(s.EventTypes, []string{"*"}), Filter: filterText(s.Filter),
@@ -36,7 +36,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 		TypeField: string(s.TypeField), Rotation: string(s.Rotation), RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
-		AcceptConflict: s.AcceptConflict, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
+		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
 	}
 	var patterns, delays, headers, metadata []string
 	for key, value := range s.Metadata {
@@ -72,7 +72,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 	return f
 }
 
-// filled is the form as it was sent, for who has to mend it.
+// filled is the form as it was sent, for the person who has to fix it.
 func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm, error) {
 	wrong, err := handlers.WrongFields(cause), handlers.NotInput(cause)
 	return pages.EndpointForm{
@@ -86,14 +86,14 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		RetryDelays: in.Get("retry_delays"), RetryJitter: in.Get("retry_jitter"), TypeField: in.Get("type_field"), Rotation: in.Get("rotation_signatures"),
 		RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
-		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), Verification: in.Get("verification"),
+		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), Verification: in.Get("verification"),
 		WhenHeld: in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
 		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
 	}, err
 }
 
-// settingsOf lays what was written over settings. It judges nothing that Check judges: a number that is none becomes one out
-// of its range.
+// settingsOf lays the form over settings. It validates nothing that Check validates: an invalid number becomes one
+// out of its range.
 func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	s = s.Clone()
 	s.Description = strings.TrimSpace(in.Get("description"))
@@ -110,6 +110,7 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 		return s, err
 	}
 	s.RetryClientErrors, s.AcceptConflict = in.Has("retry_client_errors"), in.Has("accept_conflict")
+	s.CircuitBreaker = in.Has("circuit_breaker")
 	s.TimeoutSeconds, s.MaxInFlight = number(in.Get("timeout_seconds")), number(in.Get("max_in_flight"))
 	s.RateLimit, s.Burst = orNoNumber(in.Get("rate_limit")), orNoNumber(in.Get("burst"))
 	s.PayloadVersion = strings.TrimSpace(in.Get("payload_version"))
@@ -133,7 +134,7 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 	return s, err
 }
 
-// wireOf reads how requests are rendered and signed. What the format does not have is left out.
+// wireOf reads how requests are rendered and signed. It ignores what the format does not have.
 func wireOf(in url.Values, s *endpoint.Settings) {
 	s.SetFormat(signature.Format(in.Get("format")))
 	s.Prefix, s.Ordering, s.Verification = in.Get("prefix"), in.Get("ordering"), in.Get("verification")
@@ -155,19 +156,19 @@ func retriesOf(in url.Values, s *endpoint.Settings) error {
 		s.RetryDelays = append(s.RetryDelays, number(text))
 	}
 	if len(s.RetryDelays) == 0 {
-		return fault.InvalidField("retry_policy.delays", "retry_delays_count", "Write at least one delay, or choose once for a single attempt.")
+		return fault.InvalidField("retry_policy.delays", "retry_delays_count", "Enter at least one delay, or select once for a single attempt.")
 	}
 	if text := strings.TrimSpace(in.Get("retry_jitter")); text != "" {
 		jitter, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			jitter = -1 // which no schedule allows
+			jitter = -1 // which no schedule permits
 		}
 		s.RetryJitter = &jitter
 	}
 	return nil
 }
 
-// kafkaForm writes a topic as the form shows it: TLS is on where nobody has said otherwise.
+// kafkaForm shows a topic in the form. TLS is on by default.
 func kafkaForm(s endpoint.Settings) pages.KafkaForm {
 	k, ok := s.Connection.(*endpoint.KafkaConnection)
 	if !ok {
@@ -191,7 +192,7 @@ func kafkaOf(in url.Values, s *endpoint.Settings) error {
 	return before.Keep(k)
 }
 
-// typesOf are the patterns that were ticked or written.
+// typesOf are the patterns that were checked or typed.
 func typesOf(in url.Values) []string {
 	if in.Get("scope") == "all" {
 		return []string{"*"}
@@ -203,7 +204,7 @@ func split(text string) []string {
 	return append([]string{}, strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\r' || r == '\t' })...)
 }
 
-// number reads a number; what is none is -1, which no setting may be.
+// number reads a number. An invalid one is -1, which no setting permits.
 func number(text string) int {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil {
@@ -227,7 +228,7 @@ func orEmptyNumber(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-// filterText is a filter as people write it: an expression without its quotation marks, or a JSON object.
+// filterText is a filter as people write it: an expression without quotation marks, or a JSON object.
 func filterText(saved string) string {
 	var expression string
 	if json.Unmarshal([]byte(saved), &expression) == nil {
@@ -236,7 +237,7 @@ func filterText(saved string) string {
 	return saved
 }
 
-// filterJSON is a filter as it is saved: what begins with a brace is JSON, anything else an expression.
+// filterJSON is a filter as it is saved: a text that starts with a brace is JSON, any other is an expression.
 func filterJSON(text string) string {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.HasPrefix(text, "{") {
@@ -253,7 +254,7 @@ func filterJSON(text string) string {
 func headersOf(text string) (map[string]*string, error) {
 	pairs, ok := pairsOf(text)
 	if !ok {
-		return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Write each header on a line of its own, as Name: value.")
+		return nil, fault.InvalidField("custom_headers", "custom_header_refused", "Enter one header per line, as Name: value.")
 	}
 	given := make(map[string]*string, len(pairs))
 	for name, value := range pairs {
@@ -266,7 +267,7 @@ func headersOf(text string) (map[string]*string, error) {
 func metadataOf(text string) (map[string]string, error) {
 	pairs, ok := pairsOf(text)
 	if !ok {
-		return nil, fault.InvalidField("metadata", "text_malformed", "Write each entry on a line of its own, as key: value.")
+		return nil, fault.InvalidField("metadata", "text_malformed", "Enter one entry per line, as key: value.")
 	}
 	return pairs, nil
 }

@@ -23,15 +23,15 @@ func TestATopicIsAddedChangedAndExplained(t *testing.T) {
 	w := newDesk(t)
 	owner := w.as(access.Owner)
 	path := w.add(topicForm()...)
-	owner.get(path).want(http.StatusOK, "kafka://b1.acme-logistics.com:9094/orders", "Write a record", "All replicas in sync").lacks("canary", "challenge").keep("kafka-unverified")
+	owner.get(path).want(http.StatusOK, "kafka://b1.acme-logistics.com:9094/orders", "Write a record", "All in-sync replicas").lacks("canary", "challenge").keep("kafka-unverified")
 	w.activate(path)
-	owner.get(path+"/settings").want(http.StatusOK, "b2.acme-logistics.com:9094", "Left empty, the stored one stays").lacks("canary", `name="url"`, `name="kind"`).keep("kafka-settings")
+	owner.get(path+"/settings").want(http.StatusOK, "b2.acme-logistics.com:9094", "Leave empty to keep the current one").lacks("canary", `name="url"`, `name="kind"`).keep("kafka-settings")
 	w.as(access.Viewer).get(path + "/settings").want(http.StatusOK).lacks("canary")
-	// The stored password stays, and goes nowhere else.
+	// The stored password is kept, and never sent to another destination.
 	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
 	owner.get(path).want(http.StatusOK, "9094/refunds", "unverified")
 	owner.post(path+"/settings", newForm(topicForm("kafka_password", "", "kafka_topic", "refunds", "kafka_servers", "evil.acme-logistics.com:9094")...)).
-		want(http.StatusBadRequest, "Give the password again").lacks("canary").keep("kafka-password-needed")
+		want(http.StatusBadRequest, "Send the password again").lacks("canary").keep("kafka-password-needed")
 }
 
 func TestATopicsFormTakesAnAuthorityOfItsOwn(t *testing.T) {
@@ -46,9 +46,9 @@ func TestATopicsFormTakesAnAuthorityOfItsOwn(t *testing.T) {
 	sent := strings.ReplaceAll(authority, "\n", "\r\n") // as browsers do
 	path := w.add(topicForm("kafka_ca", sent)...)
 	owner.get(path+"/settings").want(http.StatusOK, strings.Split(authority, "\n")[1], "CA certificate").keep("kafka-ca")
-	// Sent back as it was shown it is no other one, so that the stored password stays.
+	// The unchanged form is the same topic, so the stored password is kept.
 	owner.post(path+"/settings", newForm(topicForm("kafka_ca", sent, "kafka_password", "", "kafka_topic", "refunds")...)).want(http.StatusSeeOther)
-	owner.post(path+"/settings", newForm(topicForm("kafka_ca", "nonsense")...)).want(http.StatusBadRequest, "no certificate in PEM", `href="#f-kafka_ca"`, "nonsense").keep("kafka-ca-wrong")
+	owner.post(path+"/settings", newForm(topicForm("kafka_ca", "nonsense")...)).want(http.StatusBadRequest, "isn&#39;t a PEM certificate", `href="#f-kafka_ca"`, "nonsense").keep("kafka-ca-wrong")
 }
 
 func TestWhatIsWrongWithATopicIsSaidBesideItsField(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWhatIsWrongWithATopicIsSaidBesideItsField(t *testing.T) {
 	w := newDesk(t)
 	wrong := topicForm("kafka_servers", "10.0.0.1:9092", "kafka_topic", "a/b", "kafka_username", "", "kafka_password", "")
 	w.as(access.Owner).post(w.root+"/endpoints", newForm(wrong...)).
-		want(http.StatusBadRequest, "address is not a public one", "letters, digits", "1 to 255 bytes", `href="#f-kafka_topic"`, `href="#f-kafka_servers"`, "10.0.0.1:9092").keep("kafka-wrong")
+		want(http.StatusBadRequest, "address isn&#39;t public", "letters, digits", "1 to 255 bytes", `href="#f-kafka_topic"`, `href="#f-kafka_servers"`, "10.0.0.1:9092").keep("kafka-wrong")
 }
 
 func TestARecordIsShownAsOne(t *testing.T) {
@@ -69,10 +69,10 @@ func TestARecordIsShownAsOne(t *testing.T) {
 		a    tried
 		says []string
 	}{
-		{tried{status: 200, answer: `{"offset":41,"partition":3,"topic":"orders"}`, terminal: 2}, []string{"All replicas in sync have the record", "WRITE", "webhook-id", "41"}},
-		{tried{status: 404, error: "the broker answered UNKNOWN_TOPIC_OR_PARTITION"}, []string{"No such topic", "Create the topic", "UNKNOWN_TOPIC_OR_PARTITION"}},
+		{tried{status: 200, answer: `{"offset":41,"partition":3,"topic":"orders"}`, terminal: 2}, []string{"All in-sync replicas have the record", "WRITE", "webhook-id", "41"}},
+		{tried{status: 404, error: "the broker returned UNKNOWN_TOPIC_OR_PARTITION"}, []string{"No such topic", "Create the topic", "UNKNOWN_TOPIC_OR_PARTITION"}},
 		{tried{failure: 6, error: "blocked address"}, []string{"Blocked address", "advertised.listeners"}},
-		{tried{status: 413, error: "the broker answered MESSAGE_TOO_LARGE", terminal: 3, reason: 2}, []string{"Record too large", "max.message.bytes"}},
+		{tried{status: 413, error: "the broker returned MESSAGE_TOO_LARGE", terminal: 3, reason: 2}, []string{"Record too large", "max.message.bytes"}},
 	} {
 		dlv := w.delivery(w.emit(w.tn, "order.completed", `{"total":129.5}`))
 		w.attempt(dlv, c.a)

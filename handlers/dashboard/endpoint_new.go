@@ -16,11 +16,11 @@ import (
 	"posthorn/views/pages"
 )
 
-// newEndpoint answers the form on which an endpoint is added.
+// newEndpoint shows the form for a new endpoint.
 func (a *dashboard) newEndpoint(c *handlers.Call) error {
 	var names []string
 	var defaults endpoint.Defaults
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		if defaults, err = endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (a *dashboard) newEndpoint(c *handlers.Call) error {
 // newSecret is what a session keeps until the next page shows it.
 type newSecret struct{ Text, Public string }
 
-// createEndpoint adds an endpoint. The page after it shows the secret once.
+// createEndpoint creates an endpoint. The next page shows the secret once.
 func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
 	var secret endpoint.Secret
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -66,7 +66,8 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if secret, err = firstSecret(settings, endpoint.SecretType(in.Get("secret_type")), in.Get("secret"), random); err != nil {
 			return err
 		}
-		// A topic's brokers need no secret to acknowledge a record; an HTTP receiver is verified when it knows its secret.
+		// Kafka brokers need no secret to acknowledge a record. An HTTP receiver is verified once it knows its
+		// secret.
 		create := endpoints.CreateUnverified
 		if settings.Kind == endpoint.Kafka {
 			create = endpoints.Create
@@ -90,8 +91,8 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 	return c.Redirect(created)
 }
 
-// showCreated follows the creation of an endpoint. Whoever created it sees its secret once: by a sign-in link too, since nobody
-// else could give the secret to the receiver. Operators see none.
+// showCreated follows the creation of an endpoint. The creator sees its secret once, behind a sign-in link too:
+// nobody else could give the secret to the receiver. Operators never see it.
 func (a *dashboard) showCreated(c *handlers.Call) error {
 	e, err := a.read(c)
 	if err != nil {
@@ -104,33 +105,39 @@ func (a *dashboard) showCreated(c *handlers.Call) error {
 	v := pages.CreatedView{
 		EndpointHead: a.head(c, e, "overview"), Verification: verificationView(c, e.Endpoint, e.Verification), Secret: secret.Text, Public: secret.Public,
 	}
+	v.Verification.First = true
 	if v.MaySecrets, err = a.rotates(c, e.Endpoint); err != nil {
 		return err
+	}
+	if text := c.Query("delivery"); text != "" {
+		if v.Sent, err = a.sent(c, e, text); err != nil {
+			return err
+		}
 	}
 	return c.Render(http.StatusOK, pages.Created(v))
 }
 
-// firstSecret is what was given, or a new one of the type that was chosen.
+// firstSecret is the given secret, or a new one of the selected type.
 func firstSecret(s endpoint.Settings, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
 	switch {
 	case given != "":
-		return importSecret(s.Format, kind, given)
+		return importSecret(s.Wire(), kind, given)
 	case kind == "":
 		kind = endpoint.HMAC
 	}
 	return endpoint.NewSecret(s.Format, kind, random)
 }
 
-// importSecret takes over a secret, which must be a key pair's where one was asked for.
-func importSecret(f signature.Format, kind endpoint.SecretType, given string) (endpoint.Secret, error) {
-	secret, err := endpoint.ImportSecret(f, given)
+// importSecret imports a secret. It has to be a key pair if the type is one.
+func importSecret(w signature.Wire, kind endpoint.SecretType, given string) (endpoint.Secret, error) {
+	secret, err := endpoint.ImportSecret(w, given)
 	if err == nil && kind == endpoint.Ed25519 && secret.Public == "" {
-		return endpoint.Secret{}, fault.InvalidField("secret", "secret_type_refused", "This is no private key of a pair (whsk_...). Choose HMAC, or leave it empty and Posthorn makes a pair.")
+		return endpoint.Secret{}, fault.InvalidField("secret", "secret_type_refused", "This isn't the private key of a pair (whsk_...). Select HMAC, or leave the field empty to generate a pair.")
 	}
 	return secret, err
 }
 
-// refuseNew shows the form again, with what is wrong beside each field.
+// refuseNew shows the form again, with each error beside its field.
 func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) error {
 	names, err := a.readCatalogue(c)
 	if err != nil {
@@ -146,14 +153,14 @@ func (a *dashboard) refuseNew(c *handlers.Call, in url.Values, cause error) erro
 }
 
 func (a *dashboard) readCatalogue(c *handlers.Call) (names []string, err error) {
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		names, err = catalogue(c, q)
 		return err
 	})
 	return names, err
 }
 
-// auditEndpoint writes what was done to an endpoint, in the transaction that does it.
-func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, u id.UUID, details any) error {
-	return c.Audit(q, action, "endpoint", id.Endpoint.Format(u), "", details)
+// auditEndpoint audits a change of an endpoint in the same transaction.
+func auditEndpoint(c *handlers.Call, q *sql.Queries, action string, endpointID id.UUID, details any) error {
+	return c.Audit(q, action, "endpoint", id.Endpoint.Format(endpointID), "", details)
 }

@@ -26,7 +26,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 		page("POST", "/endpoints/:endpoint_id/filter", access.ChangeEndpoints, a.saveFilter),
 		page("POST", "/endpoints/:endpoint_id/filter/try", access.Read, a.tryFilter),
 		page("GET", "/endpoints/:endpoint_id/secrets", access.Read, a.showSecrets),
-		// Sign-in links that show no secrets are let in for the endpoints that they created (rotates).
+		// Sign-in links that show no secrets are admitted for the endpoints that they created (rotates).
 		page("POST", "/endpoints/:endpoint_id/secrets", access.ChangeEndpoints, a.rotateSecret),
 		page("POST", "/endpoints/:endpoint_id/switch-secret", access.ChangeEndpoints, a.switchSecret),
 		page("GET", "/endpoints/:endpoint_id/test", access.ChangeEndpoints, a.showTest),
@@ -34,7 +34,7 @@ func (a *dashboard) endpointRoutes() []handlers.Route {
 	}
 }
 
-// large is a route whose form may hold an event's data, which grows when it is encoded.
+// large is a route whose form can contain an event's data, which grows when it is encoded.
 func large(r handlers.Route) handlers.Route {
 	r.MaxBody = 4 << 20
 	return r

@@ -30,26 +30,26 @@ func (a *dashboard) showSecrets(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Secrets(v))
 }
 
-// rotates reports whether the caller may rotate an endpoint's secrets: by role, or because a sign-in link that shows no secrets
-// created the endpoint. What it sees then is a secret of its own receiver.
+// rotates reports whether the caller can rotate an endpoint's secrets: by role, or because the caller is a sign-in
+// link without secrets that created the endpoint. Such a link sees only a secret of its own receiver.
 func (a *dashboard) rotates(c *handlers.Call, e sql.Endpoint) (created bool, err error) {
 	portal := c.Actor.Portal
 	if c.Actor.May(access.RotateSecrets) || portal == nil || !c.Actor.May(access.ChangeEndpoints) {
 		return c.Actor.May(access.RotateSecrets), nil
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		created, err = db.CreatedBy(c.Ctx(), q, e, c.Author())
 		return err
 	})
 	return created, err
 }
 
-// errNotItsSecret is the refusal of a sign-in link that shows no secrets.
+// errNotItsSecret rejects a sign-in link that shows no secrets.
 var errNotItsSecret = fault.New(fault.Forbidden, "role_missing",
-	"This sign-in link shows the secrets of endpoints that were added with it, and of no others. Ask whoever sent you here to rotate the secret of this endpoint.")
+	"This sign-in link shows only the secrets of endpoints that were added with it. Ask your provider to rotate this endpoint's secret.")
 
-// mayRotate refuses who may not rotate the secrets of the endpoint that the path names.
-func (a *dashboard) mayRotate(c *handlers.Call, u id.UUID) error {
+// mayRotate rejects callers who can't rotate the secrets of the endpoint in the path.
+func (a *dashboard) mayRotate(c *handlers.Call, endpointID id.UUID) error {
 	if c.Actor.May(access.RotateSecrets) {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (a *dashboard) mayRotate(c *handlers.Call, u id.UUID) error {
 		return handlers.ErrRole
 	}
 	var e sql.Endpoint
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
-		e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+	err := c.Tx(func(q *sql.Queries) (err error) {
+		e, err = q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: endpointID})
 		return err
 	})
 	if err != nil {
@@ -73,17 +73,17 @@ func (a *dashboard) mayRotate(c *handlers.Call, u id.UUID) error {
 
 // secretsView reads an endpoint's live secrets.
 func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err error) {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return v, err
 	}
 	var e endpoints.Full
 	var live []endpoints.SecretState
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
-		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, u)
+		live, err = endpoints.ListSecrets(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		return err
 	})
 	if err != nil {
@@ -109,13 +109,13 @@ func (a *dashboard) secretsView(c *handlers.Call) (v pages.SecretsView, err erro
 	return v, nil
 }
 
-// rotateSecret makes a new secret. The page after it shows the secret once.
+// rotateSecret creates a new secret. The next page shows it once.
 func (a *dashboard) rotateSecret(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	if err := a.mayRotate(c, u); err != nil {
+	if err := a.mayRotate(c, endpointID); err != nil {
 		return err
 	}
 	in, err := c.Form()
@@ -128,22 +128,22 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	var secret endpoint.Secret
 	err = endpoint.CheckOverlap(overlap)
 	if err == nil {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		err = c.Tx(func(q *sql.Queries) error {
 			choose := func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error) {
-				secret, err = nextSecret(signature.Format(e.Format), newest, kind, given, random)
+				secret, err = nextSecret(endpoints.Wire(e), newest, kind, given, random)
 				return secret, err
 			}
-			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, u, overlap, choose)
+			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, overlap, choose)
 			if err != nil {
 				return err
 			}
-			return auditEndpoint(c, q, "endpoint.rotate_secret", u, map[string]any{
+			return auditEndpoint(c, q, "endpoint.rotate_secret", endpointID, map[string]any{
 				"secret": id.Secret.Format(added.ID), "overlap_seconds": overlap, "imported": given != "",
 			})
 		})
 	}
 	if err == nil {
-		page := endpointPath(c, u) + "/secrets"
+		page := endpointPath(c, endpointID) + "/secrets"
 		if err := c.KeepOnce(page, newSecret{secret.Text, secret.Public}); err != nil {
 			return err
 		}
@@ -164,38 +164,38 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 	return c.Render(status, pages.Secrets(v))
 }
 
-// nextSecret is what was given, or a new one of the type that was chosen: where none was, of the newest one's as far as the
-// format knows it.
-func nextSecret(f signature.Format, newest *sql.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
+// nextSecret is the given secret, or a new one of the selected type. The default is the type of the newest one, if
+// the format knows it.
+func nextSecret(w signature.Wire, newest *sql.EndpointSecret, kind endpoint.SecretType, given string, random [32]byte) (endpoint.Secret, error) {
 	switch {
 	case given != "":
-		return importSecret(f, kind, given)
+		return importSecret(w, kind, given)
 	case kind != "":
-		return endpoint.NewSecret(f, kind, random)
-	case newest != nil && newest.PublicKey != nil && f == signature.Standard:
-		return endpoint.NewSecret(f, endpoint.Ed25519, random)
+		return endpoint.NewSecret(w.Format, kind, random)
+	case newest != nil && newest.PublicKey != nil && w.Format == signature.Standard:
+		return endpoint.NewSecret(w.Format, endpoint.Ed25519, random)
 	}
-	return endpoint.NewSecret(f, endpoint.HMAC, random)
+	return endpoint.NewSecret(w.Format, endpoint.HMAC, random)
 }
 
 func (a *dashboard) switchSecret(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	if err := a.mayRotate(c, u); err != nil {
+	if err := a.mayRotate(c, endpointID); err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		newest, changed, err := endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		newest, changed, err := endpoints.SwitchSecret(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil || !changed {
 			return err
 		}
-		return auditEndpoint(c, q, "endpoint.switch_secret", u, map[string]string{"secret": id.Secret.Format(newest.ID)})
+		return auditEndpoint(c, q, "endpoint.switch_secret", endpointID, map[string]string{"secret": id.Secret.Format(newest.ID)})
 	})
 	if err != nil {
 		return err
 	}
 	c.Flash("Deliveries are now signed with the newest secret.")
-	return c.Redirect(endpointPath(c, u) + "/secrets")
+	return c.Redirect(endpointPath(c, endpointID) + "/secrets")
 }

@@ -28,8 +28,8 @@ type Emitter interface {
 
 const testData = "{\n  \"test\": true\n}"
 
-// showTest answers the page from which a test event is sent, and, where the query names a delivery of this endpoint, what
-// became of it: all of it for a browser, the answer's part for htmx.
+// showTest shows the page for test events. If the query names a delivery of this endpoint, it also shows the result:
+// the whole page for a browser, the result's part for htmx.
 func (a *dashboard) showTest(c *handlers.Call) error {
 	e, err := a.read(c)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *dashboard) showTest(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.TestSend(v))
 }
 
-// whyNoTest is the rule's sentence where the endpoint's state allows no test.
+// whyNoTest says why the endpoint's state permits no test.
 func whyNoTest(e endpoints.Full) string {
 	if f := fault.As(endpoint.Test(endpoint.Status(e.Status))); f != nil {
 		return f.Detail
@@ -55,7 +55,7 @@ func whyNoTest(e endpoints.Full) string {
 	return ""
 }
 
-// sendTest emits an event to this endpoint alone, and goes on to where its answer appears.
+// sendTest emits an event to this endpoint alone, and redirects to where its response appears.
 func (a *dashboard) sendTest(c *handlers.Call) error {
 	in, err := c.Form()
 	if err != nil {
@@ -65,9 +65,15 @@ func (a *dashboard) sendTest(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
+	back := "/test"
+	if in.Get("first") == "true" { // the last step of adding an endpoint, which has no fields
+		back = "/created"
+		in.Set("type", endpoint.TestType)
+		in.Set("data", testData)
+	}
 	sent, err := a.emitTest(c, e, in.Get("type"), in.Get("data"))
 	if err == nil {
-		return c.Redirect(endpointPath(c, e.ID) + "/test?delivery=" + id.Delivery.Format(sent))
+		return c.Redirect(endpointPath(c, e.ID) + back + "?delivery=" + id.Delivery.Format(sent))
 	}
 	v := pages.TestView{EndpointHead: a.head(c, e, "test"), Type: in.Get("type"), Data: in.Get("data"), Why: whyNoTest(e)}
 	status := handlers.Status(err)
@@ -86,7 +92,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 		return sent, err
 	}
 	if !json.Valid([]byte(data)) {
-		return sent, fault.InvalidField("data", "body_malformed", "The data is not JSON. Mend it, as in "+`{"test": true}.`)
+		return sent, fault.InvalidField("data", "body_malformed", "Invalid JSON. Use an object such as "+`{"test": true}.`)
 	}
 	name, err := json.Marshal(kind)
 	if err != nil {
@@ -101,7 +107,7 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 	if r.Err != nil {
 		return sent, r.Err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		ask := sql.DeliveryToParams{TenantID: c.Actor.Tenant, EventID: r.ID, EndpointID: e.ID, Since: r.ID.Time()}
 		if sent, err = q.DeliveryTo(c.Ctx(), ask); err != nil {
 			return err
@@ -114,16 +120,16 @@ func (a *dashboard) emitTest(c *handlers.Call, e endpoints.Full, kind, data stri
 	return sent, err
 }
 
-// sent is what became of a delivery of an endpoint.
+// sent is the result of a delivery of an endpoint.
 func (a *dashboard) sent(c *handlers.Call, e endpoints.Full, text string) (*pages.TrialView, error) {
-	u, err := id.Delivery.Parse(text)
+	deliveryID, err := id.Delivery.Parse(text)
 	if err != nil {
 		return nil, fault.ErrNotFound
 	}
 	var d deliveries.State
 	var attempts []sql.Attempt
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if d, err = deliveries.Read(c.Ctx(), q, c.Actor.Tenant, deliveryID); err != nil {
 			return err
 		}
 		attempts, err = deliveries.Attempts(c.Ctx(), q, d.Delivery, 1)

@@ -21,14 +21,14 @@ import (
 	"posthorn/views/pages"
 )
 
-// listEndpoints answers the tenant's endpoints. There are so few of them that the filters look at all.
+// listEndpoints lists the tenant's endpoints. There are so few that the filters read all of them.
 func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	now := a.Now()
 	var rows []sql.Endpoint
 	var states []sql.EndpointsHealthRow
 	var conditions map[id.UUID]condition.Condition
 	var series analytics.Series
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Endpoints(v))
 }
 
-// mentions reports whether an endpoint's URL as it is shown, description or id holds a text.
+// mentions reports whether an endpoint's masked URL, description, or id contains a text.
 func mentions(e sql.Endpoint, text string) bool {
 	text = strings.ToLower(text)
 	return text == "" || strings.Contains(strings.ToLower(egress.Mask(e.URL)), text) ||

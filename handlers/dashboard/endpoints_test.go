@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// newForm is what the form for a new endpoint sends when nothing but the URL was written.
+// newForm is the form for a new endpoint with nothing but the URL filled in.
 func newForm(change ...string) url.Values {
 	form := url.Values{
 		"url": {"https://hooks.acme-logistics.com/orders?token=canary"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"},
@@ -28,7 +28,7 @@ func newForm(change ...string) url.Values {
 
 var endpointInPage = regexp.MustCompile(`/t/ten_[a-z0-9]+/endpoints/(ep_[a-z0-9]+)`)
 
-// desk is a world with one tenant that people work in.
+// desk is a world with one tenant and its members.
 type desk struct {
 	*world
 	tn   tenant
@@ -44,24 +44,24 @@ func newDesk(t *testing.T) *desk {
 
 func (d *desk) as(role access.Role) *browser { return d.tn.of[role] }
 
-// add adds an endpoint as its owner does, and gives its path.
+// add creates an endpoint as its owner does, and returns its path.
 func (d *desk) add(change ...string) string {
 	d.t.Helper()
 	got := d.as(access.Owner).next(d.root+"/endpoints", newForm(change...)).want(http.StatusOK, "whsec_").keep("endpoint-created")
 	return endpointInPage.FindString(got.Body)
 }
 
-// activate makes an endpoint what its verification would make it.
+// activate makes an endpoint active as its verification would.
 func (d *desk) activate(path string) {
 	d.t.Helper()
-	u, err := id.Endpoint.Parse(path[strings.LastIndexByte(path, '/')+1:])
+	endpointID, err := id.Endpoint.Parse(path[strings.LastIndexByte(path, '/')+1:])
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.setStatus(u, "active")
+	d.setStatus(endpointID, "active")
 }
 
-// keep writes a page into the folder that POSTHORN_PAGES names, to be looked at.
+// keep writes a page to the folder that POSTHORN_PAGES names, for people to view.
 func (p *page) keep(name string) *page {
 	p.t.Helper()
 	if to := os.Getenv("POSTHORN_PAGES"); to != "" {
@@ -117,7 +117,7 @@ func TestAnOverviewShowsWhatHappenedAndWhatNeedsAttention(t *testing.T) {
 		SELECT $1, e.id, 'order.completed', 3600, date_trunc('hour', now()) - make_interval(hours => h), CASE WHEN e.id = $3 AND h < 6 THEN 3 * 16 + 9 ELSE 6 END,
 			(200 + 120 * sin(h / 3.0))::int, 20000000
 		FROM generate_series(2, 22) h, (VALUES ($2::uuid), ($3::uuid)) e(id)`, w.tn.id.String(), good.String(), bad.String())
-	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints that fail most", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
+	w.as(access.Owner).get(w.root+"/").want(200, "Endpoints with the most failures", "erp.acme-logistics.com", "order.completed").lacks("canary", "First steps").keep("overview-busy")
 	w.as(access.Owner).get(w.root+"/endpoints/"+id.Endpoint.Format(bad)).want(200, "Endpoint failing", ">failing<", "Probe now", "will be disabled", "503").keep("endpoint-failing")
 	w.as(access.Viewer).get(w.root+"/live", "HX-Request", "true").want(200, "retrying", "delivered").lacks("<html")
 	w.as(access.Owner).get(w.root+"/endpoints").want(200, "erp.acme-logistics.com").keep("endpoints-busy")
@@ -138,7 +138,7 @@ func TestEveryPageOfAnEndpointIsSound(t *testing.T) {
 	}
 	owner.get(w.root+"/").want(200, "Overview").keep("overview")
 	owner.get(w.root+"/endpoints").want(200, "hooks.acme-logistics.com").keep("endpoints").lacks("canary")
-	owner.get(w.root+"/endpoints?q=nowhere").want(200, "Nothing matches").keep("endpoints-filtered")
+	owner.get(w.root+"/endpoints?q=nowhere").want(200, "No results").keep("endpoints-filtered")
 	for _, part := range []string{w.root + "/live", path + "/live", path + "/verification"} {
 		owner.get(part, "HX-Request", "true").want(200)
 	}
@@ -150,7 +150,7 @@ func TestASecretIsShownOnce(t *testing.T) {
 	owner := w.as(access.Owner)
 	path := w.add()
 	owner.get(path).want(200).lacks("whsec_")
-	owner.next(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "The new secret").keep("endpoint-rotated")
+	owner.next(path+"/secrets", url.Values{"overlap": {"3600"}}).want(200, "whsec_", "New secret").keep("endpoint-rotated")
 	owner.get(path+"/secrets").want(200, "Live secrets").lacks("whsec_")
 	owner.post(path+"/secrets", url.Values{"overlap": {"9999999"}}).want(400, "overlap_seconds must be from 0").lacks("whsec_")
 }
@@ -178,6 +178,27 @@ func TestANewEndpointIsVerifiedWhenItsReceiverKnowsTheSecret(t *testing.T) {
 	owner.get(path).want(200, "Verify again", "500 instead").lacks("Next try", "signing secret.").keep("endpoint-unverifiable")
 }
 
+func TestAddingAnEndpointEndsWithAnEventThatIsDelivered(t *testing.T) {
+	t.Parallel()
+	w := newDesk(t)
+	owner := w.as(access.Owner)
+	made := owner.next(w.root+"/endpoints", newForm()).want(200, "3. Send the first test event", "Available once the endpoint is verified")
+	path := endpointInPage.FindString(made.Body)
+	here := []string{"HX-Request", "true", "HX-Current-URL", base + path + "/created"}
+	owner.post(path+"/verify", url.Values{}, here...).want(200, "Available once", `hx-swap-oob="true"`)
+	owner.post(path+"/verify", url.Values{"first": {"true"}}).to(path + "/created") // without a script
+	w.setStatus(one[id.UUID](w.world, "SELECT id FROM endpoints ORDER BY id DESC LIMIT 1"), "active")
+	w.sql("UPDATE verifications SET state = 'succeeded', done_at = now()")
+	owner.get(path+"/verification", here...).want(200, "Send test event", `action="`+path+`/test"`)
+	// the endpoint's own page has a button already
+	owner.get(path+"/verification", "HX-Request", "true").want(200).lacks("Send test event")
+	w.as(access.Viewer).get(path+"/created").want(200, "can't send test events").lacks(`action="` + path + `/test"`)
+	at := owner.post(path+"/test", url.Values{"first": {"true"}}).to(path + "/created?delivery=dlv_")
+	owner.get(at).want(200, "Waiting for the response")
+	w.attempt(w.delivery(one[id.UUID](w.world, "SELECT id FROM events ORDER BY id DESC LIMIT 1")), tried{status: 200, terminal: 2})
+	owner.get(at).want(200, "delivered", "Open delivery").keep("endpoint-first-event")
+}
+
 func TestAKeyPairIsChosenWhereTheFormatKnowsOne(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
@@ -188,8 +209,8 @@ func TestAKeyPairIsChosenWhereTheFormatKnowsOne(t *testing.T) {
 	owner.next(path+"/secrets", url.Values{"overlap": {"0"}}).want(200, "whsk_")
 	owner.next(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"hmac"}}).want(200, "whsec_").keep("endpoint-secrets")
 	owner.next(path+"/secrets", url.Values{"overlap": {"0"}, "secret_type": {"ed25519"}}).want(200, "whsk_")
-	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}, "secret_type": {"rsa"}}).want(400, `id="f-secret_type-error"`, "No secret was made", `value="3600" selected`)
-	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "format", "raw")).want(400, `id="f-secret_type-error"`, "signs with HMAC alone")
+	owner.post(path+"/secrets", url.Values{"overlap": {"3600"}, "secret_type": {"rsa"}}).want(400, `id="f-secret_type-error"`, "No secret was created", `value="3600" selected`)
+	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "format", "raw")).want(400, `id="f-secret_type-error"`, "supports only HMAC")
 	owner.post(w.root+"/endpoints", newForm("secret_type", "ed25519", "secret", "whsec_"+strings.Repeat("c2Vj", 10))).want(400, `id="f-secret-error"`)
 	other := w.add("format", "raw")
 	owner.get(other+"/secrets").want(200, "Rotate").lacks(`name="secret_type"`)
@@ -200,10 +221,10 @@ func TestWhatIsWrongIsSaidBesideItsFieldAndWhatWasTypedStays(t *testing.T) {
 	w := newDesk(t)
 	owner := w.as(access.Owner)
 	got := owner.post(w.root+"/endpoints", newForm("url", "http://10.0.0.1/x", "timeout_seconds", "many", "description", "kept <b>text</b>", "filter", "data.(")).
-		want(400, "The endpoint was not added", "timeout_seconds must be from 1 to 30 seconds.", "kept &lt;b&gt;text", `value="many"`, `id="f-url-error"`, `id="f-filter-error"`)
+		want(400, "The endpoint wasn&#39;t added", "timeout_seconds must be from 1 to 30 seconds.", "kept &lt;b&gt;text", `value="many"`, `id="f-url-error"`, `id="f-filter-error"`)
 	got.keep("endpoint-refused")
 	path := w.add()
-	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing was changed", "max_in_flight must be from 1 to 100").keep("settings-refused")
+	owner.post(path+"/settings", newForm("max_in_flight", "0")).want(400, "Nothing changed", "max_in_flight must be from 1 to 100").keep("settings-refused")
 	owner.post(path+"/filter", url.Values{"filter": {"type =="}}).want(400, `id="f-filter-error"`).keep("filter-refused")
 	owner.post(w.root+"/endpoints", newForm("custom_headers", "no colon here")).want(400, "as Name: value.")
 }
@@ -247,13 +268,13 @@ func TestAFilterIsTriedOnPastEventsWithoutBeingSaved(t *testing.T) {
 	for _, data := range []string{`{"total":50}`, `{"total":500}`} {
 		owner.post(path+"/test", url.Values{"type": {"order.completed"}, "data": {data}}).to(path + "/test?delivery=dlv_")
 	}
-	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "It would have taken 1 of 2 past events", "left out").keep("filter-tried")
+	owner.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "It would have matched 1 of 2 past events", "not matched", "<summary>Data</summary>", "&#34;total&#34;", w.root+"/events/evt_").keep("filter-tried")
 	owner.get(path + "/filter").want(200).lacks("data.total &gt; 99.0")
 	viewer := w.as(access.Viewer)
 	viewer.get(path+"/filter").want(200, "Try on past events")
 	w.setting(w.tn, "viewers_read_payloads", false)
 	viewer.get(path + "/filter").want(200).lacks("Try on past events")
-	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(403, "does not show what is sent").lacks("1 of 2")
+	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(403, "can&#39;t see payloads").lacks("1 of 2")
 	w.setting(w.tn, "viewers_read_payloads", true)
 	viewer.post(path+"/filter/try", url.Values{"filter": {"data.total > 99.0"}}).want(200, "1 of 2")
 }
@@ -265,7 +286,7 @@ func TestATestLeadsToItsAnswer(t *testing.T) {
 	path := w.add()
 	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).want(409, "unverified").keep("test-refused")
 	w.activate(path)
-	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{"}}).want(400, "The data is not JSON")
+	owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{"}}).want(400, "Invalid JSON")
 	sent := owner.post(path+"/test", url.Values{"type": {"x.y"}, "data": {"{}"}}).to(path + "/test?delivery=dlv_")
 	owner.get(sent).want(200, "Waiting for the response").keep("test-sent")
 	owner.get(sent, "HX-Request", "true").want(200, `id="sent"`).lacks("<html")
@@ -284,12 +305,12 @@ func TestPausingResumingAndDeletingAskFirstAndAreSaid(t *testing.T) {
 	owner.get(owner.post(path+"/resume", nil).to(path)).want(200, "The endpoint is being resumed.")
 	owner.post(path+"/pause", nil).to(path)
 	w.emit(w.tn, "order.completed", "{}")
-	owner.get(owner.post(path+"/resume", url.Values{"held": {"drop"}}).to(path)).want(200, "what was held is being canceled")
+	owner.get(owner.post(path+"/resume", url.Values{"held": {"drop"}}).to(path)).want(200, "held deliveries are being canceled")
 	if n := one[int](w.world, "SELECT count(*)::int FROM bulk_jobs WHERE tenant_id = $1", w.tn.id.String()); n != 1 {
 		t.Errorf("%d jobs drop what was held", n)
 	}
 	owner.post(path+"/verify", nil).to(path)
-	owner.get(owner.post(path+"/delete", nil).to(w.root+"/endpoints")).want(200, "The endpoint was deleted.")
+	owner.get(owner.post(path+"/delete", nil).to(w.root+"/endpoints")).want(200, "Endpoint deleted.")
 	owner.get(path).want(404)
 }
 

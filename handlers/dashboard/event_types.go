@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,9 +20,6 @@ import (
 	"posthorn/views/components"
 	"posthorn/views/pages"
 )
-
-// maxTypes is how many entries a tenant's catalogue may have, as in the API.
-const maxTypes = 1000
 
 func (a *dashboard) eventTypeRoutes() []handlers.Route {
 	large := func(r handlers.Route) handlers.Route {
@@ -47,7 +43,7 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	if after != "" {
 		v.First = v.Root + "/event-types"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		found, err := q.ListEventTypesUp(c.Ctx(), sql.ListEventTypesUpParams{TenantID: c.Actor.Tenant, After: after, Most: rows + 1})
 		if len(found) > rows {
 			found = found[:rows]
@@ -76,7 +72,7 @@ func eventTypeRow(t sql.EventType) pages.EventTypeRow {
 	return r
 }
 
-// readEventType reads the type that the path names; what can't be one is as unknown as any other.
+// readEventType reads the type in the path. A malformed name is not found, as an unknown one.
 func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventType, error) {
 	name := c.Param("name")
 	if !event.ValidType(name) {
@@ -87,7 +83,7 @@ func (a *dashboard) readEventType(c *handlers.Call, q *sql.Queries) (sql.EventTy
 
 func (a *dashboard) showEventType(c *handlers.Call) error {
 	v := pages.EventTypeView{Root: path(c, ""), Edits: c.Actor.May(access.ChangeEndpoints)}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		t, err := a.readEventType(c, q)
 		if err != nil {
 			return err
@@ -116,10 +112,10 @@ func (a *dashboard) showEventType(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.EventTypePage(v))
 }
 
-// typeDays is how many days the page of a type looks back.
+// typeDays is how many past days the page of a type shows.
 const typeDays = 14
 
-// typeVolume draws how much of a type was sent of late.
+// typeVolume draws how many events of a type were emitted lately.
 func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *pages.EventTypeView) error {
 	now := a.Now()
 	window, err := analytics.Asked(analytics.Day, now.AddDate(0, 0, 1-typeDays), now, now)
@@ -127,7 +123,7 @@ func (a *dashboard) typeVolume(c *handlers.Call, q *sql.Queries, of string, v *p
 		return err
 	}
 	series, err := ledger.AttemptSeries(c.Ctx(), q, c.Actor.Tenant, ledger.StatsAsked{Window: window, By: analytics.Day, EventType: of})
-	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day)
+	v.Volume, v.Success, v.Latency = attemptCharts(series.Rows(), window, analytics.Day.Bucket())
 	return err
 }
 
@@ -148,7 +144,7 @@ func (a *dashboard) newEventType(c *handlers.Call) error {
 
 func (a *dashboard) editEventType(c *handlers.Call) error {
 	var row sql.EventType
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err := c.Tx(func(q *sql.Queries) (err error) {
 		row, err = a.readEventType(c, q)
 		return err
 	})
@@ -169,22 +165,22 @@ func (a *dashboard) showTypeForm(c *handlers.Call, status int, of string, form u
 		return components.FieldProps{Name: name, Label: label, Hint: hint, Value: form.Get(name), Error: wrong[name], Optional: true}
 	}
 	if of == "" {
-		name := field("name", "Name", "Parts joined by full stops, such as order.completed. It can't be changed later.")
+		name := field("name", "Name", "Segments joined by dots, such as order.completed. It can't be changed later.")
 		name.Optional, name.Required, name.Mono = false, true, true
 		v.Fields = append(v.Fields, name)
 	}
-	v.Fields = append(v.Fields, field("group", "Group", "Types of a group stand together where one subscribes."))
-	description := field("description", "Description", "When it is sent, for those who receive it.")
-	schema, example := field("schema", "JSON Schema", "Of the data."), field("example", "Example", "Of the data, as JSON.")
+	v.Fields = append(v.Fields, field("group", "Group", "Types of a group are listed together when subscribing."))
+	description := field("description", "Description", "When the event is sent. Shown to receivers.")
+	schema, example := field("schema", "JSON Schema", "The schema of the event's data."), field("example", "Example", "Example data, as JSON.")
 	schema.Mono, example.Mono, schema.Rows, example.Rows = true, true, 8, 6
 	v.Texts = []components.FieldProps{description, schema, example}
-	v.Check = components.FieldProps{Name: "schema_check", Label: "What the schema does", Value: form.Get("schema_check"), Error: wrong["schema_check"]}
-	v.Retired = components.ChoiceProps{Name: "deprecated", Label: "Deprecated", Hint: "It is still sent, and new endpoints should not ask for it.", Checked: form.Get("deprecated") == "true"}
+	v.Check = components.FieldProps{Name: "schema_check", Label: "Schema check", Value: form.Get("schema_check"), Error: wrong["schema_check"]}
+	v.Deprecated = components.ChoiceProps{Name: "deprecated", Label: "Deprecated", Hint: "Still sent, but new endpoints shouldn't subscribe to it.", Checked: form.Get("deprecated") == "true"}
 	v.Shell = c.Shell("Event type", "event-types")
 	return c.Render(status, pages.EventTypeForm(v))
 }
 
-// saveEventType makes an event type, or changes the one that the path names.
+// saveEventType creates an event type, or changes the one in the path.
 func (a *dashboard) saveEventType(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -196,11 +192,7 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 		Check: entries.Mode(form.Get("schema_check")), Deprecated: form.Get("deprecated") == "true",
 		Schema: given(form.Get("schema")), Example: given(form.Get("example")),
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		// First the routes: a strict catalogue decides what is accepted, and the version's lock makes the count exact.
-		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
-		}
+	err = c.Tx(func(q *sql.Queries) error {
 		if of != "" {
 			return a.changeType(c, q, e)
 		}
@@ -219,7 +211,7 @@ func (a *dashboard) saveEventType(c *handlers.Call) error {
 	return c.Redirect(path(c, "/event-types/"+of))
 }
 
-// given is JSON that a form holds; nothing is nil.
+// given is JSON in a form; empty is nil.
 func given(text string) json.RawMessage {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
@@ -231,39 +223,30 @@ func (a *dashboard) addType(c *handlers.Call, q *sql.Queries, e entries.Entry) e
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	made, err := endpoints.AddEventType(c.Ctx(), q, c.Actor.Tenant, e)
-	if err != nil {
-		return err
+	_, err := catalogueOf(c).Create(c.Ctx(), q, e)
+	if known := fault.As(err); fault.Is(err, "event_type_exists") {
+		shown := *known
+		shown.Fields = []fault.Field{{Name: "name", Code: known.Code, Detail: known.Detail}}
+		return &shown
 	}
-	if !made {
-		return &fault.Error{Kind: fault.Conflict, Code: "event_type_exists", Detail: "There is an event type of this name already. Change it instead, or choose another name.", Fields: []fault.Field{{Name: "name", Code: "event_type_exists", Detail: "There is an event type of this name already. Change it instead, or choose another name."}}}
-	}
-	n, err := q.CountEventTypes(c.Ctx(), c.Actor.Tenant)
-	if err != nil {
-		return err
-	}
-	if n > maxTypes {
-		return fault.New(fault.Conflict, "event_types_limit", fmt.Sprintf("There may be %d event types in a tenant. Delete one that is not needed.", maxTypes))
-	}
-	return c.Audit(q, "event_type.created", "event_type", e.Name, "", nil)
+	return err
+}
+
+// catalogueOf changes the event types of the caller's tenant.
+func catalogueOf(c *handlers.Call) endpoints.Catalogue {
+	return endpoints.Catalogue{Tenant: c.Actor.Tenant, Most: endpoints.MaxEventTypes, By: c.Author()}
 }
 
 func (a *dashboard) changeType(c *handlers.Call, q *sql.Queries, e entries.Entry) error {
-	row, err := a.readEventType(c, q)
-	if err != nil {
-		return err
+	name := c.Param("name")
+	if !event.ValidType(name) {
+		return fault.ErrNotFound
 	}
-	if e.Versions, err = entries.DecodeVersions(row.Versions); err != nil {
-		return err
-	}
-	e.Name = row.Name
-	if err := e.Validate(); err != nil {
-		return err
-	}
-	if _, err := endpoints.ChangeEventType(c.Ctx(), q, c.Actor.Tenant, e); err != nil {
-		return err
-	}
-	return c.Audit(q, "event_type.updated", "event_type", row.Name, "", nil)
+	_, _, err := catalogueOf(c).Edit(c.Ctx(), q, name, func(was *entries.Entry) {
+		e.Name, e.Versions = was.Name, was.Versions
+		*was = e
+	})
+	return err
 }
 
 func (a *dashboard) deleteEventType(c *handlers.Call) error {
@@ -271,18 +254,8 @@ func (a *dashboard) deleteEventType(c *handlers.Call) error {
 	if !event.ValidType(name) {
 		return fault.ErrNotFound
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if _, err := q.BumpRouting(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
-		}
-		gone, err := q.DeleteEventType(c.Ctx(), sql.DeleteEventTypeParams{TenantID: c.Actor.Tenant, Name: name})
-		if err == nil && gone == 0 {
-			err = fault.ErrNotFound
-		}
-		if err != nil {
-			return err
-		}
-		return c.Audit(q, "event_type.deleted", "event_type", name, "", nil)
+	err := c.Tx(func(q *sql.Queries) error {
+		return catalogueOf(c).Delete(c.Ctx(), q, name)
 	})
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ import (
 
 func (a *dashboard) eventRoutes() []handlers.Route {
 	emission := page("POST", "/events", access.ChangeEndpoints, a.emit)
-	emission.MaxBody = 2 << 20 // the data of an event, as forms write it
+	emission.MaxBody = 2 << 20 // the data of an event, as forms encode it
 	return []handlers.Route{
 		page("GET", "/events", access.Read, a.listEvents),
 		page("GET", "/events/new", access.ChangeEndpoints, a.newEvent),
@@ -32,8 +32,8 @@ func (a *dashboard) eventRoutes() []handlers.Route {
 	}
 }
 
-// lookAt is how many rows a filtered page looks at, at most.
-const lookAt = 10_000
+// maxScan bounds how many rows a filtered page examines.
+const maxScan = 10_000
 
 var eventFilters = handlers.List{Name: "events", Filters: []handlers.Filter{handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel}}
 
@@ -49,7 +49,7 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		var err error
 		if _, v.Types, err = a.filterChoices(c, q); err != nil || len(v.Wrong) > 0 {
 			return err
@@ -68,9 +68,6 @@ func (a *dashboard) listEvents(c *handlers.Call) error {
 }
 
 func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page, ask listQuery, v *pages.EventsView) error {
-	if err := q.PlanByIndex(c.Ctx()); err != nil {
-		return err
-	}
 	floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
 	if err != nil {
 		return err
@@ -85,11 +82,12 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 	}
 	scan := int32(rows + 1)
 	if p.Type != "" || p.Channel != "" {
-		scan = lookAt
+		scan = maxScan
 	}
-	found, err := q.ScanEventsDown(c.Ctx(), sql.ScanEventsDownParams{
-		TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(), Type: p.Type, Channel: p.Channel, Scan: scan, Most: rows + 1,
-	})
+	found, err := deliveries.ScanEvents(c.Ctx(), q, sql.ScanEventsDownParams{
+		TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
+		Type: p.Type, Channel: p.Channel, Scan: scan, Most: rows + 1,
+	}, false)
 	if err != nil {
 		return err
 	}
@@ -103,11 +101,11 @@ func (a *dashboard) fillEvents(c *handlers.Call, q *sql.Queries, p handlers.Page
 	return nil
 }
 
-// looked takes a page out of what a bounded look returned: the rows that match, and the last one that it looked at. next is
-// where the page after it begins; zero at the end.
-func looked[T any](found []T, scan int32, of func(T) (u id.UUID, place int64, matches bool)) (page []T, next id.UUID) {
+// looked makes a page of the result of a bounded scan: the rows that match, and the last one that it examined. next
+// is where the next page starts, or zero at the end.
+func looked[T any](found []T, scan int32, of func(T) (eventID id.UUID, place int64, matches bool)) (page []T, next id.UUID) {
 	for _, r := range found {
-		u, place, matches := of(r)
+		eventID, place, matches := of(r)
 		if matches && len(page) == rows {
 			last, _, _ := of(page[rows-1])
 			return page, last
@@ -116,7 +114,7 @@ func looked[T any](found []T, scan int32, of func(T) (u id.UUID, place int64, ma
 			page = append(page, r)
 		}
 		if place == int64(scan) {
-			return page, u
+			return page, eventID
 		}
 	}
 	return page, id.UUID{}
@@ -138,17 +136,17 @@ func (a *dashboard) showEvent(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.EventPage(v))
 }
 
-// verdictsShown bounds the endpoints of an event's page.
+// verdictsShown bounds the endpoints on an event's page.
 const verdictsShown = 100
 
 func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return v, err
 	}
 	v = pages.EventView{Root: path(c, ""), Acts: c.Actor.May(access.ActOnDeliveries), Expunges: c.Actor.May(access.Expunge)}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, u)
+	err = c.Tx(func(q *sql.Queries) error {
+		routed, err := endpoints.ReadRouting(c.Ctx(), q, c.Actor.Tenant, eventID)
 		if err != nil {
 			return err
 		}
@@ -158,11 +156,11 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 		}
 		fillEvent(&v, routed, payloads)
 		if routed.Data == nil {
-			if v.Expunged, err = a.expunged(c, q, u); err != nil {
+			if v.Expunged, err = a.expunged(c, q, eventID); err != nil {
 				return err
 			}
 		}
-		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &u, Most: rows})
+		page, err := deliveries.List(c.Ctx(), q, c.Actor.Tenant, deliveries.ListOptions{Event: &eventID, Most: rows})
 		if err != nil {
 			return err
 		}
@@ -190,7 +188,7 @@ func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 		v.Pretty.Text = ""
 	}
 	v.Routing, v.Truncated = r.Explain(), r.More
-	v.Endpoints = []components.Option{{Value: "", Label: "Every endpoint that it once went to"}}
+	v.Endpoints = []components.Option{{Value: "", Label: "Every endpoint that received it"}}
 	for i, verdict := range v.Routing.Verdicts {
 		e := r.Endpoints[i]
 		label := pages.EndpointLabel{ID: id.Endpoint.Format(e.ID), URL: maskedURL(e.URL), Description: e.Description, Gone: e.Gone}
@@ -209,13 +207,13 @@ func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 	}
 }
 
-// prettyShown bounds the indented data of a page.
+// prettyShown bounds the indented data on a page.
 const prettyShown = 12 << 10
 
-// pretty is an event's data, indented; as it is where it is too long for that.
+// pretty is an event's data, indented unless it is too long.
 func pretty(data []byte) pages.Excerpt {
 	if data == nil {
-		return pages.Excerpt{Gone: "The event's data is not kept any more."}
+		return pages.Excerpt{Gone: "The event's data has been deleted."}
 	}
 	var b bytes.Buffer
 	if json.Indent(&b, data, "", "  ") != nil {
@@ -227,16 +225,16 @@ func pretty(data []byte) pages.Excerpt {
 	return e
 }
 
-// downloadData answers with an event's data as it was received.
+// downloadData sends an event's data as it was received.
 func (a *dashboard) downloadData(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
 	var e sql.Event
 	payloads := false
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if e, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if e, err = endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, eventID); err != nil {
 			return err
 		}
 		payloads, err = a.readsPayloads(c, q)
@@ -250,28 +248,28 @@ func (a *dashboard) downloadData(c *handlers.Call) error {
 	case e.Data == nil:
 		return delivery.ErrEventExpired
 	}
-	return download(c, id.Event.Format(u)+".json", e.Data)
+	return download(c, id.Event.Format(eventID)+".json", e.Data)
 }
 
-// expunged tells when and why an event's data was destroyed, where that was asked for this event alone.
-func (a *dashboard) expunged(c *handlers.Call, q *sql.Queries, u id.UUID) (string, error) {
-	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(u)})
+// expunged says when and why an event's data was destroyed, if that was requested for this event alone.
+func (a *dashboard) expunged(c *handlers.Call, q *sql.Queries, eventID id.UUID) (string, error) {
+	said, err := q.ExpungeSaid(c.Ctx(), sql.ExpungeSaidParams{TenantID: &c.Actor.Tenant, Object: id.Event.Format(eventID)})
 	if db.IsMissing(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	text := "Destroyed on " + components.Stamp(said.At) + " by " + said.ActorKind + " " + said.ActorID
+	text := "Deleted on " + components.Stamp(said.At) + " by " + said.ActorKind + " " + said.ActorID
 	if said.Reason != "" {
 		text += ": " + said.Reason
 	}
 	return text + ".", nil
 }
 
-// expungeEvent destroys the data of one event, for good.
+// expungeEvent destroys the data of one event.
 func (a *dashboard) expungeEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
@@ -281,23 +279,23 @@ func (a *dashboard) expungeEvent(c *handlers.Call) error {
 	}
 	reason, wrong := reasonOf(form, true)
 	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", Said: components.Said{Reason: reason, Wrong: wrong}})
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "expunge-event", ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
 	}
 	var done deliveries.Expunged
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, u, reason, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		done, err = deliveries.ExpungeEvent(c.Ctx(), q, c.Actor.Tenant, eventID, reason, c.Author())
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	if len(done.Events) > 0 {
-		c.Flash("The event's data is destroyed.")
+		c.Flash("Event data deleted.")
 	}
-	return c.Redirect(path(c, "/events/"+id.Event.Format(u)))
+	return c.Redirect(path(c, "/events/"+id.Event.Format(eventID)))
 }
 
-// refuseOnEvent shows an event as it is, with what is wrong with what was asked for.
+// refuseOnEvent shows an event as it is, with what is wrong with the action.
 func (a *dashboard) refuseOnEvent(c *handlers.Call, r pages.Refused) error {
 	v, err := a.eventView(c)
 	if err != nil {
@@ -307,9 +305,9 @@ func (a *dashboard) refuseOnEvent(c *handlers.Call, r pages.Refused) error {
 	return c.Render(http.StatusBadRequest, pages.EventPage(v))
 }
 
-// replayEvent sends an event again: to one endpoint, or to each that it once went to.
+// replayEvent sends an event again: to one endpoint, or to each that it went to.
 func (a *dashboard) replayEvent(c *handlers.Call) error {
-	u, err := c.ID(id.Event, "event_id")
+	eventID, err := c.ID(id.Event, "event_id")
 	if err != nil {
 		return err
 	}
@@ -319,19 +317,19 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 	}
 	reason, wrong := reasonOf(form, false)
 	if wrong != "" {
-		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", Said: components.Said{Reason: reason, Wrong: wrong}})
+		return a.refuseOnEvent(c, pages.Refused{Dialog: "replay-event", ReasonInput: components.ReasonInput{Reason: reason, Wrong: wrong}})
 	}
 	var only *id.UUID
 	if text := form.Get("endpoint"); text != "" {
 		ep, err := id.Endpoint.Parse(text)
 		if err != nil {
-			ep = handlers.NoEndpoint
+			ep = id.None
 		}
 		only = &ep
 	}
 	var made deliveries.EventReplay
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, u, only, c.Author(), reason)
+	err = c.Tx(func(q *sql.Queries) error {
+		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author(), reason)
 		return err
 	})
 	e := fault.As(err)
@@ -340,7 +338,7 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		if v.Wrong = "There is no endpoint to send it to: it went to none, or those that it went to are deleted or still have it under way. Choose one endpoint."; e != nil {
+		if v.Wrong = "There is no endpoint to send it to: no endpoint received it, or each one was deleted or still has a delivery in progress. Select one endpoint."; e != nil {
 			v.Wrong = e.Detail
 		}
 		return c.Render(http.StatusConflict, pages.EventPage(v))
@@ -349,5 +347,5 @@ func (a *dashboard) replayEvent(c *handlers.Call) error {
 		return err
 	}
 	c.Flash(components.Many(int64(len(made.Deliveries)), "new delivery sends it again.", "new deliveries send it again."))
-	return c.Redirect(path(c, "/events/"+id.Event.Format(u)))
+	return c.Redirect(path(c, "/events/"+id.Event.Format(eventID)))
 }

@@ -23,15 +23,15 @@ func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
 	ev := w.emit(tn, "order.paid", data)
 	path := tn.path + "/events/" + id.Event.Format(ev)
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
-	dev.get(path).want(200, "1 of 2 endpoints took the event", "takes all", "carts alone", "not taken", "&#34;a&#34;: &#34;&lt;b&gt;&#34;", "pending", ">Replay<")
+	dev.get(path).want(200, "Matched 1 of 2 endpoints; held for 1 of them", "takes all", "carts alone", "not matched", `<span class="json-name">&#34;a&#34;</span>: <span class="json-string">&#34;&lt;b&gt;&#34;</span>`, "pending", ">Replay<")
 	if got := dev.get(path + "/data").want(200); got.Body != data {
 		t.Errorf("the exact bytes are %s", got.Body)
 	}
 	w.setting(tn, "viewers_read_payloads", false)
-	viewer.get(path).want(200, "Your role does not show what events hold").lacks("&lt;b&gt;", ">Replay<")
+	viewer.get(path).want(200, "Your role can't see payloads").lacks("&lt;b&gt;", ">Replay<")
 	viewer.get(path + "/data").want(http.StatusForbidden)
 
-	dev.post(path+"/replay", nil).want(http.StatusConflict, "Not replayed", "still have it under way")
+	dev.post(path+"/replay", nil).want(http.StatusConflict, "Not replayed", "still has a delivery in progress")
 	w.attempt(w.delivery(ev), tried{status: 200, terminal: 2})
 	dev.post(path+"/replay", url.Values{"reason": {"again"}}).to(path)
 	dev.get(path).want(200, "1 new delivery sends it again.")
@@ -40,7 +40,7 @@ func TestAnEventTellsWhoGotItAndWhyNot(t *testing.T) {
 	}
 	dev.post(path+"/replay", url.Values{"endpoint": {"ep_nonsense"}}).want(http.StatusNotFound)
 	w.sql("UPDATE events SET data = NULL WHERE id = $1", ev.String())
-	dev.get(path).want(200, "not kept any more").lacks(">Replay<")
+	dev.get(path).want(200, "has been deleted").lacks(">Replay<")
 	dev.get(path + "/data").want(http.StatusConflict)
 }
 
@@ -55,13 +55,13 @@ func TestAnEventsDataIsDestroyedFromItsPageWithAReason(t *testing.T) {
 	w.receive(tn, boxEndpoint, listen.InboxRequest{Header: http.Header{}, Body: []byte(`{"card":"canary-card"}`)})
 	path := tn.path + "/events/" + id.Event.Format(ev)
 	admin := tn.of[access.Admin]
-	tn.of[access.Developer].get(path).want(200).lacks("Destroy the data")
+	tn.of[access.Developer].get(path).want(200).lacks("Delete event data")
 	tn.of[access.Developer].post(path+"/expunge", url.Values{"reason": {"x"}}).want(http.StatusForbidden)
-	admin.get(path).want(200, "Destroy the data", "2 deliveries that still wait are canceled", "can&#39;t be undone").keep("event")
-	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing was done", "Give a reason", "canary-card", `id="expunge-event" class="dialog" popover open`, `formmethod="dialog"`).keep("event-refused")
-	admin.post(path+"/expunge", url.Values{"reason": {strings.Repeat("é", 501)}}).want(http.StatusBadRequest, "500 characters at most", "éé", `id="expunge-event-reason-error"`, "canary-card")
+	admin.get(path).want(200, "Delete event data", "2 waiting deliveries are canceled", "can&#39;t be undone").keep("event")
+	admin.post(path+"/expunge", nil).want(http.StatusBadRequest, "Nothing changed", "Enter a reason", "canary-card", `id="expunge-event" class="dialog" popover open`, `formmethod="dialog"`).keep("event-refused")
+	admin.post(path+"/expunge", url.Values{"reason": {strings.Repeat("é", 501)}}).want(http.StatusBadRequest, "at most 500 characters", "éé", `id="expunge-event-reason-error"`, "canary-card")
 	admin.post(path+"/expunge", url.Values{"reason": {"asked by <i>42</i>"}}).to(path)
-	admin.get(path).want(200, "data is destroyed", "not kept any more", "Destroyed on", "asked by &lt;i&gt;42", "canceled").keep("event-destroyed").lacks("canary-card", ">Replay<", "Destroy the data")
+	admin.get(path).want(200, "Event data deleted", "has been deleted", "Deleted on", "asked by &lt;i&gt;42", "canceled").keep("event-destroyed").lacks("canary-card", ">Replay<", "Delete event data")
 	admin.get(box).want(200).lacks("canary-card")
 	admin.post(path+"/expunge", url.Values{"reason": {"again"}}).to(path)
 	if n := w.audited(tn, "event.expunge"); n != 1 {
@@ -79,7 +79,7 @@ func TestAReasonThatIsTooLongIsSaidBesideItsField(t *testing.T) {
 	w.attempt(dlv, tried{status: 500, terminal: 3, reason: 1})
 	dev, long := tn.of[access.Developer], url.Values{"reason": {"because " + strings.Repeat("é", 500)}}
 	for path, dialog := range map[string]string{"/deliveries/" + id.Delivery.Format(dlv): "confirm-replay", "/events/" + id.Event.Format(ev): "replay-event"} {
-		dev.post(tn.path+path+"/replay", long).want(http.StatusBadRequest, "<html", "500 characters at most", "because éé", `id="`+dialog+`-reason-error"`)
+		dev.post(tn.path+path+"/replay", long).want(http.StatusBadRequest, "<html", "at most 500 characters", "because éé", `id="`+dialog+`-reason-error"`)
 	}
 	if n := one[int](w, "SELECT count(*)::int FROM deliveries WHERE tenant_id = $1", tn.id.String()); n != 1 {
 		t.Errorf("%d deliveries after two refusals", n)
@@ -91,7 +91,7 @@ func TestEventsAreListedAndFiltered(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	viewer := tn.of[access.Viewer]
-	viewer.get(tn.path+"/events").want(200, "No events yet").lacks("Emit a test event")
+	viewer.get(tn.path+"/events").want(200, "No events yet").lacks("Emit test event")
 	for i := range 45 {
 		w.emit(tn, "order.paid", fmt.Sprint(i))
 	}
@@ -100,8 +100,8 @@ func TestEventsAreListedAndFiltered(t *testing.T) {
 	second := viewer.get(leads(first, "next")).want(200, "6 rows")
 	viewer.get(leads(second, "prev")).want(200, "cart.left")
 	viewer.get(tn.path+"/events?type=cart.left&channel=").want(200, "1 row on this page", `value="cart.left"`)
-	viewer.get(tn.path+"/events?type=no.such").want(200, "No event matches")
-	viewer.get(tn.path+"/events?type=not%20a%20type").want(400, "type is one whole event type")
+	viewer.get(tn.path+"/events?type=no.such").want(200, "No events match these filters")
+	viewer.get(tn.path+"/events?type=not%20a%20type").want(400, "type is an event type")
 }
 
 func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
@@ -114,9 +114,9 @@ func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
 	form := confirmed(dev.get(tn.path+"/events/new?type=order.paid").want(200, `value="order.paid"`))
 	form.Set("type", "order paid")
 	form.Set("data", "{\r\n\"a\": }")
-	dev.post(tn.path+"/events", form).want(400, "look at line 2", "&#34;a&#34;: }", `value="order paid"`)
+	dev.post(tn.path+"/events", form).want(400, "check line 2", "&#34;a&#34;: }", `value="order paid"`)
 	form.Set("data", `1,"key":"smuggled"`)
-	dev.post(tn.path+"/events", form).want(400, "This is not JSON")
+	dev.post(tn.path+"/events", form).want(400, "Invalid JSON")
 	form.Set("data", "{\r\n  \"a\": 1.0\r\n}")
 	dev.post(tn.path+"/events", form).want(400, "event type")
 	form.Set("type", "order.paid")
@@ -125,7 +125,7 @@ func TestATestEventIsEmittedOnceWithItsExactBytes(t *testing.T) {
 	if second := dev.post(tn.path+"/events", form).to(tn.path + "/events/evt_"); second != first {
 		t.Error("pressing twice emitted twice")
 	}
-	dev.get(first).want(200, "1 endpoint takes it.", "eu, us")
+	dev.get(first).want(200, "1 endpoint matched.", "eu, us")
 	if got := dev.get(first + "/data"); got.Body != "{\n  \"a\": 1.0\n}" {
 		t.Errorf("the data is %q", got.Body)
 	}

@@ -12,8 +12,8 @@ import (
 	"posthorn/handlers/dashboard"
 )
 
-// trials are the forms that change nothing. They answer with a page: sending them again repeats nothing.
-var trials = []string{"/filter/try", "/signature", "/deliveries/bulk"}
+// trials are the forms that change nothing. They respond with a page: sending them again repeats nothing.
+var trials = []string{"/settings/export", "/filter/try", "/signature", "/deliveries/bulk"}
 
 func triesOnly(path string) bool {
 	for _, suffix := range trials {
@@ -69,9 +69,9 @@ var goodForms = map[string]url.Values{
 	"/sign-in-links/:portal_link_id/revoke": {},
 }
 
-// TestEveryFormThatSucceedsLeadsToAPage sends each form of the route table as an owner. None answers with a page of its own, so
-// that reloading repeats nothing. What the state of the object at hand refuses is enough of a refusal here: the tests of each form
-// send it successfully, and every answer of theirs is checked in the same way (browser.send).
+// TestEveryFormThatSucceedsLeadsToAPage sends each form of the route table as an owner. Each one redirects, so that
+// reloading repeats nothing. An error because of the object's state is good enough here: the tests of each form send
+// it successfully, and check every response in the same way (browser.send).
 func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -89,7 +89,7 @@ func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
 		tn := w.tenant("Acme")
 		path := fill(r.Path, tn.path, w.things(tn))
 		if strings.Contains(path, "//") || strings.Contains(short, "invitation_id") || strings.Contains(short, "portal_link_id") {
-			continue // its own test makes one
+			continue // its own test creates one
 		}
 		switch short {
 		case "/settings/transfer":
@@ -112,7 +112,7 @@ func TestEveryFormThatSucceedsLeadsToAPage(t *testing.T) {
 	}
 }
 
-// A page that shows something once shows it to one of two that are opened at the same moment, and not again.
+// Of two pages that are opened together, one shows what is shown once.
 func TestWhatIsShownOnceIsSealedUntilThen(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)

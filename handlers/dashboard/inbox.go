@@ -27,13 +27,13 @@ func (a *dashboard) inboxRoutes() []handlers.Route {
 	}
 }
 
-// createInbox makes a test inbox with what endpoints have by default, and goes to it. Nobody needs its secret: the inbox
-// checks signatures itself. Who wants one rotates it.
+// createInbox creates a test inbox with the defaults of endpoints, and redirects to it. Nobody needs its secret,
+// because the inbox checks signatures itself. A member who wants a secret rotates it.
 func (a *dashboard) createInbox(c *handlers.Call) error {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	var e endpoints.Full
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		defaults, err := endpoints.Defaults(c.Ctx(), q, c.Actor.Tenant, a.EndpointsPerTenant)
 		if err != nil {
 			return err
@@ -49,7 +49,7 @@ func (a *dashboard) createInbox(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("This is your test inbox. It proves itself now; then send it a test event.")
+	c.Flash("This is your test inbox. It's being verified now. Then send it a test event.")
 	return c.Redirect(endpointPath(c, e.ID) + "/inbox")
 }
 
@@ -65,32 +65,32 @@ func (a *dashboard) showInbox(c *handlers.Call) error {
 }
 
 func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return v, err
 	}
-	asked, _ := id.Received.Parse(c.Query("request")) // what is none is as no choice
+	asked, _ := id.Received.Parse(c.Query("request")) // an invalid choice counts as none
 	var e endpoints.Full
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, u); err != nil {
+	err = c.Tx(func(q *sql.Queries) error {
+		if e, err = endpoints.Read(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID); err != nil {
 			return err
 		}
 		payloads, err := a.readsPayloads(c, q)
 		if err != nil {
 			return err
 		}
-		box, rows, err := listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, u)
+		box, rows, err := listen.InboxRequests(c.Ctx(), q, c.Actor.Tenant, endpointID)
 		if err != nil {
 			return err
 		}
 		v = pages.InboxView{
 			Answer: inbox.Answer(box.Answer), Hidden: !payloads,
-			Poll: endpointPath(c, u) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
+			Poll: endpointPath(c, endpointID) + "/inbox", Verification: verificationView(c, e.Endpoint, e.Verification),
 		}
 		if !asked.IsZero() {
 			v.Poll += "?request=" + id.Received.Format(asked)
 		}
-		return a.fillInbox(c, q, u, asked, rows, &v)
+		return a.fillInbox(c, q, endpointID, asked, rows, &v)
 	})
 	if err == nil {
 		v.EndpointHead = a.head(c, e, "inbox")
@@ -98,8 +98,8 @@ func (a *dashboard) inboxView(c *handlers.Call) (v pages.InboxView, err error) {
 	return v, err
 }
 
-// fillInbox lists the requests and shows the one that was asked for, or the newest.
-func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, u, asked id.UUID, rows []sql.ListInboxRequestsRow, v *pages.InboxView) error {
+// fillInbox lists the requests and shows the selected one, or the newest.
+func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, endpointID, asked id.UUID, rows []sql.ListInboxRequestsRow, v *pages.InboxView) error {
 	at := 0
 	for i, r := range rows {
 		if r.ID == asked {
@@ -109,7 +109,7 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, u, asked id.UUID
 	for i, r := range rows {
 		text := id.Received.Format(r.ID)
 		v.Rows = append(v.Rows, pages.InboxRow{
-			ID: text, Href: endpointPath(c, u) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge, Good: r.Good,
+			ID: text, Href: endpointPath(c, endpointID) + "/inbox?request=" + text + "#request", At: r.ReceivedAt, Challenge: r.Challenge, Good: r.Good,
 			Answer: inbox.Answer(r.Answer), Bytes: int(r.BodyBytes), Chosen: i == at,
 		})
 	}
@@ -118,7 +118,7 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, u, asked id.UUID
 	}
 	r, err := listen.ReadInboxRequest(c.Ctx(), q, c.Actor.Tenant, rows[at].ID)
 	if db.IsMissing(err) {
-		return nil // it went a moment ago
+		return nil // deleted a moment ago
 	}
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *dashboard) fillInbox(c *handlers.Call, q *sql.Queries, u, asked id.UUID
 }
 
 func (a *dashboard) answerInbox(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
@@ -152,27 +152,27 @@ func (a *dashboard) answerInbox(c *handlers.Call) error {
 		v.Wrong = fault.As(wrong).Detail
 		return c.Render(handlers.Status(wrong), pages.Inbox(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, u, answer, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return listen.AnswerInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, answer, c.Author())
 	})
 	if err != nil {
 		return err
 	}
 	c.Flash("Saved.")
-	return c.Redirect(endpointPath(c, u) + "/inbox")
+	return c.Redirect(endpointPath(c, endpointID) + "/inbox")
 }
 
 func (a *dashboard) clearInbox(c *handlers.Call) error {
-	u, err := c.ID(id.Endpoint, "endpoint_id")
+	endpointID, err := c.ID(id.Endpoint, "endpoint_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return listen.EmptyInbox(c.Ctx(), q, c.Actor.Tenant, endpointID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("The inbox is empty.")
-	return c.Redirect(endpointPath(c, u) + "/inbox")
+	c.Flash("Inbox cleared.")
+	return c.Redirect(endpointPath(c, endpointID) + "/inbox")
 }

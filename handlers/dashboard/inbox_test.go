@@ -13,7 +13,7 @@ import (
 	"posthorn/domain/id"
 )
 
-// inboxOf makes a test inbox by the button, and is what its path names.
+// inboxOf creates a test inbox with the button, and returns the id in its path.
 func (w *world) inboxOf(tn tenant) (path string, ep id.UUID) {
 	w.t.Helper()
 	path = tn.of[access.Developer].post(tn.path+"/inboxes", nil).to(tn.path + "/endpoints/ep_")
@@ -24,7 +24,7 @@ func (w *world) inboxOf(tn tenant) (path string, ep id.UUID) {
 	return path, ep
 }
 
-// receive is what the receiver does with a request.
+// receive stores a request as the receiver does.
 func (w *world) receive(tn tenant, ep id.UUID, r listen.InboxRequest) {
 	w.t.Helper()
 	r.Method, r.At = "POST", time.Now()
@@ -42,26 +42,26 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	dev, viewer := tn.of[access.Developer], tn.of[access.Viewer]
-	dev.get(tn.path+"/endpoints").want(200, "Create a test inbox")
-	dev.get(tn.path+"/endpoints/new").want(200, "Create a test inbox")
-	dev.get(tn.path).want(200, "Create a test inbox")
-	viewer.get(tn.path + "/endpoints").want(200).lacks("Create a test inbox")
+	dev.get(tn.path+"/endpoints").want(200, "Create test inbox")
+	dev.get(tn.path+"/endpoints/new").want(200, "Create test inbox")
+	dev.get(tn.path).want(200, "Create test inbox")
+	viewer.get(tn.path + "/endpoints").want(200).lacks("Create test inbox")
 	path, ep := w.inboxOf(tn)
 	dev.get(path).want(200, "Nothing has arrived yet", "This is your test inbox", base+"/inbox/", "Send the challenge")
 	w.setStatus(ep, "active")
 	w.receive(tn, ep, listen.InboxRequest{
 		Header: http.Header{"X-Markup": {"<b>bold</b>"}, "Authorization": {"Bearer canary"}}, Body: []byte(`{"card":"<i>unmistakable</i>"}`),
 	})
-	got := dev.get(path).want(200, "&lt;b&gt;bold", "&lt;i&gt;unmistakable", "The signature is refused", "webhook-signature", "Send a test event").lacks("canary", "<i>unmistakable")
+	got := dev.get(path).want(200, "&lt;b&gt;bold", "&lt;i&gt;unmistakable", "Invalid signature", "webhook-signature", "Send test event").lacks("canary", "<i>unmistakable")
 	if part := dev.get(path, "HX-Request", "true").want(200, "unmistakable"); strings.Contains(part.Body, "<html") || !strings.Contains(got.Body, `hx-get="`+path+`"`) {
 		t.Error("the part that is renewed")
 	}
 	w.setting(tn, "viewers_read_payloads", false)
-	viewer.get(path).want(200, "Your role does not show", "Delivery").lacks("unmistakable", "bold", "Empty the inbox")
+	viewer.get(path).want(200, "Your role can't see", "Delivery").lacks("unmistakable", "bold", "Clear inbox")
 	w.setting(tn, "viewers_read_payloads", true)
 	viewer.get(path).want(200, "unmistakable")
 
-	dev.post(path+"/answer", url.Values{"answer": {"teapot"}}).want(http.StatusBadRequest, "There is no such answer")
+	dev.post(path+"/answer", url.Values{"answer": {"teapot"}}).want(http.StatusBadRequest, "Unknown response")
 	dev.post(path+"/answer", url.Values{"answer": {"500"}}).to(path)
 	dev.post(path+"/answer", url.Values{"answer": {"500"}}).to(path)
 	w.receive(tn, ep, listen.InboxRequest{Header: http.Header{}, Body: nil})
@@ -84,7 +84,7 @@ func TestATestInboxShowsWhatArrivedAndAnswersAsChosen(t *testing.T) {
 	for range 4 {
 		w.inboxOf(tn)
 	}
-	dev.post(tn.path+"/inboxes", nil).want(http.StatusConflict, "5 test inboxes at most")
+	dev.post(tn.path+"/inboxes", nil).want(http.StatusConflict, "up to 5 test inboxes")
 }
 
 func TestAnInboxIsNoOrdinaryEndpointAndTheOtherWayRound(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAnInboxIsNoOrdinaryEndpointAndTheOtherWayRound(t *testing.T) {
 		"url": {"https://hooks.example.com/elsewhere"}, "scope": {"all"}, "format": {"standard"}, "prefix": {"Webhook"}, "retry_policy": {"standard"}, "timeout_seconds": {"15"},
 		"max_in_flight": {"5"}, "ordering": {"none"}, "verification": {"challenge"},
 	}
-	dev.post(settings, form).want(http.StatusBadRequest, "stays as it is")
+	dev.post(settings, form).want(http.StatusBadRequest, "can&#39;t be changed")
 	form.Set("url", one[string](w, "SELECT url FROM endpoints WHERE id = $1", ep.String()))
 	dev.post(settings, form).to(settings)
 	w.receive(tn, ep, listen.InboxRequest{Header: http.Header{}, Body: []byte("x")})

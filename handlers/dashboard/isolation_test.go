@@ -18,7 +18,7 @@ import (
 	"posthorn/handlers/dashboard"
 )
 
-// things are what the paths of a tenant's pages name.
+// things are the objects that the paths of a tenant's pages name.
 func (w *world) things(tn tenant) map[string]string {
 	w.t.Helper()
 	ep := w.endpoint(tn, "https://hooks.example.com/in")
@@ -51,16 +51,16 @@ func (w *world) things(tn tenant) map[string]string {
 	}
 }
 
-// kinds are the kinds of ids that paths name.
+// kinds are the kinds of ids in paths.
 var kinds = map[string]id.Kind{
 	"endpoint_id": id.Endpoint, "event_id": id.Event, "delivery_id": id.Delivery, "key_id": id.Key, "job_id": id.Job, "secret_id": id.Secret,
 	"member_id": id.Member, "invitation_id": id.Invitation, "notice_id": id.Notice, "portal_link_id": id.PortalLink,
 }
 
-// queries are what pages ask for beside their path.
+// queries are the parameters that pages need beside their path.
 var queries = map[string]string{"/deliveries/live": "?rows=&top=dlv_00000000000000000000000000"}
 
-// forms are what forms must hold to be read at all.
+// forms are the fields without which a form can't be read.
 var forms = map[string]url.Values{"/members/:member_id/role": {"role": {"developer"}}}
 
 var parameter = regexp.MustCompile(`:([a-z_]+)`)
@@ -71,15 +71,15 @@ func fill(path, tenant string, ids map[string]string) string {
 	return parameter.ReplaceAllStringFunc(path, func(name string) string { return url.PathEscape(ids[name[1:]]) })
 }
 
-// requestID is what differs between two answers that are otherwise the same.
+// requestID is the part in which two equal responses differ.
 var requestID = regexp.MustCompile(`req_[a-z0-9…]+`)
 
 func same(a, b *page) bool {
 	return a.Status == b.Status && requestID.ReplaceAllString(a.Body, "") == requestID.ReplaceAllString(b.Body, "")
 }
 
-// TestForeignPagesAnswerAsUnknownOnes asks every page with the ids of another tenant, with ids of nothing and with what is
-// no id, as somebody of the one tenant, as somebody of the other, and as nobody.
+// TestForeignPagesAnswerAsUnknownOnes calls every page with the ids of another tenant, with unknown ids, and with
+// malformed ids, as a member of the one tenant, as a member of the other, and as nobody.
 func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,12 +123,12 @@ func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 	}
 }
 
-// counts are a tenant's rows in numbers, its audit log's among them.
+// counts are the numbers of a tenant's rows, including its audit log.
 func (w *world) counts(tn tenant) string {
 	return w.state(tn) + one[string](w, `SELECT ' ' || count(*) FROM audit_log WHERE tenant_id = $1`, tn.id.String())
 }
 
-// state is what a tenant has, in numbers.
+// state counts everything that a tenant has.
 func (w *world) state(tn tenant) string {
 	return one[string](w, `SELECT concat_ws(' ', (SELECT name || retention_days || strict_types || settings FROM tenants WHERE id = $1),
 		(SELECT count(*) FROM events WHERE tenant_id = $1), (SELECT count(*) FROM deliveries WHERE tenant_id = $1),

@@ -1,13 +1,13 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
-	"posthorn/db"
+	"github.com/a-h/templ"
+
 	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
@@ -18,9 +18,6 @@ import (
 	"posthorn/views/components"
 	"posthorn/views/pages"
 )
-
-// maxKeys is how many keys a tenant may have that are neither revoked nor expired, as in the API.
-const maxKeys = 200
 
 func (a *dashboard) keyRoutes() []handlers.Route {
 	return []handlers.Route{
@@ -42,7 +39,7 @@ func (a *dashboard) listKeys(c *handlers.Call) error {
 	if !ask.after.IsZero() {
 		list.After, v.Newer = ask.after, v.Root+"/keys"
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		found, err := q.ListKeysDown(c.Ctx(), list)
 		if len(found) > rows {
 			found = found[:rows]
@@ -74,17 +71,17 @@ func (a *dashboard) newKey(c *handlers.Call) error {
 func (a *dashboard) showKeyForm(c *handlers.Call, status int, form url.Values, wrong map[string]string) error {
 	v := pages.KeyFormView{
 		Root: path(c, ""), Wrong: wrong, Closed: !c.Actor.May(access.ManageKeys),
-		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Production", Hint: "What uses it, so that you know which one to revoke."},
-		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Empty: never."},
+		Name:    components.FieldProps{Name: "name", Label: "Name", Value: form.Get("name"), Error: wrong["name"], Required: true, MaxLength: account.MaxName, Placeholder: "Production", Hint: "What will use this key? Helps you know which one to revoke."},
+		Expires: components.FieldProps{Name: "expires_at", Label: "Expires (UTC)", Type: "datetime-local", Attrs: templ.Attributes{"data-utc": true}, Value: form.Get("expires_at"), Error: wrong["expires_at"], Optional: true, Width: "medium", Hint: "Leave empty for a key that never expires."},
 	}
 	for _, s := range access.TenantScopes() {
 		v.Scopes = append(v.Scopes, components.Option{Value: string(s), Label: string(s), Hint: pages.ScopeHints[s], Selected: slices.Contains(form["scopes"], string(s))})
 	}
-	v.Shell = c.Shell("Create an API key", "keys")
+	v.Shell = c.Shell("Create API key", "keys")
 	return c.Render(status, pages.KeyForm(v))
 }
 
-// createKey makes a key. The page after it shows its text once.
+// createKey creates a key. The next page shows its text once.
 func (a *dashboard) createKey(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -96,22 +93,9 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 	}
 	var row sql.APIKey
 	var text string
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		// The tenant's row is locked so that two requests at once can't go over the limit together.
-		if _, err := q.LockTenant(c.Ctx(), c.Actor.Tenant); err != nil {
-			return err
-		}
-		n, err := q.CountLiveKeys(c.Ctx(), wanted.Tenant)
-		if err != nil {
-			return err
-		}
-		if n >= maxKeys {
-			return fault.New(fault.Conflict, "keys_limit", fmt.Sprintf("There may be %d API keys that are neither revoked nor expired in a tenant. Revoke one that is not needed.", maxKeys))
-		}
-		if row, text, err = accounts.MakeKey(c.Ctx(), q, wanted); err != nil {
-			return err
-		}
-		return db.Audit(c.Ctx(), q, c.Author(), accounts.KeyCreated(row))
+	err = c.Tx(func(q *sql.Queries) error {
+		row, text, err = accounts.CreateKey(c.Ctx(), q, wanted, accounts.MaxKeys, c.Author())
+		return err
 	})
 	if fault.Is(err, "keys_limit") {
 		return a.showKeyForm(c, http.StatusConflict, form, handlers.WrongFields(err))
@@ -129,21 +113,21 @@ func (a *dashboard) createKey(c *handlers.Call) error {
 // newKeyText is what a session keeps until the next page shows it.
 type newKeyText struct{ Name, Text string }
 
-// showNewKey shows a new key once; later there is only the list.
+// showNewKey shows a new key once. Later there is only the list.
 func (a *dashboard) showNewKey(c *handlers.Call) error {
-	u, err := c.ID(id.Key, "key_id")
+	keyID, err := c.ID(id.Key, "key_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		_, err := q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: u})
+	err = c.Tx(func(q *sql.Queries) error {
+		_, err := q.GetKey(c.Ctx(), sql.GetKeyParams{TenantID: &c.Actor.Tenant, ID: keyID})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	var made newKeyText
-	found, err := c.TakeOnce(path(c, "/keys/"+id.Key.Format(u)+"/created"), &made)
+	found, err := c.TakeOnce(path(c, "/keys/"+id.Key.Format(keyID)+"/created"), &made)
 	if err != nil {
 		return err
 	}
@@ -151,7 +135,7 @@ func (a *dashboard) showNewKey(c *handlers.Call) error {
 		return c.Redirect(path(c, "/keys"))
 	}
 	v := pages.KeyMadeView{Root: path(c, ""), Name: made.Name, Text: made.Text}
-	v.Shell = c.Shell("Copy the new key", "keys")
+	v.Shell = c.Shell("Copy your new key", "keys")
 	return c.Render(http.StatusOK, pages.KeyMade(v))
 }
 
@@ -176,15 +160,15 @@ func (a *dashboard) readKey(c *handlers.Call, form url.Values) (accounts.NewKey,
 	return out, nil
 }
 
-// revokeKey ends a key.
+// revokeKey revokes a key.
 func (a *dashboard) revokeKey(c *handlers.Call) error {
-	u, err := c.ID(id.Key, "key_id")
+	keyID, err := c.ID(id.Key, "key_id")
 	if err != nil {
 		return err
 	}
 	var row sql.APIKey
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		row, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		row, err = accounts.EndKey(c.Ctx(), q, c.Actor.Tenant, keyID, c.Author())
 		return err
 	})
 	if err != nil {

@@ -17,11 +17,12 @@ func TestAKeyIsShownOnceAndRevokedAtOnce(t *testing.T) {
 	tn := w.tenant("A")
 	dev := tn.of[access.Developer]
 	tn.of[access.Viewer].get(tn.path + "/keys").want(http.StatusForbidden)
-	w.sql("UPDATE api_keys SET revoked_at = now() WHERE tenant_id = $1", tn.id.String()) // the one that the tenant began with
+	// the one that the tenant started with
+	w.sql("UPDATE api_keys SET revoked_at = now() WHERE tenant_id = $1", tn.id.String())
 	dev.get(tn.path+"/keys/new").want(200, `value="events:write" checked`, "Emit events")
-	dev.post(tn.path+"/keys", url.Values{"name": {" "}, "expires_at": {"2020-01-01T00:00"}}).want(400, "The key has no scopes", "expired already", `value="2020-01-01T00:00"`)
-	dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"tenants:write"}}).want(400, "for platform keys alone", `value="Shop"`)
-	made := dev.next(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"events:write", "events:read"}, "expires_at": {"2099-01-01T00:00"}}).want(200, "It is shown this once")
+	dev.post(tn.path+"/keys", url.Values{"name": {" "}, "expires_at": {"2020-01-01T00:00"}}).want(400, "A key needs at least one scope", "in the past", `value="2020-01-01T00:00"`)
+	dev.post(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"tenants:write"}}).want(400, "Only platform keys can have the scope", `value="Shop"`)
+	made := dev.next(tn.path+"/keys", url.Values{"name": {"Shop"}, "scopes": {"events:write", "events:read"}, "expires_at": {"2099-01-01T00:00"}}).want(200, "Shown only once")
 	text := regexp.MustCompile(`phk_[0-9A-Za-z]{49}`).FindString(made.Body)
 	if text == "" || made.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("the key is not shown, or kept by browsers: %v", made.Header)
@@ -47,9 +48,9 @@ func TestTheAuditLogIsFiltered(t *testing.T) {
 	}
 	first := viewer.get(tn.path+"/audit-log").want(200, "key.created", "&lt;b&gt;k&lt;/b&gt;").lacks("<b>k")
 	viewer.get(leads(first, "next")).want(200, "key.created")
-	viewer.get(tn.path+"/audit-log?action=no.such").want(200, "Nothing here")
-	viewer.get(tn.path+"/audit-log?action=DROP").want(400, "action is one whole action")
-	viewer.get(tn.path+"/audit-log?until=2020-01-01").want(200, "Nothing here")
+	viewer.get(tn.path+"/audit-log?action=no.such").want(200, "No entries match these filters")
+	viewer.get(tn.path+"/audit-log?action=DROP").want(400, "action must be one complete action")
+	viewer.get(tn.path+"/audit-log?until=2020-01-01").want(200, "No entries match these filters")
 }
 
 func TestTheSignatureDebuggerTellsWhichPartFails(t *testing.T) {
@@ -69,17 +70,17 @@ func TestTheSignatureDebuggerTellsWhichPartFails(t *testing.T) {
 		headers += "> " + h.Name + ": " + h.Value + "\r\n"
 	}
 	before := w.counts(tn)
-	viewer.get(tn.path+"/signature").want(200, "Signature debugger", "Nothing of it is stored").lacks("Result")
+	viewer.get(tn.path+"/signature").want(200, "Signature debugger", "Nothing is stored").lacks("Result")
 	form := url.Values{"format": {"standard"}, "secret": {secret}, "headers": {headers}, "body": {string(body)}}
-	viewer.post(tn.path+"/signature", form).want(200, "The signature is good").lacks(secret)
+	viewer.post(tn.path+"/signature", form).want(200, "Valid signature").lacks(secret)
 	form.Set("body", string(body)+" ")
-	viewer.post(tn.path+"/signature", form).want(200, "The signature is refused", "No signature matches", "evt_1").lacks(secret)
+	viewer.post(tn.path+"/signature", form).want(200, "Invalid signature", "No signature matches", "evt_1").lacks(secret)
 	form.Set("secret", "hunter22")
-	viewer.post(tn.path+"/signature", form).want(200, "begins with whsec_", "what stands above must be right first").lacks("hunter22")
+	viewer.post(tn.path+"/signature", form).want(200, "starts with whsec_", "fix the step above first").lacks("hunter22")
 	form.Set("headers", "nonsense")
-	viewer.post(tn.path+"/signature", form).want(400, "one header a line")
+	viewer.post(tn.path+"/signature", form).want(400, "one header per line")
 	form.Set("format", "none")
-	viewer.post(tn.path+"/signature", form).want(400, "There is no such format")
+	viewer.post(tn.path+"/signature", form).want(400, "Unknown format")
 	if after := w.counts(tn); after != before {
 		t.Error("the debugger stored something")
 	}

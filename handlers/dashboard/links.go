@@ -26,14 +26,14 @@ func (a *dashboard) linkRoutes() []handlers.Route {
 	}
 }
 
-// linksView is a page of links, and the form as it was filled in.
+// linksView is a page of links, with the form as it was filled in.
 func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[string]string) (v pages.LinksView, err error) {
 	v = pages.LinksView{
 		Root: path(c, "/sign-in-links"), Manages: c.Actor.May(access.ManageMembers), Wrong: wrong,
 		Role:    components.FieldProps{Name: "role", Label: "Role", Value: form.Get("role"), Error: wrong["role"]},
-		Session: components.FieldProps{Name: "session_seconds", Label: "Signed in for", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
-		Brand:   components.FieldProps{Name: "brand_name", Label: "Shown name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true, MaxLength: account.MaxName, Hint: "In place of Posthorn's."},
-		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "Without this, a link shows the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
+		Session: components.FieldProps{Name: "session_seconds", Label: "Session length", Value: form.Get("session_seconds"), Error: wrong["session_seconds"]},
+		Brand:   components.FieldProps{Name: "brand_name", Label: "Display name", Value: form.Get("brand_name"), Error: wrong["brand_name"], Optional: true, MaxLength: account.MaxName, Hint: "Shown instead of \"Posthorn\"."},
+		Secrets: components.ChoiceProps{Name: "allow_secrets", Label: "Can rotate secrets of all endpoints and create API keys", Hint: "If off, a link shows only the secrets of endpoints that are added with it.", Checked: form.Get("allow_secrets") == "true"},
 	}
 	ask := readListQuery(c, id.PortalLink)
 	list := sql.ListPortalLinksDownParams{TenantID: c.Actor.Tenant, After: id.Last, Most: rows + 1}
@@ -41,7 +41,7 @@ func (a *dashboard) linksView(c *handlers.Call, form url.Values, wrong map[strin
 		list.After, v.First = ask.after, v.Root
 	}
 	var found []sql.PortalLink
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		found, err = q.ListPortalLinksDown(c.Ctx(), list)
 		return err
 	})
@@ -87,14 +87,14 @@ func (a *dashboard) listLinks(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Links(v))
 }
 
-// createLink makes a link. The page after it shows its address once.
+// createLink creates a link. The next page shows its URL once.
 func (a *dashboard) createLink(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
 	asked := account.PortalLink{Role: access.Role(form.Get("role"))}
-	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // what is no number is out of the range
+	asked.SessionSeconds, _ = strconv.Atoi(form.Get("session_seconds")) // an invalid number is out of the range
 	link := accounts.NewPortalLink{
 		Tenant: c.Actor.Tenant, By: c.Author(), Role: asked.Role, Brand: strings.TrimSpace(form.Get("brand_name")), AllowSecrets: form.Get("allow_secrets") == "true",
 		SessionSeconds: asked.SessionSeconds,
@@ -109,7 +109,7 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 		return a.refuseLink(c, form, fault.InvalidFields(faults))
 	}
 	token := ""
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		_, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})
@@ -126,7 +126,7 @@ func (a *dashboard) createLink(c *handlers.Call) error {
 	return c.Redirect(list)
 }
 
-// refuseLink shows the form again, with what is wrong beside each field.
+// refuseLink shows the form again, with each error beside its field.
 func (a *dashboard) refuseLink(c *handlers.Call, form url.Values, cause error) error {
 	v, err := a.linksView(c, form, handlers.WrongFields(cause))
 	if err != nil {
@@ -136,16 +136,16 @@ func (a *dashboard) refuseLink(c *handlers.Call, form url.Values, cause error) e
 }
 
 func (a *dashboard) revokeLink(c *handlers.Call) error {
-	u, err := c.ID(id.PortalLink, "portal_link_id")
+	portalLinkID, err := c.ID(id.PortalLink, "portal_link_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return accounts.EndPortalLink(c.Ctx(), q, c.Actor.Tenant, portalLinkID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("The link is revoked, and who came by it is signed out.")
+	c.Flash("Link revoked. Whoever opened it is signed out.")
 	return c.Redirect(path(c, "/sign-in-links"))
 }

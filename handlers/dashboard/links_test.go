@@ -23,7 +23,7 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 	admin.get(tn.path+"/members").want(200, "Sign-in links")
 	admin.get(page).want(200, "No links yet").keep("links-empty")
 	form := url.Values{"role": {"owner"}, "session_seconds": {"59"}, "brand_name": {strings.Repeat("x", 101)}}
-	admin.post(page, form).want(http.StatusBadRequest, "No link was made", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx").keep("links-refused")
+	admin.post(page, form).want(http.StatusBadRequest, "No link was created", `id="f-role-error"`, `id="f-session_seconds-error"`, `id="f-brand_name-error"`, "xxx").keep("links-refused")
 	form = url.Values{"role": {"viewer"}, "session_seconds": {"3600"}, "brand_name": {"Shop <b>"}, "allow_secrets": {"true"}}
 	made := admin.next(page, form).want(http.StatusOK, base+"/portal/open?token=", "Shop &lt;b&gt;", "waiting", "secrets").keep("links-made")
 	token := regexp.MustCompile(`token=([A-Za-z0-9_%-]+)`).FindStringSubmatch(made.Body)[1]
@@ -46,5 +46,5 @@ func TestASignInLinkIsMadeShownOnceAndRevoked(t *testing.T) {
 		t.Error("a revoked link opens")
 	}
 	w.sql(`UPDATE platform SET settings = '{"features":{"portal":false}}'`)
-	admin.post(page, form).want(http.StatusForbidden, "switched off on this server", `value="Shop &lt;b&gt;"`)
+	admin.post(page, form).want(http.StatusForbidden, "turned off on this server", `value="Shop &lt;b&gt;"`)
 }

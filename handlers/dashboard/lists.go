@@ -16,16 +16,15 @@ import (
 // rows is how many rows a page of a list shows.
 const rows = 40
 
-// listQuery is a list's address: the filter without what a form left empty, and the position apart from it. A form's time
-// has no offset: it is UTC.
+// listQuery is a list's address: the filter without empty fields, and the position. A time in a form has no offset:
+// it is UTC.
 type listQuery struct {
 	filter        url.Values
-	after, before id.UUID // the page lies beyond one of them
+	after, before id.UUID // the page is beyond one of them
 	extra         url.Values
 }
 
-// readListQuery takes the position and the parameters named in extra out of the address, and leaves in it what Call.Page
-// reads.
+// readListQuery removes the position and the parameters in extra from the address, and leaves what Call.Page reads.
 func readListQuery(c *handlers.Call, kind id.Kind, extra ...string) listQuery {
 	given := c.Request.URL.Query()
 	q := listQuery{filter: url.Values{}, extra: url.Values{}}
@@ -52,7 +51,7 @@ func readListQuery(c *handlers.Call, kind id.Kind, extra ...string) listQuery {
 	return q
 }
 
-// at is the address of the list beyond a row, or of its beginning.
+// at is the address of the list beyond a row, or of its start.
 func (q listQuery) at(path, side, position string) string {
 	v := url.Values{}
 	for name, values := range q.filter {
@@ -67,7 +66,7 @@ func (q listQuery) at(path, side, position string) string {
 	return path + "?" + v.Encode()
 }
 
-// wrongQuery says what is wrong with an address, by parameter; what is not the address's fault is given back.
+// wrongQuery says what is wrong with an address, by parameter. Other errors are returned.
 func wrongQuery(err error) (map[string]string, error) {
 	if err := handlers.NotInput(err); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func wrongQuery(err error) (map[string]string, error) {
 	return handlers.WrongFields(err), nil
 }
 
-// labels are how lists name endpoints.
+// labels are the names of endpoints in lists.
 func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map[id.UUID]pages.EndpointLabel, error) {
 	slices.SortFunc(ids, func(a, b id.UUID) int { return slices.Compare(a[:], b[:]) })
 	found, err := q.EndpointLabels(c.Ctx(), sql.EndpointLabelsParams{TenantID: c.Actor.Tenant, Ids: slices.Compact(ids)})
@@ -89,10 +88,10 @@ func (a *dashboard) labels(c *handlers.Call, q *sql.Queries, ids []id.UUID) (map
 	return out, nil
 }
 
-// choices bounds what a list's filter proposes.
+// choices bounds the suggestions of a list's filter.
 const choices = 200
 
-// filterChoices are the endpoints and event types that a filter proposes.
+// filterChoices are the endpoints and event types that a filter suggests.
 func (a *dashboard) filterChoices(c *handlers.Call, q *sql.Queries) (endpoints []components.Option, types []string, err error) {
 	found, err := q.ListEndpointsNewest(c.Ctx(), sql.ListEndpointsNewestParams{TenantID: c.Actor.Tenant, Before: id.Last, Most: choices})
 	if err != nil {

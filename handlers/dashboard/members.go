@@ -14,14 +14,14 @@ import (
 	"posthorn/views/pages"
 )
 
-// maxMembers bounds how many members and invitations one page lists; the API pages through more.
+// maxMembers bounds how many members and invitations one page lists. The API pages through more.
 const maxMembers = 500
 
-// members is the members' page as it stands.
+// members is the current members' page.
 func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 	var members []sql.ListMembersRow
 	var invitations []sql.ListInvitationsRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		if members, err = q.ListMembers(c.Ctx(), sql.ListMembersParams{TenantID: c.Actor.Tenant, Most: maxMembers}); err != nil {
 			return err
 		}
@@ -44,17 +44,17 @@ func (a *dashboard) members(c *handlers.Call) (v pages.MembersView, err error) {
 		v.Invitations = append(v.Invitations, pages.InvitationLine{ID: id.Invitation.Format(i.ID), Email: i.Email, Role: i.Role, Expires: i.ExpiresAt, Expired: i.Expired})
 	}
 	v.Roles = rolesFor(c.Actor.Role)
-	v.Email = components.FieldProps{Name: "email", Label: "E-mail address", Type: "email", Complete: "off", Required: true}
+	v.Email = components.FieldProps{Name: "email", Label: "Email address", Type: "email", Complete: "off", Required: true}
 	v.Role = components.FieldProps{Name: "role", Label: "Role", Value: string(access.Viewer)}
 	v.Shell = c.Shell("Members", "members")
 	return v, nil
 }
 
-// rolesFor are the roles that a role may give.
+// rolesFor are the roles that a role can assign.
 func rolesFor(r access.Role) []components.Option {
 	what := map[access.Role]string{
-		access.Owner: "Owner: everything, and the tenant itself", access.Admin: "Admin: members and settings too",
-		access.Developer: "Developer: endpoints, deliveries, keys", access.Viewer: "Viewer: looks, and changes nothing",
+		access.Owner: "Owner: full access, including deleting the tenant", access.Admin: "Admin: also members and settings",
+		access.Developer: "Developer: endpoints, deliveries, and keys", access.Viewer: "Viewer: read-only",
 	}
 	var options []components.Option
 	for _, one := range access.Roles() {
@@ -65,7 +65,7 @@ func rolesFor(r access.Role) []components.Option {
 	return options
 }
 
-// path is the path of a page of the tenant at hand.
+// path is the path of a page of the call's tenant.
 func path(c *handlers.Call, rest string) string {
 	return "/t/" + id.Tenant.Format(c.Actor.Tenant) + rest
 }
@@ -78,7 +78,7 @@ func (a *dashboard) listMembers(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Members(v))
 }
 
-// refuseMembers shows the page as it stands now, with what was refused.
+// refuseMembers shows the current page, with the error.
 func (a *dashboard) refuseMembers(c *handlers.Call, err error, email, role string) error {
 	if not := handlers.NotInput(err); not != nil && !fault.Is(err, "role_beyond_own") {
 		return err
@@ -119,7 +119,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), "")
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.Invite(c.Ctx(), q, accounts.Invitation{
 			Tenant: c.Actor.Tenant, Email: email, Role: role, By: c.Author(), ByName: c.Actor.Person.Name, May: c.Actor.Role.MaySetRole, BaseURL: a.BaseURL, Keys: a.Keys,
 		})
@@ -128,7 +128,7 @@ func (a *dashboard) invite(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, form.Get("email"), form.Get("role"))
 	}
-	c.Flash("An invitation is on its way to " + email + ".")
+	c.Flash("Invitation sent to " + email + ".")
 	return c.Redirect(path(c, "/members"))
 }
 
@@ -147,12 +147,12 @@ func (a *dashboard) changeRole(c *handlers.Call) error {
 func (a *dashboard) removeMember(c *handlers.Call) error { return a.change(c, "", "Removed.") }
 
 func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error {
-	u, err := c.ID(id.Member, "member_id")
+	memberID, err := c.ID(id.Member, "member_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
+	err = c.Tx(func(q *sql.Queries) error {
+		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{Tenant: c.Actor.Tenant, Member: memberID, To: to, By: c.Author(), May: c.Actor.Role.MaySetRole})
 		return err
 	})
 	if err != nil {
@@ -162,12 +162,12 @@ func (a *dashboard) change(c *handlers.Call, to access.Role, done string) error 
 	return c.Redirect(path(c, "/members"))
 }
 
-// leave removes oneself, whatever one's role.
+// leave removes the caller, whatever their role.
 func (a *dashboard) leave(c *handlers.Call) error {
 	if c.Actor.Member.IsZero() {
-		return fault.ErrNotFound // nobody came in by a membership
+		return fault.ErrNotFound // the caller is no member
 	}
-	err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err := c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.ChangeRole(c.Ctx(), q, accounts.RoleChange{
 			Tenant: c.Actor.Tenant, Member: c.Actor.Member, By: c.Author(), Reason: "left", May: func(access.Role, access.Role) bool { return true },
 		})
@@ -176,21 +176,21 @@ func (a *dashboard) leave(c *handlers.Call) error {
 	if err != nil {
 		return a.refuseMembers(c, err, "", "")
 	}
-	c.Flash("You have left " + c.Actor.TenantName + ".")
+	c.Flash("You've left " + c.Actor.TenantName + ".")
 	return c.Redirect("/")
 }
 
 func (a *dashboard) revokeInvitation(c *handlers.Call) error {
-	u, err := c.ID(id.Invitation, "invitation_id")
+	invitationID, err := c.ID(id.Invitation, "invitation_id")
 	if err != nil {
 		return err
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, u, c.Author())
+	err = c.Tx(func(q *sql.Queries) error {
+		return accounts.RevokeInvitation(c.Ctx(), q, c.Actor.Tenant, invitationID, c.Author())
 	})
 	if err != nil {
 		return err
 	}
-	c.Flash("The invitation is revoked.")
+	c.Flash("Invitation revoked.")
 	return c.Redirect(path(c, "/members"))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"posthorn/db/accounts"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/id"
@@ -23,10 +24,10 @@ func (a *dashboard) noticeRoutes() []handlers.Route {
 	}
 }
 
-// anyKind is a filter's word for notices of every kind.
+// anyKind is the filter's value for notices of every kind.
 const anyKind = "any"
 
-// noticeFilters are what the list may be narrowed down to: kinds that the actor's role does not see are none.
+// noticeFilters are the kinds that the actor's role sees.
 func noticeFilters(c *handlers.Call) handlers.List {
 	return handlers.List{
 		Name: "notices", Filters: []handlers.Filter{handlers.ByEndpoint},
@@ -34,7 +35,7 @@ func noticeFilters(c *handlers.Call) handlers.List {
 	}
 }
 
-// listNotices shows what the actor's role may see.
+// listNotices shows the notices that the actor's role sees.
 func (a *dashboard) listNotices(c *handlers.Call) error {
 	ask := readListQuery(c, id.Notice)
 	v := pages.NoticesView{
@@ -50,7 +51,7 @@ func (a *dashboard) listNotices(c *handlers.Call) error {
 			return err
 		}
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) (err error) {
+	err = c.Tx(func(q *sql.Queries) (err error) {
 		if v.Endpoints, _, err = a.filterChoices(c, q); err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Pag
 	if !ask.after.IsZero() {
 		list.High, v.First = ask.after, ask.at(v.Root+"/notices", "", "")
 	}
-	seen := id.Last // who is no member has nothing to read
+	seen := id.Last // only members have read notices
 	if v.Reads {
 		var err error
 		if seen, err = q.NoticesSeen(c.Ctx(), sql.NoticesSeenParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member}); err != nil {
@@ -113,7 +114,7 @@ func (a *dashboard) fillNotices(c *handlers.Call, q *sql.Queries, p handlers.Pag
 	return nil
 }
 
-// readNotices takes what somebody was shown as read: everything up to the newest of the page.
+// readNotices marks the shown notices as read: everything up to the newest on the page.
 func (a *dashboard) readNotices(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -121,9 +122,7 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 	}
 	newest, err := id.Notice.Parse(form.Get("newest"))
 	if err == nil && !c.Actor.Member.IsZero() && !newest.Time().After(a.Now()) {
-		if err := a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-			return q.SeeNotices(c.Ctx(), sql.SeeNoticesParams{TenantID: c.Actor.Tenant, MemberID: c.Actor.Member, Newest: newest})
-		}); err != nil {
+		if err := accounts.SeeNotices(c.Ctx(), a.DB, c.Actor.Tenant, c.Actor.Member, newest); err != nil {
 			return err
 		}
 	}
@@ -133,7 +132,7 @@ func (a *dashboard) readNotices(c *handlers.Call) error {
 func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 	r := pages.NoticeRow{ID: id.Notice.Format(n.ID), Title: n.Kind.Label(), Severity: n.Kind.Severity(), At: n.CreatedAt}
 	var d struct{ URL, Description, Reason, Delivery, Name, Action, Day string }
-	_ = json.Unmarshal(n.Details, &d) // what a kind does not hold stays empty
+	_ = json.Unmarshal(n.Details, &d) // fields that a kind lacks stay empty
 	for _, text := range []string{d.Description, d.URL, d.Name, d.Day} {
 		if r.About == "" {
 			r.About = text
@@ -151,7 +150,7 @@ func noticeRow(n sql.NoticeRow, root string) pages.NoticeRow {
 	return r
 }
 
-// preferences are the kinds that the person may have by mail; none for who came by a link and has no address here.
+// preferences are the kinds that the person can get by mail. Sign-in links have no address here, and so none.
 func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.Option, error) {
 	if c.Actor.Person.ID.IsZero() {
 		return nil, nil
@@ -174,33 +173,25 @@ func (a *dashboard) preferences(c *handlers.Call, q *sql.Queries) ([]components.
 	return out, nil
 }
 
-// savePreferences writes which notices the person wants by mail.
+// savePreferences stores which notices the person wants by mail.
 func (a *dashboard) savePreferences(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
 	if !c.Actor.Person.ID.IsZero() {
-		err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		err = c.Tx(func(q *sql.Queries) error {
 			before, err := a.preferences(c, q)
 			if err != nil {
 				return err
 			}
-			changed := map[string]bool{}
+			wanted := map[notice.Kind]bool{}
 			for _, o := range before {
 				if on := slices.Contains(form["kind"], o.Value); on != o.Selected {
-					changed[o.Value] = on
-					if _, err := q.SetPreference(c.Ctx(), sql.SetPreferenceParams{
-						TenantID: c.Actor.Tenant, Recipient: notice.PersonRecipient(c.Actor.Person.ID), Kind: notice.Kind(o.Value), Wanted: on,
-					}); err != nil {
-						return err
-					}
+					wanted[notice.Kind(o.Value)] = on
 				}
 			}
-			if len(changed) == 0 {
-				return nil
-			}
-			return c.Audit(q, "notice_preferences.changed", "notice_preferences", id.Person.Format(c.Actor.Person.ID), "", changed)
+			return accounts.SetPreferences(c.Ctx(), q, c.Actor.Tenant, notice.PersonRecipient(c.Actor.Person.ID), wanted, c.Author())
 		})
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	dev.get(tn.path+"/notices?kind=endpoint.disabled").want(200, "An endpoint was disabled", `value="endpoint.disabled" selected`).lacks("Shop")
 	dev.get(tn.path + "/notices?kind=nonsense").want(http.StatusBadRequest)
 	viewer.get(tn.path + "/notices?kind=key.created").want(http.StatusBadRequest).lacks("Shop")
-	dev.get(tn.path+"/notices?endpoint="+id.Endpoint.Format(db.NewID())).want(200, "No notice matches")
+	dev.get(tn.path+"/notices?endpoint="+id.Endpoint.Format(db.NewID())).want(200, "No notices match these filters")
 	dev.post(tn.path+"/notices/read", url.Values{"newest": {"nonsense"}}).to(tn.path + "/notices")
 	dev.post(tn.path+"/notices/read", url.Values{"newest": {id.Notice.Format(id.Last)}}).to(tn.path + "/notices")
 	if count(dev) != "2" {
@@ -54,6 +54,6 @@ func TestUnreadNoticesAreCountedUntilTheyAreRead(t *testing.T) {
 	if count(dev) != "" || count(viewer) != "1" {
 		t.Errorf("after reading a developer has %q, a viewer %q", count(dev), count(viewer))
 	}
-	dev.get(tn.path+"/notices?unread=true").want(200, "No notice matches").keep("notices-filtered")
+	dev.get(tn.path+"/notices?unread=true").want(200, "No notices match these filters").keep("notices-filtered")
 	dev.get(tn.path+"/notices").want(200, "Shop").lacks(">unread<", "Mark all as read")
 }

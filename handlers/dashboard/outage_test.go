@@ -13,7 +13,7 @@ import (
 	"posthorn/handlers"
 )
 
-// A page that can't be read becomes a page that says so, also where the time of the request is over.
+// A page that can't be read becomes an error page, even when the time of the request is over.
 func TestErrorPagesNeedNoDatabase(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*testing.T, *world){
@@ -47,7 +47,7 @@ func TestErrorPagesNeedNoDatabase(t *testing.T) {
 	}
 }
 
-// hold keeps everybody else from tables until the test ends.
+// hold locks tables for everybody else until the test ends.
 func hold(t *testing.T, w *world, tables ...string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), w.url)

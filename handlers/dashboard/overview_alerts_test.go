@@ -9,7 +9,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// Each endpoint that needs somebody has an alert of its own, which names it, links it, and says what most of its attempts ended with.
+// Each endpoint that needs attention has an alert of its own, which names it, links to it, and says how most of its
+// attempts ended.
 func TestTheOverviewNamesAndLinksEachEndpointThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -23,5 +24,6 @@ func TestTheOverviewNamesAndLinksEachEndpointThatFails(t *testing.T) {
 		VALUES ($1, $2, date_trunc('minute', now()) - interval '1 minute', 422, 83)`, tn.id.String(), ep.String())
 	text := id.Endpoint.Format(ep)
 	tn.of[access.Viewer].get(tn.path).want(http.StatusOK, `<a href="`+tn.path+"/endpoints/"+text+`">Accounting</a>`,
-		": 83 of 273 attempts were rejected with 422.", "See failures", "status=all_failed&amp;endpoint="+text, "Dead letters")
+		": 83 of 273 attempts were rejected with 422.", "See failures", "status=all_failed&amp;endpoint="+text, "Dead letters").lacks("Replay failures")
+	tn.of[access.Owner].get(tn.path).want(http.StatusOK, "Replay failures ...", `name="status" value="dead_letter"`)
 }

@@ -47,7 +47,7 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 		for _, p := range files {
 			b.get(tn.path + p).want(http.StatusForbidden).lacks("canary-")
 		}
-		// A filter would be an oracle: what it takes tells what is in an event.
+		// A filter would be an oracle: its matches reveal the content of an event.
 		b.post(try, form).want(http.StatusForbidden)
 	}
 	settings := url.Values{"name": {"A"}, "retention_days": {"30"}, "viewers_read_payloads": {"true"}}
@@ -66,7 +66,7 @@ func TestViewersSeeNoPayloadWhereTheSettingSaysSo(t *testing.T) {
 	tn.of[access.Viewer].get(tn.path + pages[3]).want(200).lacks("canary-")
 }
 
-// portalSession is somebody who came by a link.
+// portalSession is the session of a portal link.
 func (w *world) portalSession(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var link id.UUID

@@ -10,10 +10,11 @@ import (
 	"posthorn/db/seal"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
+	"posthorn/domain/id"
 	"posthorn/handlers"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB      *db.DB
 	Keys    *seal.Ring
@@ -23,8 +24,9 @@ type Deps struct {
 
 	Emitter            Emitter
 	Egress             egress.Policy
-	EndpointsPerTenant int // unless the tenant's settings say otherwise; 0 is 50
-	MaxPayload         int // bytes of an event's data; 0 is 256 KiB
+	EndpointsPerTenant int                                                         // unless the tenant's settings say otherwise; 0 is 50
+	Export             func(c *handlers.Call, tenant id.UUID, reason string) error // answers with everything of a tenant as a file
+	MaxPayload         int                                                         // bytes of an event's data; 0 is 256 KiB
 }
 
 // dashboard holds the handlers.
@@ -61,24 +63,25 @@ func Routes(d Deps) []handlers.Route {
 		fresh("POST", "/settings/transfer", access.TransferOwnership, a.transfer),
 		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
-	}, a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
+		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
+	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
 }
 
 // maxForm bounds the body of a form.
 const maxForm = 64 << 10
 
-// page is a route for the members who may do an action.
+// page is a route for the members who can do an action.
 func page(method, path string, action access.Action, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: Root + path, Access: handlers.Access{Session: true, Action: action}, MaxBody: maxForm, Handler: h}
 }
 
-// own is an action on what is the member's own. It is open while the tenant is suspended.
+// own is an action on something of the member's own. It is open while the tenant is suspended.
 func own(r handlers.Route) handlers.Route {
 	r.Access.Own = true
 	return r
 }
 
-// fresh is a page's action for who has just signed in.
+// fresh is an action for a person who has just signed in.
 func fresh(method, path string, action access.Action, h handlers.Handler) handlers.Route {
 	r := page(method, path, action, h)
 	r.Access.Fresh = true

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/account"
+	"posthorn/domain/endpoint"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -21,15 +23,15 @@ import (
 	"posthorn/views/pages"
 )
 
-// maxRetention is the longest that a tenant may keep what it sent, in days.
+// maxRetention is the longest retention of a tenant, in days.
 const maxRetention = 90
 
-// settings is the settings' page as it stands.
+// settings is the current page of settings.
 func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error) {
 	var row sql.Tenant
 	var used accounts.Usage
 	var members []sql.ListMembersRow
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		if row, err = q.GetTenant(c.Ctx(), c.Actor.Tenant); err != nil {
 			return err
 		}
@@ -43,24 +45,29 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 		return v, err
 	}
 	told := notice.ReadSettings(row.Settings)
+	retries := endpoint.OwnRetries(row.Settings)
 	v = pages.SettingsView{
 		Root: path(c, "/settings"), Seen: accounts.TenantVersion(row),
 		Name: components.FieldProps{Name: "name", Label: "Name", Value: row.Name, Required: true, MaxLength: account.MaxName},
 		Retention: components.FieldProps{
 			Name: "retention_days", Label: "Keep events and deliveries for", Type: "number", Unit: "days", Width: "medium", Value: strconv.Itoa(int(row.RetentionDays)),
-			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "What is older is hidden at once, and deleted soon after.",
+			Min: "1", Max: strconv.Itoa(max(maxRetention, int(row.RetentionDays))), Required: true, Hint: "Older data is hidden immediately and then permanently deleted.",
 		},
 		Contacts: components.FieldProps{
-			Name: "contacts", Label: "Further addresses", Value: strings.Join(told.Contacts, "\n"), Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
+			Name: "contacts", Label: "Additional recipients", Value: strings.Join(told.Contacts, "\n"), Rows: max(3, min(len(told.Contacts)+1, notice.MaxContacts)),
 			Optional: true, Placeholder: "ops@example.com",
-			Hint: fmt.Sprintf("One a line, at most %d. They get every notice that an owner gets, each with a link that stops its kind.", notice.MaxContacts),
+			Hint: fmt.Sprintf("One per line, at most %d. They receive all owner notices. Each email has an unsubscribe link.", notice.MaxContacts),
 		},
-		Usage:  handlers.Usage(used, "What the operator of this platform allows, and what is used. Ask them for more."),
-		Digest: !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
+		Retries: components.FieldProps{
+			Name: "retry_policy", Label: "Default retry schedule", Value: retries, Hint: "For new endpoints without a schedule of their own. Existing endpoints keep theirs.",
+		},
+		RetryOptions: pages.DefaultRetryOptions(retries == endpoint.Custom),
+		Usage:        handlers.Usage(used, "Your limits and usage. Contact the operator of this platform to raise a limit."),
+		Digest:       !told.NoDigest, StrictTypes: row.StrictTypes, ViewersRead: access.ViewersReadPayloads(row.Settings), MayTransfer: c.Actor.May(access.TransferOwnership),
 		NewOwner: components.FieldProps{Name: "member", Label: "New owner", Required: true},
-		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin at once, and only the new owner can undo it. Type the name to confirm: " + row.Name},
+		Confirm:  components.FieldProps{Name: "confirm", Label: "Name of the tenant", Complete: "off", Required: true, Hint: "You become an admin immediately, and only the new owner can undo this. Enter the name to confirm: " + row.Name},
 	}
-	v.Candidates = []components.Option{{Value: "", Label: "Choose a member"}}
+	v.Candidates = []components.Option{{Value: "", Label: "Select a member"}}
 	for _, m := range members {
 		if m.ID != c.Actor.Member && !m.Disabled {
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
@@ -99,21 +106,27 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 	}
 	days, err := strconv.Atoi(strings.TrimSpace(form.Get("retention_days")))
 	if err != nil || days < 1 || days > most {
-		v.Retention.Error = fmt.Sprintf("Write a number of days from 1 to %d.", most)
+		v.Retention.Error = fmt.Sprintf("Enter a number of days from 1 to %d.", most)
 	}
-	if v.Name.Error != "" || v.Retention.Error != "" {
+	if form.Has("retry_policy") {
+		v.Retries.Value = form.Get("retry_policy")
+	}
+	if e := fault.As(checkRetries(form)); e != nil {
+		v.Retries.Error = e.Detail
+	}
+	if v.Name.Error != "" || v.Retention.Error != "" || v.Retries.Error != "" {
 		v.StrictTypes, v.ViewersRead = strict, viewers
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
 	lost := int64(0)
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		if form.Get("delete_beyond") != strconv.Itoa(days) {
 			if lost, err = accounts.EventsBeyond(c.Ctx(), q, c.Actor.Tenant, days, a.Now()); err != nil || lost > 0 {
 				return err
 			}
 		}
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{
-			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Seen: form.Get("seen"),
+			Name: &name, StrictTypes: &strict, RetentionDays: &days, Payloads: &viewers, Retries: defaultRetries(form), Seen: form.Get("seen"),
 		}, c.Author())
 		return err
 	})
@@ -132,7 +145,27 @@ func (a *dashboard) changeSettings(c *handlers.Call) error {
 	return c.Redirect(path(c, "/settings"))
 }
 
-// showChanged shows the settings as somebody else has left them.
+func checkRetries(form url.Values) error {
+	if to := defaultRetries(form); to != nil && *to != nil {
+		return (*to).CheckRetries()
+	}
+	return nil
+}
+
+// defaultRetries is the schedule for new endpoints. It is nil if the form does not change it.
+func defaultRetries(form url.Values) **endpoint.Settings {
+	name := form.Get("retry_policy")
+	if !form.Has("retry_policy") || name == endpoint.Custom {
+		return nil
+	}
+	var chosen *endpoint.Settings
+	if name != "" {
+		chosen = &endpoint.Settings{RetryPolicy: name}
+	}
+	return &chosen
+}
+
+// showChanged shows the settings after somebody else has changed them.
 func (a *dashboard) showChanged(c *handlers.Call) error {
 	v, err := a.settings(c)
 	if err != nil {
@@ -142,7 +175,7 @@ func (a *dashboard) showChanged(c *handlers.Call) error {
 	return c.Render(http.StatusConflict, pages.Settings(v))
 }
 
-// changeNoticeSettings says who gets the tenant's notices beside its members, and whether there is a daily summary.
+// changeNoticeSettings sets who gets the tenant's notices beside its members, and whether there is a daily summary.
 func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
@@ -158,7 +191,7 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 		v.Contacts.Value, v.Contacts.Error, v.Digest = form.Get("contacts"), e.Detail, digest
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+	err = c.Tx(func(q *sql.Queries) error {
 		_, err := accounts.ChangeTenant(c.Ctx(), q, c.Actor.Tenant, accounts.TenantChange{Contacts: &contacts, Digest: &digest, Seen: form.Get("seen")}, c.Author())
 		return err
 	})
@@ -172,17 +205,17 @@ func (a *dashboard) changeNoticeSettings(c *handlers.Call) error {
 	return c.Redirect(path(c, "/settings"))
 }
 
-// transfer makes another member an owner, and the one who was an admin.
+// transfer makes another member the owner, and the former owner an admin.
 func (a *dashboard) transfer(c *handlers.Call) error {
 	form, err := c.Form()
 	if err != nil {
 		return err
 	}
 	if form.Get("member") == "" {
-		return a.refuseTransfer(c, http.StatusBadRequest, "Choose a member.")
+		return a.refuseTransfer(c, http.StatusBadRequest, "Select a member.")
 	}
-	u, err := id.Member.Parse(form.Get("member"))
-	if err != nil || u == c.Actor.Member {
+	memberID, err := id.Member.Parse(form.Get("member"))
+	if err != nil || memberID == c.Actor.Member {
 		return fault.ErrNotFound
 	}
 	if strings.TrimSpace(form.Get("confirm")) != c.Actor.TenantName {
@@ -190,11 +223,11 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 		if err != nil {
 			return err
 		}
-		v.NewOwner.Value, v.Confirm.Value, v.Confirm.Error = form.Get("member"), form.Get("confirm"), "This is not the tenant's name."
+		v.NewOwner.Value, v.Confirm.Value, v.Confirm.Error = form.Get("member"), form.Get("confirm"), "This isn't the tenant's name."
 		return c.Render(http.StatusBadRequest, pages.Settings(v))
 	}
-	err = a.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
-		up := accounts.RoleChange{Tenant: c.Actor.Tenant, Member: u, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
+	err = c.Tx(func(q *sql.Queries) error {
+		up := accounts.RoleChange{Tenant: c.Actor.Tenant, Member: memberID, To: access.Owner, By: c.Author(), Reason: "ownership transferred", May: c.Actor.Role.MaySetRole}
 		owner, err := accounts.ChangeRole(c.Ctx(), q, up)
 		if err != nil {
 			return err
@@ -213,7 +246,7 @@ func (a *dashboard) transfer(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	c.Flash("The tenant has a new owner. You are an admin now.")
+	c.Flash("The tenant has a new owner. You're now an admin.")
 	return c.Redirect(path(c, "/members"))
 }
 
@@ -224,7 +257,7 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.
 		sql.GetMemberRow
 		what, advice string
 	}{
-		{to, from.Email + " made you the owner of " + tenant, "tell the people who run this Posthorn."},
+		{to, from.Email + " made you the owner of " + tenant, "contact the operator of this Posthorn server."},
 		{from, "You transferred the ownership of " + tenant + " to " + to.Email, "choose a new password, and ask " + to.Email + " to make you the owner again."},
 	} {
 		_, err := accounts.QueueMail(c.Ctx(), q, accounts.Mail{
@@ -238,7 +271,7 @@ func (a *dashboard) mailTransfer(c *handlers.Call, q *sql.Queries, to, from sql.
 	return nil
 }
 
-// refuseTransfer shows the settings as they are, with why the ownership stays.
+// refuseTransfer shows the settings as they are, with the reason why the ownership stays.
 func (a *dashboard) refuseTransfer(c *handlers.Call, status int, why string) error {
 	v, err := a.settings(c)
 	if err != nil {

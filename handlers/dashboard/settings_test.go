@@ -18,7 +18,7 @@ func TestAShorterRetentionAsksBeforeItDeletes(t *testing.T) {
 	w.sql("UPDATE tenants SET retention_days = 90")
 	w.sql("INSERT INTO books (tenant_id, day, events) VALUES ($1, current_date - 50, 1234), ($1, current_date - 3, 7), ($1, current_date - 200, 5)", w.tn.id.String())
 	form := url.Values{"name": {"Typed"}, "retention_days": {"30"}}
-	owner.post(w.root+"/settings", form).want(http.StatusConflict, "Nothing is saved yet", "1,234 events are older than 30 days", `name="delete_beyond"`, `value="30"`, `value="Typed"`).keep("settings-beyond")
+	owner.post(w.root+"/settings", form).want(http.StatusConflict, "Not saved yet", "1,234 events are older than 30 days", `name="delete_beyond"`, `value="30"`, `value="Typed"`).keep("settings-beyond")
 	days := func() int {
 		return one[int](w.world, "SELECT retention_days FROM tenants WHERE id = $1", w.tn.id.String())
 	}
@@ -32,7 +32,8 @@ func TestAShorterRetentionAsksBeforeItDeletes(t *testing.T) {
 	if days() != 30 {
 		t.Errorf("%d days", days())
 	}
-	owner.post(w.root+"/settings", url.Values{"name": {"Typed"}, "retention_days": {"20"}}).to(w.root + "/settings") // nothing is lost
+	// nothing is lost
+	owner.post(w.root+"/settings", url.Values{"name": {"Typed"}, "retention_days": {"20"}}).to(w.root + "/settings")
 }
 
 var seenIn = regexp.MustCompile(`name="seen" value="([^"]+)"`)
@@ -55,9 +56,9 @@ func TestOwnershipIsTransferredByTypingTheNameAndBothAreTold(t *testing.T) {
 	t.Parallel()
 	w := newDesk(t)
 	owner := w.as(access.Owner)
-	owner.get(w.root+"/settings").want(200, `Choose a member`)
+	owner.get(w.root+"/settings").want(200, `Select a member`)
 	to := id.Member.Format(id.UUID(one[[16]byte](w.world, "SELECT id FROM memberships WHERE tenant_id = $1 AND role = 'developer'", w.tn.id.String())))
-	owner.post(w.root+"/settings/transfer", url.Values{"member": {to}}).want(http.StatusBadRequest, "not the tenant&#39;s name").keep("settings-transfer")
+	owner.post(w.root+"/settings/transfer", url.Values{"member": {to}}).want(http.StatusBadRequest, "This isn&#39;t the tenant&#39;s name").keep("settings-transfer")
 	if n := one[int](w.world, "SELECT count(*) FROM mails"); n != 0 {
 		t.Errorf("%d mails", n)
 	}

@@ -40,7 +40,7 @@ func (o operator) author() db.Author {
 	return db.Author{Kind: "operator", ID: id.Operator.Format(o.id)}
 }
 
-// looksAt lets the operator look at a tenant's dashboard.
+// looksAt lets the operator view a tenant's dashboard.
 func (o operator) looksAt(tn tenant) {
 	o.w.t.Helper()
 	_, err := accounts.BeginView(o.w.t.Context(), o.w.db, accounts.NewView{Session: o.session, Operator: o.id, Tenant: tn.id, Reason: "ticket 4711", Life: access.ViewMost}, o.author())
@@ -86,7 +86,7 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 		}
 		pages++
 		if strings.HasSuffix(r.Path, "/keys/:key_id/created") {
-			got.to(tn.path + "/keys") // the page shows a key to whoever has just made it
+			got.to(tn.path + "/keys") // the page shows a key to the person who has just created it
 			continue
 		}
 		if got.Status != http.StatusOK && got.Status != 286 {
@@ -184,12 +184,18 @@ func TestAnOperatorActsOnlyAfterAskingAndNeverWithSecrets(t *testing.T) {
 	} {
 		o.post(tn.path+path, form).want(http.StatusForbidden, "role_missing")
 	}
+	// Nor is it offered the forms that would be refused.
+	o.get(tn.path + "/keys/new").want(200).lacks(`action="` + tn.path + `/keys"`)
+	o.get(tn.path+"/settings").want(200).lacks(tn.path+"/settings/delete", tn.path+"/settings/transfer")
+	if got := o.get(tn.path + "/settings/delete"); got.Status == http.StatusOK {
+		got.lacks(`method="post" action="`+tn.path+`/settings/delete"`, `action="`+tn.path+`/settings/export"`, "you included")
+	}
 	if got := o.post(tn.path+"/endpoints", url.Values{"url": {"https://new.example.com/in"}, "event_types": {"*"}}); strings.Contains(got.Body, "whsec_") {
 		t.Error("an operator is shown the secret of a new endpoint")
 	}
 }
 
-// Where a look can't be entered in the audit log, there is no look.
+// If a visit can't be written to the audit log, the dashboard stays closed.
 func TestAPageThatIsNotEnteredIsNotShown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

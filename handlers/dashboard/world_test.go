@@ -31,6 +31,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/handlers/api"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/pagetest"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 const base = "http://127.0.0.1:8080"
 
-// world is the dashboard on a database of its own. No worker runs: what one does to a delivery is written by hand.
+// world is the dashboard with its own database. No worker runs: tests write by hand what one does to a delivery.
 type world struct {
 	t      *testing.T
 	url    string
@@ -83,10 +84,10 @@ func newWorld(t *testing.T) *world {
 	}()
 	t.Cleanup(func() { stop(); <-done })
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
+		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, time.Now), Log: logger, Now: time.Now, BaseURL: base,
 		Sessions: handlers.NewSessions(w.db, base), Keys: w.ring,
 	})
-	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit})
+	w.routes = dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Log: logger, Now: time.Now, Emitter: w.commit, Export: api.NewExporter(api.Deps{DB: w.db, Keys: w.ring, Now: time.Now})})
 	engine := kit.NewEngine()
 	kit.Mount(engine, w.routes)
 	w.engine = engine
@@ -114,7 +115,7 @@ func (w *world) tenant(name string) tenant {
 	return tn
 }
 
-// member is somebody of a tenant, signed in.
+// member is a signed-in member of a tenant.
 func (w *world) member(tn tenant, role access.Role) *browser {
 	w.t.Helper()
 	var person id.UUID
@@ -145,13 +146,13 @@ func (w *world) signedIn(s accounts.NewSession) *browser {
 	return &browser{w: w, cookie: &http.Cookie{Name: handlers.NewSessions(w.db, base).Cookie(account.Person), Value: token}}
 }
 
-// browser is somebody's, or nobody's without a cookie.
+// browser is a member's browser; without a cookie, nobody's.
 type browser struct {
 	w      *world
 	cookie *http.Cookie
 }
 
-// page is what a browser got.
+// page is what a browser received.
 type page struct {
 	t        *testing.T
 	what     string
@@ -201,7 +202,7 @@ func (b *browser) send(method, path string, form url.Values, header ...string) *
 		}
 		for _, fault := range faults(p.Body) {
 			if !strings.Contains(p.Body, "<html") && (fault == "2 h1, want one" && strings.Contains(p.Body, "<h1") || strings.Contains(fault, "leads to no element")) {
-				continue // a part may hold the page's head, and lead to what stands beside it
+				continue // a part can contain the page's head, and link to what is beside it
 			}
 			b.w.t.Errorf("%s: %s", p.what, fault)
 		}
@@ -235,7 +236,7 @@ func (p *page) lacks(parts ...string) *page {
 	return p
 }
 
-// to checks that a form leads to another page, and returns its path.
+// to checks that a form redirects to another page, and returns its path.
 func (p *page) to(prefix string) string {
 	p.t.Helper()
 	if p.Status != http.StatusSeeOther || !strings.HasPrefix(p.Location, prefix) {
@@ -244,7 +245,7 @@ func (p *page) to(prefix string) string {
 	return p.Location
 }
 
-// next follows a form to the page that it leads to.
+// next follows a form to the page that it redirects to.
 func (b *browser) next(path string, form url.Values) *page {
 	b.w.t.Helper()
 	return b.get(b.post(path, form).to("/"))
@@ -285,7 +286,7 @@ func (w *world) audited(tn tenant, action string) int {
 	return one[int](w, "SELECT count(*)::int FROM audit_log WHERE tenant_id = $1 AND action = $2", tn.id.String(), action)
 }
 
-// endpoint makes an active endpoint.
+// endpoint creates an active endpoint.
 func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)) (ep id.UUID) {
 	w.t.Helper()
 	s := endpoint.ReadDefaults(50, nil, nil).Settings
@@ -309,7 +310,7 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 	return ep
 }
 
-// setStatus is what jobs and members do to an endpoint.
+// setStatus changes a status as jobs and members do.
 func (w *world) setStatus(ep id.UUID, status string) {
 	w.t.Helper()
 	w.sql("UPDATE endpoints SET status = $2, verified_at = now() WHERE id = $1", ep.String(), status)
@@ -327,34 +328,34 @@ func (w *world) emit(tn tenant, kind, data string) id.UUID {
 }
 
 // delivery is the newest delivery of an event.
-func (w *world) delivery(ev id.UUID) (u id.UUID) {
+func (w *world) delivery(ev id.UUID) (uuid id.UUID) {
 	w.t.Helper()
 	w.connection(func(c *pgx.Conn) error {
-		return c.QueryRow(w.t.Context(), "SELECT id FROM deliveries WHERE event_id = $1 ORDER BY id DESC LIMIT 1", ev.String()).Scan((*[16]byte)(&u))
+		return c.QueryRow(w.t.Context(), "SELECT id FROM deliveries WHERE event_id = $1 ORDER BY id DESC LIMIT 1", ev.String()).Scan((*[16]byte)(&uuid))
 	})
-	return u
+	return uuid
 }
 
-// tried is what the recorder writes of an attempt.
+// tried is an attempt as the recorder stores it.
 type tried struct {
 	status   int
 	failure  int
 	answer   string
 	headers  string
 	error    string
-	terminal int // the delivery's state after it: 2 delivered, 3 failed; 0: it is tried again in an hour
+	terminal int // the delivery's state after it: 2 delivered, 3 failed; 0: it is retried in an hour
 	reason   int
 }
 
-// attempt writes an attempt at a delivery, and what became of it.
+// attempt stores an attempt at a delivery, and its result.
 func (w *world) attempt(dlv id.UUID, a tried) {
 	w.t.Helper()
-	u := db.NewID()
+	uuid := db.NewID()
 	w.sql(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us,
 		read_us, total_us, url, format, signature, response_headers, response_excerpt, error)
 		SELECT tenant_id, $2, $3, id, endpoint_id, attempts + 1, $4, $5, 1200, 8000, 21000, 40000, 300, 70500,
 			'https://hooks.example.com/in?key=***', 'standard', 'v1,c2lnbmVk', nullif($6, ''), nullif($7, '')::bytea, nullif($8, '')
-		FROM deliveries WHERE id = $1`, dlv.String(), u.Time(), u.String(), a.status, a.failure, a.headers, a.answer, a.error)
+		FROM deliveries WHERE id = $1`, dlv.String(), uuid.Time(), uuid.String(), a.status, a.failure, a.headers, a.answer, a.error)
 	w.sql(`UPDATE deliveries SET attempts = attempts + 1, last_status = $2, last_failure = $3, status = CASE WHEN $4 = 0 THEN 1 ELSE $4 END, reason = $5,
 		settled_at = CASE WHEN $4 = 0 THEN NULL ELSE now() END WHERE id = $1`, dlv.String(), a.status, a.failure, a.terminal, a.reason)
 	if a.terminal == 0 {

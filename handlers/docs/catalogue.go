@@ -9,28 +9,28 @@ import (
 
 	"posthorn/db/sql"
 	"posthorn/domain/catalogue"
-	"posthorn/domain/fault"
 	"posthorn/handlers"
 	views "posthorn/views/docs"
 )
 
-// Catalogue reads the platform's own event types; on is false where they are not public. *db.DB's PublicCatalogue is one.
+// Catalogue reads the platform's own event types. on is false if they are not public. *db.DB's PublicCatalogue is
+// one.
 type Catalogue func(context.Context) (types []sql.EventType, on bool, err error)
 
-// showCatalogue shows the platform's own event types to everybody, where operators have made them public.
+// showCatalogue shows the platform's own event types to everybody, if operators have made them public.
 func (s *site) showCatalogue(call *handlers.Call) error {
 	types, on, err := s.types(call.Ctx())
 	switch {
 	case err != nil:
 		return err
 	case !on:
-		return fault.New(fault.NotFound, "no_such_path", "There is no such page. The documentation begins at /docs.")
+		return errNoPage
 	}
 	page := views.Catalogue{}
 	for _, t := range types {
 		page.Types = append(page.Types, typeView(t))
 	}
-	return s.show(call, "Events", func(*content) (templ.Component, bool) { return views.CataloguePage(page), true })
+	return s.show(call, "Events", func(*content) (string, templ.Component) { return "", views.CataloguePage(page) })
 }
 
 func (s *site) types(ctx context.Context) ([]sql.EventType, bool, error) {
@@ -45,7 +45,7 @@ func typeView(t sql.EventType) views.EventType {
 	if t.Description != "" {
 		v.About = prose(t.Description)
 	}
-	versions, _ := catalogue.DecodeVersions(t.Versions) // what can't be read is shown without them
+	versions, _ := catalogue.DecodeVersions(t.Versions) // versions that can't be read are left out
 	for _, name := range catalogue.VersionNames(versions) {
 		schema, example := string(versions[name].Schema), string(versions[name].Example)
 		v.Versions = append(v.Versions, views.EventVersion{Name: name, Schema: pretty(&schema), Example: pretty(&example)})
@@ -53,7 +53,7 @@ func typeView(t sql.EventType) views.EventType {
 	return v
 }
 
-// pretty is JSON for people; empty for none.
+// pretty is indented JSON; empty for none.
 func pretty(text *string) string {
 	if text == nil || *text == "" {
 		return ""

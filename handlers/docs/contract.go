@@ -10,8 +10,11 @@ import (
 	views "posthorn/views/docs"
 )
 
-// groupRoot is where the groups of operations are shown.
-const groupRoot = "/docs/api/"
+// referencePage is the first page of the reference; its groups and their operations are below it.
+const (
+	referencePage = "/docs/api"
+	groupRoot     = referencePage + "/"
+)
 
 // contract is the OpenAPI document as it is written: the order of its fields is the one that people read.
 type contract struct{ root *yaml.Node }
@@ -113,7 +116,9 @@ func (c contract) reference(base string) ([]views.Group, error) {
 			if at < 0 {
 				return nil, fmt.Errorf("%s %s has no tag of the document's", method, path)
 			}
-			groups[at].Operations = append(groups[at].Operations, c.operation(base, path, method, item, op))
+			o := c.operation(base, path, method, item, op)
+			o.Page = groups[at].Path + "/" + o.ID
+			groups[at].Operations = append(groups[at].Operations, o)
 		}
 	}
 	return groups, nil
@@ -127,8 +132,8 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 	if get(item, "servers") == nil {
 		o.Named = "/api/v1/tenants/{tenant_id}" + path
 	}
-	if about := value(op, "description"); about != "" {
-		o.About = prose(about)
+	if o.Text = value(op, "description"); o.Text != "" {
+		o.About = prose(o.Text)
 	}
 	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
 		if list == nil {
@@ -145,7 +150,7 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 		o.Body = c.fields(schema, "", 0)
 		o.BodyOptional = value(body, "required") != "true"
 	}
-	o.Problems = words(get(op, "x-problems"))
+	o.Problems = texts(get(op, "x-problems"))
 	for status, answer := range members(get(op, "responses")) {
 		if status == "default" {
 			continue
@@ -154,15 +159,18 @@ func (c contract) operation(base, path, method string, item, op *yaml.Node) view
 		a := views.Answer{Status: status, About: value(answer, "description")}
 		if s := get(answer, "content", "application/json", "schema"); s != nil {
 			a.Fields, a.Example = c.fields(s, "", 0), c.exampleText(s)
+			if a.Example != "" {
+				a.Code = code("json", a.Example)
+			}
 		}
 		o.Answers = append(o.Answers, a)
 	}
-	o.Curl, o.Go = c.curl(base, o, schema, item, op), c.goCode(o, schema, item, op)
+	o.Samples = c.samples(base, o, schema, item, op)
 	return o
 }
 
-// words are the texts of a list.
-func words(list *yaml.Node) (out []string) {
+// texts are those of a list.
+func texts(list *yaml.Node) (out []string) {
 	if list != nil {
 		_ = list.Decode(&out) // what is no list of texts is none
 	}
@@ -173,8 +181,8 @@ func (c contract) parameter(p *yaml.Node) views.Field {
 	f := views.Field{Name: value(p, "name"), Where: value(p, "in"), Required: value(p, "required") == "true"}
 	schema, _ := c.resolve(get(p, "schema"))
 	f.Type, f.Limits = c.kind(schema), c.limits(schema)
-	if about := value(p, "description"); about != "" {
-		f.About = prose(about)
+	if f.Text = value(p, "description"); f.Text != "" {
+		f.About = prose(f.Text)
 	}
 	return f
 }
@@ -209,7 +217,7 @@ func (c contract) fields(schema *yaml.Node, prefix string, depth int) []views.Fi
 		if about == "" {
 			about = value(resolved, "description")
 		}
-		if about != "" {
+		if f.Text = about; about != "" {
 			f.About = prose(about)
 		}
 		list = append(list, f)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"go/ast"
 	"go/parser"
+	"html"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,12 +27,15 @@ import (
 	"posthorn/handlers/docs"
 )
 
+// routes are shared: all tests read the same pages, which are made once.
+var routes = sync.OnceValue(func() []handlers.Route { return docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com"}) })
+
 // server is the documentation alone.
 func server(t *testing.T) func(path string) (int, string) {
 	t.Helper()
 	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	engine := kit.NewEngine()
-	kit.Mount(engine, docs.Routes(docs.Deps{BaseURL: "https://posthorn.example.com"}))
+	kit.Mount(engine, routes())
 	return func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
@@ -62,10 +67,12 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 		if status != http.StatusOK {
 			t.Errorf("%s answers %d", path, status)
 		}
-		seen[path] = body
+		if seen[path] = body; len(body) > 100<<10 {
+			t.Errorf("%s has %d KB of HTML", path, len(body)>>10)
+		}
 		for _, m := range hrefs.FindAllStringSubmatch(body, -1) {
 			target, _, _ := strings.Cut(m[1], "#")
-			if !strings.HasPrefix(target, "/docs") && !strings.HasPrefix(target, "/api") {
+			if !strings.HasPrefix(target, "/docs") && !strings.HasPrefix(target, "/api") && !strings.HasPrefix(target, "/llms") {
 				if target != "" && target != "/" && !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "/static/") {
 					t.Errorf("%s links to %s", path, m[1])
 				}
@@ -99,21 +106,31 @@ func TestEveryLinkOfTheDocumentationLeadsSomewhere(t *testing.T) {
 	}
 }
 
+// operationPages are the pages of the reference's operations, by id.
+func operationPages(t *testing.T, get func(string) (int, string)) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	for _, item := range contract(t).Paths.Map() {
+		for _, op := range item.Operations() {
+			path := "/docs/api/" + strings.ReplaceAll(op.Tags[0], " ", "-") + "/" + op.OperationID
+			status, body := get(path)
+			if status != http.StatusOK {
+				t.Errorf("%s: %d", path, status)
+			}
+			pages[op.OperationID] = body
+		}
+	}
+	return pages
+}
+
 func TestTheReferenceShowsEveryOperationWithItsFieldsAndScope(t *testing.T) {
 	t.Parallel()
-	get := server(t)
-	all := ""
-	for _, tag := range contract(t).Tags {
-		_, body := get("/docs/api/" + strings.ReplaceAll(tag.Name, " ", "-"))
-		all += body
-	}
-	operations := 0
+	pages := operationPages(t, server(t))
 	for path, item := range contract(t).Paths.Map() {
 		for method, op := range item.Operations() {
-			operations++
-			_, section, ok := strings.Cut(all, `id="`+op.OperationID+`"`)
+			_, section, _ := strings.Cut(pages[op.OperationID], `id="`+op.OperationID+`"`)
 			section, _, _ = strings.Cut(section, "</section>")
-			if !ok || !strings.Contains(section, method) || !strings.Contains(section, "/api/v1"+path) {
+			if !strings.Contains(section, method) || !strings.Contains(section, "/api/v1"+path) {
 				t.Errorf("%s %s is not shown", method, path)
 			}
 			if scope, _ := op.Extensions["x-scope"].(string); !strings.Contains(section, scope) {
@@ -134,21 +151,23 @@ func TestTheReferenceShowsEveryOperationWithItsFieldsAndScope(t *testing.T) {
 			}
 		}
 	}
-	if operations < 40 {
-		t.Errorf("%d operations: were they read?", operations)
+	if len(pages) < 40 {
+		t.Errorf("%d operations: were they read?", len(pages))
 	}
 }
 
-var goExample = regexp.MustCompile(`<figcaption>Go</figcaption><pre tabindex="0"><code>[a-z, ]+:= ([^<]+)</code>`)
+var (
+	goSample   = regexp.MustCompile(`<div class="docs-sample" data-language="go"><pre tabindex="0"><code>(.*?)</code>`)
+	tags       = regexp.MustCompile(`<[^>]*>`)
+	assignment = regexp.MustCompile(`^[a-z, ]+:= `)
+)
 
 func TestGoExamplesNameWhatTheSDKHas(t *testing.T) {
 	t.Parallel()
-	get := server(t)
 	checked := 0
-	for _, tag := range contract(t).Tags {
-		_, body := get("/docs/api/" + strings.ReplaceAll(tag.Name, " ", "-"))
-		for _, m := range goExample.FindAllStringSubmatch(body, -1) {
-			source := strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(m[1])
+	for _, body := range operationPages(t, server(t)) {
+		for _, m := range goSample.FindAllStringSubmatch(body, -1) {
+			source := assignment.ReplaceAllString(html.UnescapeString(tags.ReplaceAllString(m[1], "")), "")
 			expression, err := parser.ParseExpr(source)
 			if err != nil {
 				t.Errorf("%s: %v", source, err)

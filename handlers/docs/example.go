@@ -3,12 +3,9 @@ package docs
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	views "posthorn/views/docs"
 )
 
 // pair and object keep the document's order, which a map would lose.
@@ -185,114 +182,4 @@ func compact(v any) string {
 		return ""
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// pathValues are the example values of a path's parameters, in their order.
-func (c contract) pathValues(item, op *yaml.Node) map[string]string {
-	values := map[string]string{}
-	for _, list := range []*yaml.Node{get(item, "parameters"), get(op, "parameters")} {
-		if list == nil {
-			continue
-		}
-		for _, p := range list.Content {
-			p, _ = c.resolve(p)
-			if name := value(p, "name"); value(p, "in") == "path" {
-				if values[name] = value(p, "example"); values[name] == "" {
-					values[name] = fmt.Sprint(exampleScalar("string", name, ""))
-				}
-			}
-		}
-	}
-	return values
-}
-
-func (c contract) curl(base string, o views.Operation, body, item, op *yaml.Node) string {
-	path := o.Path
-	for name, value := range c.pathValues(item, op) {
-		path = strings.ReplaceAll(path, "{"+name+"}", value)
-	}
-	var b strings.Builder
-	b.WriteString("curl ")
-	if o.Method != "GET" && (o.Method != "POST" || body == nil) {
-		b.WriteString("-X " + o.Method + " ")
-	}
-	b.WriteString(base + path + " \\\n  -H \"Authorization: Bearer $POSTHORN_API_KEY\"")
-	if body != nil {
-		text := strings.ReplaceAll(compact(c.example(body, "", "", false, 0)), "'", `'\''`)
-		b.WriteString(" \\\n  -H 'Content-Type: application/json' \\\n  -d '" + text + "'")
-	}
-	return b.String()
-}
-
-// goCode is the call of the SDK. Fields that take more than a literal stay out of it.
-func (c contract) goCode(o views.Operation, body, item, op *yaml.Node) string {
-	values := c.pathValues(item, op)
-	args := []string{"ctx"}
-	for part := range strings.SplitSeq(o.Path, "/") {
-		if name, ok := strings.CutPrefix(part, "{"); ok {
-			args = append(args, fmt.Sprintf("%q", values[strings.TrimSuffix(name, "}")]))
-		}
-	}
-	method := strings.ToUpper(o.ID[:1]) + o.ID[1:]
-	for _, p := range o.Parameters {
-		if p.Where != "path" {
-			args = append(args, "client."+method+"Params{}")
-			break
-		}
-	}
-	if body != nil {
-		_, name := c.resolve(body)
-		if name == "" {
-			return ""
-		}
-		args = append(args, "client."+name+"{"+c.goFields(body)+"}")
-	}
-	result := "answer, err := "
-	for _, a := range o.Answers {
-		if a.Status == "204" && len(o.Answers) == 1 {
-			result = "err := "
-		}
-	}
-	return result + "c." + method + "(" + strings.Join(args, ", ") + ")"
-}
-
-func (c contract) goFields(schema *yaml.Node) string {
-	schema, _ = c.resolve(schema)
-	var required []string
-	if r := get(schema, "required"); r != nil {
-		_ = r.Decode(&required)
-	}
-	var parts []string
-	for _, name := range required {
-		property := get(schema, "properties", name)
-		resolved, ref := c.resolve(property)
-		v := c.example(property, name, "", false, 1)
-		switch v := v.(type) {
-		case string:
-			if ref != "" || get(resolved, "enum") != nil || strings.HasPrefix(c.kind(resolved), "time") {
-				continue
-			}
-			parts = append(parts, goName(name)+": "+fmt.Sprintf("%q", v))
-		case object:
-			if name == "data" {
-				parts = append(parts, goName(name)+": json.RawMessage(`"+compact(v)+"`)")
-			}
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-var initialisms = map[string]string{"id": "ID", "url": "URL", "api": "API", "http": "HTTP", "json": "JSON", "tls": "TLS", "dns": "DNS"}
-
-// goName is a field's name in the SDK.
-func goName(name string) string {
-	var b strings.Builder
-	for word := range strings.SplitSeq(name, "_") {
-		if upper, ok := initialisms[word]; ok {
-			b.WriteString(upper)
-		} else if word != "" {
-			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
-		}
-	}
-	return b.String()
 }

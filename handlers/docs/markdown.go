@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -14,21 +13,20 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
 	"posthorn/docs"
-	views "posthorn/views/docs"
 )
 
 // guide is a page of docs/.
 type guide struct {
-	title string
-	body  templ.Component
+	title  string
+	source string
+	about  string // its first sentences, as text
+	body   templ.Component
 }
-
-// order is that of the navigation; what it does not name comes behind it. Of the folders it names the first pages alone.
-var order = []string{"delivery", "verify", "filters", "kafka", "cli", "migrate", "health", "status", "errors", "ops/README", "design", "performance"}
 
 // markdown renders this repository's own pages. HTML in them is left out: nothing needs it, and so none can come in.
 func markdown(folder string) goldmark.Markdown {
@@ -36,6 +34,7 @@ func markdown(folder string) goldmark.Markdown {
 		// Alignment as an attribute: the pages' policy lets no style attribute through.
 		goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
 		goldmark.WithParserOptions(parser.WithAutoHeadingID(), parser.WithASTTransformers(util.Prioritized(links{folder}, 100))),
+		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(blocks{}, 100))),
 	)
 }
 
@@ -47,9 +46,11 @@ func render(folder string, source []byte) templ.Component {
 	if err := markdown(folder).Convert(source, &b, parser.WithContext(parser.NewContext(parser.WithIDs(headings{})))); err != nil {
 		return templ.Raw(templ.EscapeString(string(source)))
 	}
-	// What scrolls is reached by keyboard too. No text of a page can be taken for the tag: it is escaped.
-	return templ.Raw(strings.ReplaceAll(b.String(), "<pre>", `<pre tabindex="0">`))
+	return templ.Raw(heading.ReplaceAllString(b.String(), `<h$1 id="$2">$3 <a class="docs-anchor" href="#$2" aria-label="Link to this section">#</a></h$1>`))
 }
+
+// heading is a rendered heading below the page's title. No text of a page can be taken for the tag: it is escaped.
+var heading = regexp.MustCompile(`<h([23]) id="([^"]+)">(.*?)</h[23]>`)
 
 // headings gives a heading the id that its text suggests: `key_missing` that very code, "The words" the-words.
 type headings map[string]int
@@ -135,48 +136,24 @@ func loadGuides() (map[string]guide, error) {
 		if !ok {
 			return fmt.Errorf("docs/%s does not begin with its title", file)
 		}
-		all[strings.TrimSuffix(file, ".md")] = guide{title: title, body: render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. ")))}
+		all[strings.TrimSuffix(file, ".md")] = guide{
+			title: title, source: string(source), about: lead(string(source)), body: render(path.Dir(file), status.ReplaceAll(source, []byte("$1\\. "))),
+		}
 		return nil
 	})
 	return all, err
-}
-
-func navigation(guides map[string]guide) []views.Link {
-	var names []string
-	for name := range guides {
-		if !strings.Contains(name, "/") || slices.Contains(order, name) {
-			names = append(names, name)
-		}
-	}
-	rank := func(name string) int {
-		if i := slices.Index(order, name); i >= 0 {
-			return i
-		}
-		return len(order)
-	}
-	slices.SortFunc(names, func(a, b string) int {
-		if d := rank(a) - rank(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a, b)
-	})
-	list := make([]views.Link, len(names))
-	for i, name := range names {
-		list[i] = views.Link{Label: guides[name].title, Path: "/docs/" + name}
-	}
-	return list
 }
 
 // status is a line that begins with an HTTP status, which Markdown would take for the number of a list's item.
 var status = regexp.MustCompile(`(?m)^([1-5]\d\d)\. `)
 
 // loadErrors takes errors.md apart: a page for each code.
-func loadErrors() (map[string]templ.Component, error) {
+func loadErrors() (map[string]guide, error) {
 	source, err := fs.ReadFile(docs.Pages, "errors.md")
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]templ.Component{}
+	all := map[string]guide{}
 	for i, part := range strings.Split(string(source), "\n### ") {
 		heading, body, _ := strings.Cut(part, "\n")
 		code := strings.Trim(heading, "` ")
@@ -184,7 +161,8 @@ func loadErrors() (map[string]templ.Component, error) {
 			continue
 		}
 		body, _, _ = strings.Cut(body, "\n## ")
-		all[code] = prose("# `" + code + "`\n\n" + status.ReplaceAllString(strings.TrimSpace(body), "$1\\. ") + "\n\n[All errors](/docs/errors)\n")
+		page := "# `" + code + "`\n\n" + strings.TrimSpace(body) + "\n\n[All errors](/docs/errors)\n"
+		all[code] = guide{title: code, source: page, about: plain(body), body: prose(status.ReplaceAllString(page, "$1\\. "))}
 	}
 	return all, nil
 }

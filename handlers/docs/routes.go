@@ -1,10 +1,11 @@
-// Package docs shows the documentation: the pages of docs/, and the API's reference made from the OpenAPI document. All of
-// it is rendered once, when it is first asked for, and is the same for everybody.
+// Package docs shows the documentation: the pages of docs/, and the API's reference made from the OpenAPI document. All
+// of it is rendered once, when it is first asked for, and is the same for everybody.
 package docs
 
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/a-h/templ"
@@ -28,29 +29,48 @@ type site struct {
 
 // content is everything that there is to show, rendered.
 type content struct {
-	frame  views.Frame // without title and path
-	guides map[string]guide
-	errors map[string]templ.Component // by code
-	front  views.Front
-	groups map[string]views.Group
-	json   []byte
+	frame    views.Frame // without title and path
+	guides   map[string]guide
+	errors   map[string]guide // by code
+	overview views.Overview
+	groups   []views.Group
+	order    []views.Link    // all pages of the navigation
+	pages    map[string]page // by path
+	entries  []entry
+	json     []byte
+	searched []byte // the index as JSON
 }
 
-// Routes is the route table of the documentation. Everybody may read it.
+var errNoPage = fault.New(fault.NotFound, "no_such_path", "Page not found. The documentation starts at /docs.")
+
+const (
+	searchIndex  = "/docs/search.json"
+	plainText    = "text/plain; charset=utf-8"
+	markdownText = "text/markdown; charset=utf-8"
+)
+
+// Routes is the route table of the documentation. Everybody can read it.
 func Routes(d Deps) []handlers.Route {
 	s := &site{Deps: d}
 	s.content = sync.OnceValues(s.load)
 	var routes []handlers.Route
 	for path, handler := range map[string]handlers.Handler{
-		"/docs":              s.front,
-		"/docs/api/:group":   s.group,
-		"/docs/errors/:code": s.problem,
-		"/docs/catalogue":    s.showCatalogue,
-		"/docs/:page":        s.guide,
-		"/docs/adr/:page":    s.folder("adr"),
-		"/docs/ops/:page":    s.folder("ops"),
-		"/api/openapi.yaml":  s.yaml,
-		"/api/openapi.json":  s.json,
+		"/docs":                       s.landing,
+		"/docs/search":                s.search,
+		searchIndex:                   s.file("application/json", func(c *content) []byte { return c.searched }),
+		referencePage:                 s.reference,
+		"/docs/api.md":                s.markdown,
+		"/docs/api/:group":            s.group,
+		"/docs/api/:group/:operation": s.operation,
+		"/docs/errors/:code":          s.problem,
+		"/docs/catalogue":             s.showCatalogue,
+		"/docs/:page":                 s.guide,
+		"/docs/adr/:page":             s.guide,
+		"/docs/ops/:page":             s.guide,
+		"/llms.txt":                   s.file(plainText, func(c *content) []byte { return []byte(c.short(d.BaseURL)) }),
+		"/llms-full.txt":              s.file(plainText, func(c *content) []byte { return []byte(c.full()) }),
+		"/api/openapi.yaml":           s.file("application/yaml", func(*content) []byte { return api.Contract }),
+		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			routes = append(routes, handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, Handler: handler})
@@ -60,7 +80,7 @@ func Routes(d Deps) []handlers.Route {
 }
 
 func (s *site) load() (*content, error) {
-	c := &content{}
+	c := &content{pages: map[string]page{}}
 	var err error
 	if c.guides, err = loadGuides(); err != nil {
 		return nil, err
@@ -72,91 +92,164 @@ func (s *site) load() (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err := doc.reference(s.BaseURL)
-	if err != nil {
+	if c.groups, err = doc.reference(s.BaseURL); err != nil {
 		return nil, err
 	}
-	c.groups = map[string]views.Group{}
-	for _, g := range groups {
-		c.groups[g.Path] = g
-		c.frame.Tags = append(c.frame.Tags, views.Link{Label: g.Name, Path: g.Path})
+	if c.frame.Sections, err = c.sections(); err != nil {
+		return nil, err
 	}
-	c.frame.Guides = navigation(c.guides)
-	c.front = views.Front{Intro: prose(doc.text("info", "description")), Groups: groups, Problems: words(get(doc.root, "x-problems"))}
+	c.order = sequence(c.frame.Sections)
+	intro := doc.text("info", "description")
+	c.overview = views.Overview{Intro: prose(intro), Groups: c.groups, Problems: texts(get(doc.root, "x-problems"))}
+	c.addPages(intro)
+	c.entries = c.index()
+	c.frame.Index = searchIndex
+	if c.searched, err = json.Marshal(c.entries); err != nil {
+		return nil, err
+	}
 	c.json, err = json.Marshal(doc.plain())
 	return c, err
 }
 
-// show renders a page.
-func (s *site) show(call *handlers.Call, title string, page func(*content) (templ.Component, bool)) error {
+// addPages lists every page by its path, with its Markdown.
+func (c *content) addPages(intro string) {
+	add := func(path, title, about, source string) { c.pages[path] = page{path, title, about, source} }
+	for name, g := range c.guides {
+		add("/docs/"+name, g.title, g.about, g.source)
+	}
+	for code, g := range c.errors {
+		add("/docs/errors/"+code, g.title, g.about, g.source)
+	}
+	add(referencePage, referenceTitle, "Every operation of Posthorn's API, with its fields, errors, and samples.", "# "+referenceTitle+"\n\n"+intro)
+	for _, g := range c.groups {
+		add(g.Path, g.Title(), g.About, groupMarkdown(g))
+		for _, o := range g.Operations {
+			add(o.Page, o.Summary, cut(plain(o.Summary+": "+o.Method+" "+o.Path+". "+o.Text), 200), operationMarkdown(o))
+		}
+	}
+}
+
+// show renders the page at the request's path; build says what it holds, or that there is none.
+func (s *site) show(call *handlers.Call, title string, build func(*content) (string, templ.Component)) error {
 	c, err := s.content()
 	if err != nil {
 		return err
 	}
-	body, found := page(c)
-	if !found {
-		return fault.New(fault.NotFound, "no_such_path", "There is no such page. The documentation begins at /docs.")
+	found, body := build(c)
+	if body == nil {
+		return errNoPage
 	}
 	f := c.frame
-	f.Title, f.Path, f.Theme = title, call.Request.URL.Path, handlers.Theme(call.Request)
+	f.Title, f.Theme, f.Query = title, handlers.Theme(call.Request), call.Request.URL.Query().Get("q")
+	if found != "" {
+		f.Title = found
+	}
+	c.place(&f, call.Request.URL.Path)
 	return call.Render(http.StatusOK, views.Page(f, body))
 }
 
-func (s *site) front(call *handlers.Call) error {
+func (s *site) landing(call *handlers.Call) error {
 	_, on, err := s.types(call.Ctx())
 	if err != nil {
 		on = false // the documentation is there although the database is away
 	}
-	return s.show(call, "API", func(c *content) (templ.Component, bool) {
-		front := c.front
-		front.Catalogue = on
-		return views.FrontPage(front), true
+	return s.show(call, "Documentation", func(c *content) (string, templ.Component) {
+		landing := c.landing()
+		landing.Catalogue = on
+		return "", views.LandingPage(landing)
 	})
+}
+
+func (s *site) search(call *handlers.Call) error {
+	query := strings.TrimSpace(call.Request.URL.Query().Get("q"))
+	return s.show(call, "Search", func(c *content) (string, templ.Component) {
+		return "", views.SearchPage(cut(query, 100), c.find(cut(query, 100)))
+	})
+}
+
+func (s *site) reference(call *handlers.Call) error {
+	return s.show(call, referenceTitle, func(c *content) (string, templ.Component) { return "", views.OverviewPage(c.overview) })
 }
 
 func (s *site) group(call *handlers.Call) error {
-	path := groupRoot + call.Param("group")
-	return s.show(call, call.Param("group"), func(c *content) (templ.Component, bool) {
-		g, ok := c.groups[path]
-		return views.GroupPage(g), ok
+	if strings.HasSuffix(call.Param("group"), markdownEnd) {
+		return s.markdown(call)
+	}
+	return s.show(call, "", func(c *content) (string, templ.Component) {
+		for _, g := range c.groups {
+			if g.Path == call.Request.URL.Path {
+				return g.Title(), views.GroupPage(g)
+			}
+		}
+		return "", nil
 	})
 }
 
-func (s *site) guide(call *handlers.Call) error { return s.page(call, call.Param("page")) }
-
-func (s *site) folder(name string) handlers.Handler {
-	return func(call *handlers.Call) error { return s.page(call, name+"/"+call.Param("page")) }
+func (s *site) operation(call *handlers.Call) error {
+	if strings.HasSuffix(call.Param("operation"), markdownEnd) {
+		return s.markdown(call)
+	}
+	return s.show(call, "", func(c *content) (string, templ.Component) {
+		for _, g := range c.groups {
+			for _, o := range g.Operations {
+				if o.Page == call.Request.URL.Path {
+					return o.Summary, views.OperationPage(o)
+				}
+			}
+		}
+		return "", nil
+	})
 }
 
-func (s *site) page(call *handlers.Call, name string) error {
-	c, err := s.content()
-	if err != nil {
-		return err
+func (s *site) guide(call *handlers.Call) error {
+	if strings.HasSuffix(call.Param("page"), markdownEnd) {
+		return s.markdown(call)
 	}
-	return s.show(call, c.guides[name].title, func(c *content) (templ.Component, bool) {
-		g, ok := c.guides[name]
-		return views.Prose(views.Text{Body: g.body}), ok
+	return s.show(call, "", func(c *content) (string, templ.Component) {
+		g, ok := c.guides[strings.TrimPrefix(call.Request.URL.Path, "/docs/")]
+		return prosePage(g, ok)
 	})
 }
 
 func (s *site) problem(call *handlers.Call) error {
-	code := call.Param("code")
-	return s.show(call, code, func(c *content) (templ.Component, bool) {
-		body, ok := c.errors[code]
-		return views.Prose(views.Text{Body: body}), ok
+	if strings.HasSuffix(call.Param("code"), markdownEnd) {
+		return s.markdown(call)
+	}
+	return s.show(call, "", func(c *content) (string, templ.Component) {
+		g, ok := c.errors[call.Param("code")]
+		return prosePage(g, ok)
 	})
 }
 
-func (s *site) yaml(call *handlers.Call) error {
-	call.Data(http.StatusOK, "application/yaml", api.Contract)
-	return nil
+func prosePage(g guide, ok bool) (string, templ.Component) {
+	if !ok {
+		return "", nil
+	}
+	return g.title, views.Prose(g.body)
 }
 
-func (s *site) json(call *handlers.Call) error {
+// markdown serves the page at the request's path without its end, as Markdown.
+func (s *site) markdown(call *handlers.Call) error {
 	c, err := s.content()
 	if err != nil {
 		return err
 	}
-	call.Data(http.StatusOK, "application/json", c.json)
+	p, ok := c.pages[strings.TrimSuffix(call.Request.URL.Path, markdownEnd)]
+	if !ok {
+		return errNoPage
+	}
+	call.Data(http.StatusOK, markdownText, []byte(p.source))
 	return nil
+}
+
+// file serves a part of the content as it is.
+func (s *site) file(kind string, part func(*content) []byte) handlers.Handler {
+	return func(call *handlers.Call) error {
+		c, err := s.content()
+		if err != nil {
+			return err
+		}
+		call.Data(http.StatusOK, kind, part(c))
+		return nil
+	}
 }

@@ -1,5 +1,5 @@
-// Package inbox is the receiver of test inboxes: it keeps what it is sent, echoes verifications, and answers as its tenant
-// chose. The same routes serve the public address and, within the worker's process, what Posthorn itself delivers.
+// Package inbox is the receiver of test inboxes: it stores requests, echoes verifications, and responds as its tenant
+// chose. The same routes serve the public address and, within the worker's process, Posthorn's own deliveries.
 package inbox
 
 import (
@@ -16,12 +16,12 @@ import (
 	"posthorn/handlers"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB   *db.DB
 	Keys *seal.Ring
 	Now  func() time.Time
-	Slow time.Duration // how long a slow inbox waits; 0: longer than any endpoint's time-out
+	Slow time.Duration // how long a slow inbox waits; 0: longer than any endpoint's timeout
 }
 
 type receiver struct {
@@ -44,7 +44,7 @@ func Routes(d Deps) []handlers.Route {
 	return routes
 }
 
-var errBusy = &fault.Error{Kind: fault.Limited, Code: "inbox_busy", Detail: "A test inbox takes 20 requests a second. Wait a second.", RetryAfter: 1}
+var errBusy = &fault.Error{Kind: fault.Limited, Code: "inbox_busy", Detail: "A test inbox accepts 20 requests per second. Wait a second.", RetryAfter: 1}
 
 func (a *receiver) receive(c *handlers.Call) error {
 	box, err := listen.FindInbox(c.Ctx(), a.DB, c.Param("token"))
@@ -56,7 +56,7 @@ func (a *receiver) receive(c *handlers.Call) error {
 	}
 	r := listen.InboxRequest{Method: c.Request.Method, Header: c.Request.Header, Challenge: c.Query("challenge"), At: a.Now()}
 	if r.Method == http.MethodGet && inbox.Plain(r.Challenge) == "" {
-		return text(c, http.StatusOK, "This is a test inbox. It takes POST; what it got is shown in the dashboard.\n")
+		return text(c, http.StatusOK, "This is a test inbox. Send POST requests to it; the dashboard shows them.\n")
 	}
 	if r.Body, err = c.Body(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (a *receiver) receive(c *handlers.Call) error {
 	switch {
 	case err != nil:
 		return err
-	case challenge != "": // whatever it answers otherwise: a stopped endpoint proves itself before it is resumed
+	case challenge != "": // whatever its chosen response is: a stopped endpoint is verified before it is resumed
 		return text(c, http.StatusOK, challenge)
 	case answer == inbox.Slow:
 		a.wait(c)
@@ -78,7 +78,7 @@ func (a *receiver) receive(c *handlers.Call) error {
 	return text(c, answer.Status(), "The test inbox received it.\n")
 }
 
-// wait is longer than the caller does.
+// wait takes longer than the caller waits.
 func (a *receiver) wait(c *handlers.Call) {
 	timer := time.NewTimer(a.Slow)
 	defer timer.Stop()

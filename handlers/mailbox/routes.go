@@ -1,5 +1,5 @@
-// Package mailbox is what a mail leads to without a sign-in: the page that stops mails, and in development the mails
-// themselves, which nobody sent.
+// Package mailbox is what mails link to without a sign-in: the page that stops mails, and in development the mails
+// themselves, which were not sent.
 package mailbox
 
 import (
@@ -16,12 +16,12 @@ import (
 	"posthorn/views/pages"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB          *db.DB
 	Keys        *seal.Ring
 	Development bool   // /dev/mail is served
-	CronSecret  string // lets an outside scheduler ask for sweeps; empty: there is no such route
+	CronSecret  string // lets an outside scheduler request sweeps; empty: there is no such route
 }
 
 // mailbox holds the handlers.
@@ -54,8 +54,8 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
 }
 
-// onlyHere refuses who reached this machine under another name than its own: a page elsewhere may have bent its name to
-// here, to read the mails.
+// onlyHere rejects requests that reached this machine under another name than its own. Another site can point its
+// name here to read the mails (DNS rebinding).
 func onlyHere(c *handlers.Call) error {
 	host := c.Request.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -72,11 +72,14 @@ func (a *mailbox) list(c *handlers.Call) error {
 	if err := onlyHere(c); err != nil {
 		return err
 	}
-	mails, err := accounts.KeptMails(c.Ctx(), a.DB, a.Keys)
+	mails, waiting, err := accounts.KeptMails(c.Ctx(), a.DB, a.Keys)
 	if err != nil {
 		return err
 	}
-	v := pages.MailboxView{Shell: c.Shell("Mails", "")}
+	v := pages.MailboxView{Shell: c.Shell("Emails", ""), Waiting: waiting}
+	if waiting > 0 {
+		c.Writer.Header().Set("Refresh", "1") // until they are here
+	}
 	for _, m := range mails {
 		v.Mails = append(v.Mails, pages.MailLine{ID: id.Mail.Format(m.ID), At: m.At, To: m.To, Subject: m.Subject, Kind: string(m.Kind)})
 	}
@@ -88,11 +91,11 @@ func (a *mailbox) show(c *handlers.Call) error {
 	if err := onlyHere(c); err != nil {
 		return err
 	}
-	u, err := c.ID(id.Mail, "mail_id")
+	mailID, err := c.ID(id.Mail, "mail_id")
 	if err != nil {
 		return err
 	}
-	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, u)
+	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
 	if err != nil {
 		return err
 	}
@@ -103,16 +106,16 @@ func (a *mailbox) show(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Mail(v))
 }
 
-// html is a mail as its reader's program shows it. Nothing of it may run or be fetched.
+// html is a mail as a mail program shows it. Nothing in it can run or be fetched.
 func (a *mailbox) html(c *handlers.Call) error {
 	if err := onlyHere(c); err != nil {
 		return err
 	}
-	u, err := c.ID(id.Mail, "mail_id")
+	mailID, err := c.ID(id.Mail, "mail_id")
 	if err != nil {
 		return err
 	}
-	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, u)
+	m, err := accounts.KeptMail(c.Ctx(), a.DB, a.Keys, mailID)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"posthorn/views/pages"
 )
 
-var errLink = fault.New(fault.NotFound, "link_unknown", "This link is not one of ours, or it was cut short. Open the one from the mail, or choose your mails when signed in.")
+var errLink = fault.New(fault.NotFound, "link_unknown", "This link is invalid or incomplete. Open the link in the email again, or change your email preferences under Notices.")
 
-// subscription is what the link says. The link is all the proof that is asked for: whoever has the mail may stop it.
+// subscription is what the link identifies. The link is the only proof: everybody who has the mail can stop it.
 func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	payload, ok := a.Keys.OpenToken(accounts.UnsubscribePurpose, c.Param("token"))
 	if !ok {
@@ -31,7 +31,7 @@ func (a *mailbox) subscription(c *handlers.Call) (notice.Subscription, error) {
 	return s, nil
 }
 
-// choices are the kinds that a recipient may choose among, and what holds for each.
+// choices are the kinds that a recipient can select, and whether they get each.
 func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]pages.NoticeChoice, error) {
 	role := access.Owner // contacts see what an owner sees
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
@@ -56,7 +56,7 @@ func choices(ctx context.Context, q *sql.Queries, s notice.Subscription) ([]page
 	return all, nil
 }
 
-// showUnsubscribe is a page with a button: mail programs open links before people do, so that opening one stops nothing.
+// showUnsubscribe is a page with a button. Mail programs open links before people do, so opening one stops nothing.
 func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 	s, err := a.subscription(c)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *mailbox) showUnsubscribe(c *handlers.Call) error {
 }
 
 func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done string) error {
-	v := pages.UnsubscribeView{Shell: c.Shell("Your mails", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind), Label: s.Kind.Label(), Done: done}
+	v := pages.UnsubscribeView{Shell: c.Shell("Email preferences", ""), Path: c.Request.URL.EscapedPath(), Kind: string(s.Kind), Label: s.Kind.Label(), Done: done}
 	err := a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
 		t, err := q.GetTenant(c.Ctx(), s.Tenant)
 		if err != nil {
@@ -77,7 +77,7 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 		return err
 	})
 	if fault.Is(err, fault.ErrNotFound.Code) {
-		v.Done = "You get no more of these mails: you are not told of this tenant any more."
+		v.Done = "You no longer receive notices about this tenant."
 		err = nil
 	}
 	if err != nil {
@@ -91,8 +91,8 @@ func (a *mailbox) renderChoices(c *handlers.Call, s notice.Subscription, done st
 	return c.Render(http.StatusOK, pages.Unsubscribe(v))
 }
 
-// unsubscribe stops mails of the link's kind (RFC 8058: the mail program posts List-Unsubscribe=One-Click, without a person),
-// or saves what the person chose on the page.
+// unsubscribe stops mails of the link's kind (RFC 8058: the mail program posts List-Unsubscribe=One-Click, without a
+// person), or saves what the person selected on the page.
 func (a *mailbox) unsubscribe(c *handlers.Call) error {
 	s, err := a.subscription(c)
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *mailbox) unsubscribe(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	done := "You get no more of these mails."
+	done := "You won't receive these emails anymore."
 	err = a.DB.Tenant(c.Ctx(), s.Tenant, func(q *sql.Queries) error {
 		if form["save"] == nil {
 			return save(c, q, s, map[notice.Kind]bool{s.Kind: false})
@@ -120,14 +120,14 @@ func (a *mailbox) unsubscribe(c *handlers.Call) error {
 		}
 		return save(c, q, s, wanted)
 	})
-	if err != nil && !fault.Is(err, fault.ErrNotFound.Code) { // a tenant that is gone sends no more mails
+	if err != nil && !fault.Is(err, fault.ErrNotFound.Code) { // a deleted tenant sends no more mails
 		return err
 	}
 	return a.renderChoices(c, s, done)
 }
 
-// form reads the fields. Mail programs may send the one click as multipart/form-data (RFC 8058, section 3.2); of that nothing
-// needs to be read.
+// form reads the fields. Mail programs can send the one click as multipart/form-data (RFC 8058, section 3.2), whose
+// fields are not needed.
 func (a *mailbox) form(c *handlers.Call) (map[string][]string, error) {
 	if c.ContentType() == "multipart/form-data" {
 		_, err := c.Body()
@@ -136,24 +136,11 @@ func (a *mailbox) form(c *handlers.Call) (map[string][]string, error) {
 	return c.Form()
 }
 
-// save writes what was chosen and the audit log.
+// save stores what was chosen. The author is the recipient, whom the link names.
 func save(c *handlers.Call, q *sql.Queries, s notice.Subscription, wanted map[notice.Kind]bool) error {
-	changed := map[string]bool{}
-	for k, on := range wanted {
-		n, err := q.SetPreference(c.Ctx(), sql.SetPreferenceParams{TenantID: s.Tenant, Recipient: s.Recipient, Kind: k, Wanted: on})
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			changed[string(k)] = on
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
 	by := db.Author{Kind: "member", ID: s.Recipient, Address: c.Actor.Address}
 	if person, ok := notice.RecipientPerson(s.Recipient); ok {
 		by.ID = id.Person.Format(person)
 	}
-	return db.Audit(c.Ctx(), q, by, db.Audited{Tenant: &s.Tenant, Action: "notice_preferences.changed", Kind: "notice_preferences", Object: by.ID, Details: changed})
+	return accounts.SetPreferences(c.Ctx(), q, s.Tenant, s.Recipient, wanted, by)
 }

@@ -50,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	const base = "http://posthorn.example"
 	kit := handlers.New(handlers.Config{
-		Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
+		DB: d, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: d}, log, time.Now), Sessions: handlers.NewSessions(d, base), BaseURL: base, Log: log, Now: time.Now,
 	})
 	engine := kit.NewEngine()
 	kit.Mount(engine, mailbox.Routes(mailbox.Deps{DB: d, Keys: ring, CronSecret: cronSecret}))
@@ -61,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	return &world{t: t, db: d, links: accounts.Links{BaseURL: base, Keys: ring}, engine: engine, tenant: tenant.ID}
 }
 
-// ask sends a form, or nothing where there is none.
+// ask sends a form, or a GET without one.
 func (w *world) ask(method, target string, form url.Values, header ...string) (int, string) {
 	w.t.Helper()
 	var body io.Reader
@@ -105,20 +105,20 @@ func TestOpeningTheLinkStopsNothingAndTheOneClickDoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	link := w.link(notice.Digest)
-	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "No more mails of this kind") || !strings.Contains(body, "Acme") {
+	if status, body := w.ask("GET", link, nil); status != http.StatusOK || !strings.Contains(body, "Unsubscribe from these emails") || !strings.Contains(body, "Acme") {
 		t.Fatalf("%d %s", status, body)
 	}
 	if !w.wanted(notice.Digest, contact) {
 		t.Fatal("a program that opened the link has stopped the mails")
 	}
-	// As a mail provider sends it: no cookie, no origin, nobody watches.
+	// As a mail provider sends it: no cookie, no origin, no person.
 	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	if w.wanted(notice.Digest, contact) || !w.wanted(notice.EndpointDisabled, contact) {
 		t.Error("this kind stops, and no other")
 	}
-	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK || strings.Contains(body, "No more mails of this kind") {
+	if status, body := w.ask("POST", link, url.Values{"List-Unsubscribe": {"One-Click"}}); status != http.StatusOK || strings.Contains(body, "Unsubscribe from these emails") {
 		t.Errorf("again: %d %s", status, body)
 	}
 	var entries []sql.ScanAuditDownRow
@@ -185,12 +185,12 @@ func TestALinkThatWasNotSignedHereOpensNothing(t *testing.T) {
 			}
 		}
 	}
-	// A person who left, and a tenant that is gone: the page says so and changes nothing.
+	// A person who left, and a deleted tenant: the page says so and changes nothing.
 	for name, s := range map[string]notice.Subscription{
 		"a person who left": {Tenant: w.tenant, Recipient: notice.PersonRecipient(db.NewID()), Kind: notice.Digest},
 		"a tenant no more":  {Tenant: db.NewID(), Recipient: "a@acme.example", Kind: notice.Digest},
 	} {
-		if status, body := w.ask("GET", w.links.Unsubscribe(s), nil); status != http.StatusOK || !strings.Contains(body, "not told of this tenant any more") {
+		if status, body := w.ask("GET", w.links.Unsubscribe(s), nil); status != http.StatusOK || !strings.Contains(body, "no longer receive notices about this tenant") {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}

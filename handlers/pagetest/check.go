@@ -1,4 +1,4 @@
-// Package pagetest holds what is true of every page, for the tests that render one: it needs no browser.
+// Package pagetest checks what every page must fulfill, for tests that render one. It needs no browser.
 package pagetest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Faults are what is wrong with a page: no or several h1, ids that stand twice, controls, links and buttons without a name, references
-// that lead nowhere, forms within forms, and whatever the content security policy stops. None for a good page.
+// Faults are the faults of a page: none or several h1, repeated ids; controls, links, and buttons without a name;
+// references without a target, forms within forms, and everything that the content security policy blocks.
 func Faults(page string) []string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -24,19 +24,19 @@ func Faults(page string) []string {
 			c.element(n)
 		}
 	}
-	// The parser drops a form within a form, so the text is looked at instead.
+	// The parser drops a form within a form, so this reads the text instead.
 	if nested(page) {
 		c.fault("a form stands within a form")
 	}
 	return c.faults
 }
 
-// FragmentFaults are those of a part of a page, which has no h1 of its own.
+// FragmentFaults are the faults of a part of a page, which has no h1 of its own.
 func FragmentFaults(part string) []string {
 	return Faults(`<!DOCTYPE html><html lang="en"><head><title>x</title><meta name="viewport" content="width=device-width"></head><body><main><h1>x</h1>` + part + `</main></body></html>`)
 }
 
-// Actions are where the forms of a page lead that change something and can be sent: those that have a button.
+// Actions are the targets of the forms on a page that change something and can be sent: those with a button.
 func Actions(page string) (paths []string) {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
@@ -55,7 +55,7 @@ func Actions(page string) (paths []string) {
 
 type check struct {
 	ids    map[string]int
-	labels map[string]bool // what a label is for
+	labels map[string]bool // ids that a label is for
 	counts struct{ h1, main, title, viewport int }
 	lang   bool
 	faults []string
@@ -115,15 +115,7 @@ func (c *check) document() {
 
 func (c *check) element(n *html.Node) {
 	c.policy(n)
-	for _, a := range []string{"aria-labelledby", "aria-describedby", "aria-controls", "for", "commandfor", "popovertarget", "form", "list", "data-copy-from"} {
-		if to, ok := attr(n, a); ok {
-			for id := range strings.FieldsSeq(to) {
-				if c.ids[id] == 0 {
-					c.fault("%s: %s leads to no element: %s", n.Data, a, id)
-				}
-			}
-		}
-	}
+	c.references(n)
 	switch n.Data {
 	case "input", "select", "textarea":
 		c.control(n)
@@ -144,14 +136,32 @@ func (c *check) element(n *html.Node) {
 		if text(first(n, "caption")) == "" {
 			c.fault("a table has no caption")
 		}
-	case "dialog", "nav", "fieldset":
-		if n.Data == "fieldset" && text(first(n, "legend")) == "" || n.Data != "fieldset" && !named(n) {
+	case "fieldset":
+		if text(first(n, "legend")) == "" {
+			c.fault("a fieldset has no name")
+		}
+	case "dialog", "nav":
+		if !named(n) {
 			c.fault("a %s has no name", n.Data)
 		}
 	}
 }
 
-// policy finds what a policy without unsafe-inline stops.
+// references finds attributes that name an element which the page does not have.
+func (c *check) references(n *html.Node) {
+	for _, a := range []string{
+		"aria-labelledby", "aria-describedby", "aria-controls", "for", "commandfor", "popovertarget", "form", "list", "data-copy-from",
+	} {
+		to, _ := attr(n, a)
+		for id := range strings.FieldsSeq(to) {
+			if c.ids[id] == 0 {
+				c.fault("%s: %s leads to no element: %s", n.Data, a, id)
+			}
+		}
+	}
+}
+
+// policy finds what a policy without unsafe-inline blocks.
 func (c *check) policy(n *html.Node) {
 	if _, ok := attr(n, "style"); ok || n.Data == "style" {
 		c.fault("%s has an inline style", n.Data)
@@ -191,7 +201,7 @@ func named(n *html.Node) bool {
 	return strings.TrimSpace(label) != "" || by != ""
 }
 
-// name is what assistive technology calls an element.
+// name is the accessible name of an element.
 func name(n *html.Node) string {
 	if label, _ := attr(n, "aria-label"); label != "" {
 		return label
@@ -202,7 +212,7 @@ func name(n *html.Node) string {
 	return text(n)
 }
 
-// text is what an element says, its pictures included and what is hidden left out.
+// text is an element's text, including the names of its pictures and without what is hidden.
 func text(n *html.Node) string {
 	if n == nil {
 		return ""
@@ -253,7 +263,7 @@ func attr(n *html.Node, key string) (string, bool) {
 	return "", false
 }
 
-// nested reports whether a form begins before the last one ended.
+// nested reports whether a form starts before the last one ended.
 func nested(page string) bool {
 	depth := 0
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {

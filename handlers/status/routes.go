@@ -1,5 +1,5 @@
-// Package status is the page on which the platform says how it does, held against what it promises, and the addresses that its
-// requests come from.
+// Package status is the page that shows the platform's delivery performance against its targets, and the addresses
+// that its requests come from.
 package status
 
 import (
@@ -19,10 +19,10 @@ import (
 	"posthorn/views/pages"
 )
 
-// Deps is what the handlers work with.
+// Deps are the dependencies of the handlers.
 type Deps struct {
 	DB     *db.DB
-	Egress []netip.Prefix // what requests to endpoints come from; nil: the operators publish nothing
+	Egress []netip.Prefix // the source addresses of requests to endpoints; nil: the operators publish none
 	Now    func() time.Time
 }
 
@@ -31,17 +31,17 @@ type status struct {
 	mu     sync.Mutex
 	hours  []ledger.StatusHour
 	read   time.Time // when hours was read; zero: never
-	failed time.Time // when the last try to read it failed
+	failed time.Time // when the last read failed
 	reason error     // why
 }
 
-// What the page shows, and what its numbers cost. They are read for everybody at once, since anybody may be allowed to ask.
+// The numbers on the page and the cost of reading them. One read serves everybody, because the page can be public.
 const (
 	hoursShown = 12
 	readEvery  = time.Minute
 	readWithin = 2 * time.Second  // one read of the database
-	retryAfter = 10 * time.Second // after a read that failed
-	oldest     = 15 * time.Minute // numbers that are shown where newer ones can't be read
+	retryAfter = 10 * time.Second // after a failed read
+	oldest     = 15 * time.Minute // how old numbers can be if newer ones can't be read
 )
 
 // Routes is the route table.
@@ -55,9 +55,9 @@ func Routes(d Deps) []handlers.Route {
 	}
 }
 
-var errOff = fault.New(fault.NotFound, "status_page_off", "There is no status page on this server.")
+var errOff = fault.New(fault.NotFound, "status_page_off", "This server has no status page.")
 
-// show answers who may see it: everybody, who is signed in, or nobody, as operators have set.
+// show responds to those who can see the page: everybody, signed-in people, or nobody, as operators chose.
 func (s *status) show(c *handlers.Call) error {
 	platform, err := accounts.Platform(c.Ctx(), s.DB)
 	if err != nil {
@@ -91,8 +91,8 @@ func (s *status) show(c *handlers.Call) error {
 	return c.Render(http.StatusOK, pages.Status(v))
 }
 
-// recent are the last hours, read once a minute for everybody, by one request at a time. Where they can't be read it is tried again
-// after some seconds; the numbers that were read before are shown for a while.
+// recent are the last hours, read once a minute for everybody, by one request at a time. A failed read is repeated
+// after some seconds. The former numbers are shown for a while.
 func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 		return s.hours, nil
 	}
 	if since(s.failed) >= retryAfter {
-		// The result is everybody's: it is read to its end although who asked for it may have left.
+		// The result is for everybody: the read continues although its caller has possibly disconnected.
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), readWithin)
 		defer cancel()
 		hours, err := ledger.Status(within, s.DB, now.UTC().Truncate(time.Hour).Add(-(hoursShown-1)*time.Hour))
@@ -118,9 +118,9 @@ func (s *status) recent(ctx context.Context) ([]ledger.StatusHour, error) {
 	return nil, s.reason
 }
 
-var errNoEgress = fault.New(fault.NotFound, "egress_unpublished", "The people who run this server publish no addresses. Do not open a firewall by guess: ask them.")
+var errNoEgress = fault.New(fault.NotFound, "egress_unpublished", "The operator of this server doesn't publish source addresses. Ask them before you change a firewall.")
 
-// egress answers the addresses that receivers may open their firewalls for.
+// egress lists the addresses for receivers' firewalls.
 func (s *status) egress(c *handlers.Call) error {
 	if s.Egress == nil {
 		return errNoEgress

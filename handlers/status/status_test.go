@@ -116,7 +116,8 @@ func TestTheAddressesOfRequestsArePublishedWhereThereAreAny(t *testing.T) {
 	}
 }
 
-// What is measured is the way from acknowledgement to the first request, and only where nothing but the platform had a hand in it.
+// The numbers measure the time from acknowledgment to the first request, and only where nothing but the platform
+// affected it.
 func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
@@ -142,16 +143,16 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	}
 	exec("SET search_path = posthorn; SET ROLE posthorn_console")
 	healthy, ordered := db.NewID(), db.NewID()
-	for u, ordering := range map[id.UUID]string{healthy: "none", ordered: "strict"} {
+	for uuid, ordering := range map[id.UUID]string{healthy: "none", ordered: "strict"} {
 		exec(`INSERT INTO endpoints (tenant_id, id, url, event_types, status, status_at, ordering, created_at)
-			VALUES ($1, $2, 'https://a.example.com/', '{*}', 'active', now() - interval '1 hour', $3, now())`, tenant.ID.String(), u.String(), ordering)
+			VALUES ($1, $2, 'https://a.example.com/', '{*}', 'active', now() - interval '1 hour', $3, now())`, tenant.ID.String(), uuid.String(), ordering)
 	}
 	deliver := func(endpoint id.UUID, took time.Duration, status int) {
-		u, a := db.NewID(), db.NewID()
-		exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'x', '{}', 1)", tenant.ID.String(), u.Time(), u.String())
-		exec("INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status) VALUES ($1, $2, $3, $3, $4, 'x', 2)", tenant.ID.String(), u.Time(), u.String(), endpoint.String())
+		uuid, a := db.NewID(), db.NewID()
+		exec("INSERT INTO events (tenant_id, created_at, id, type, data, routing_version) VALUES ($1, $2, $3, 'x', '{}', 1)", tenant.ID.String(), uuid.Time(), uuid.String())
+		exec("INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status) VALUES ($1, $2, $3, $3, $4, 'x', 2)", tenant.ID.String(), uuid.Time(), uuid.String(), endpoint.String())
 		exec(`INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature)
-			VALUES ($1, $2, $3, $4, $5, 1, $6, 0, 0, 0, 0, 0, 0, 0, '', '', '')`, tenant.ID.String(), u.Time().Add(took), a.String(), u.String(), endpoint.String(), status)
+			VALUES ($1, $2, $3, $4, $5, 1, $6, 0, 0, 0, 0, 0, 0, 0, '', '', '')`, tenant.ID.String(), uuid.Time().Add(took), a.String(), uuid.String(), endpoint.String(), status)
 	}
 	for i := range 11 {
 		deliver(healthy, time.Duration(i*10)*time.Millisecond, 200)
@@ -172,7 +173,7 @@ func TestTheStatusPageMeasuresWhatIsPromised(t *testing.T) {
 	}
 }
 
-// Anybody may be allowed to ask for the status: a database that is slow must not be asked by each of them.
+// The status page can be public, so not every request can query a slow database.
 func TestASlowDatabaseIsAskedForTheStatusByOneAtATime(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)

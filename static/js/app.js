@@ -36,6 +36,13 @@
     copied.set(button, setTimeout(() => button.classList.remove("is-done"), 1600));
   });
 
+  // The first focus of a dialog is its first field or the way out, never the cross.
+  const show = (dialog) => {
+    dialog.showModal();
+    if (dialog.querySelector("[autofocus]")) return;
+    (dialog.querySelector(".dialog-form :is(input:not([type=hidden], [type=radio], [type=checkbox]), select, textarea)") ?? dialog.querySelector(".dialog-foot .btn"))?.focus();
+  };
+
   // Dialogs: newer browsers open them by command, older ones as popovers; here they become modal in all.
   on("click", (event) => {
     const opener = closest(event, "[commandfor][command='show-modal']");
@@ -43,7 +50,7 @@
       const dialog = document.getElementById(opener.getAttribute("commandfor"));
       if (dialog && !dialog.open && dialog.showModal) {
         event.preventDefault();
-        dialog.showModal();
+        show(dialog);
       }
       return;
     }
@@ -69,7 +76,9 @@
       const menu = closest(event, "details.menu[open]");
       if (menu) { menu.open = false; menu.querySelector("summary")?.focus(); }
     }
-    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey
+    let single = true; // palette.js has the box that switches them off
+    try { single = localStorage.getItem("posthorn.no-single-keys") === null; } catch { /* as if it were not set */ }
+    if (single && event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey
       && !closest(event, "input, textarea, select, [contenteditable]")) {
       const search = document.querySelector("[data-search]");
       if (search) { event.preventDefault(); search.focus(); search.select(); }
@@ -93,17 +102,57 @@
 
   // Times: the server writes both; what is relative would grow old on an open page.
   const units = [[60, "s", 1], [3600, "min", 60], [86400, "h", 3600], [60 * 86400, "d", 86400], [730 * 86400, "months", 30 * 86400], [Infinity, "years", 365 * 86400]];
+  // The server writes UTC. Here moments are written in the reader's time zone, and UTC is below the pointer.
+  const format = (options) => new Intl.DateTimeFormat("en-GB", { hourCycle: "h23", ...options });
+  const day = { day: "numeric", month: "short" }, clock = { hour: "2-digit", minute: "2-digit" };
+  const formats = { axis: format(clock), row: format({ ...day, ...clock }), exact: format({ ...day, ...clock, year: "numeric", second: "2-digit", timeZoneName: "short" }) };
+  const zone = format({ ...clock, timeZoneName: "short" }).formatToParts(new Date()).find((p) => p.type === "timeZoneName")?.value ?? "UTC";
+  const stamp = (at) => `${at.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  const localize = (el) => {
+    const at = new Date(el.dataset.at ?? el.dateTime);
+    if (Number.isNaN(at.getTime())) return;
+    el.dataset.local = "";
+    if (el.dataset.clock) el.textContent = formats[el.dataset.clock].format(at);
+    else if ("exact" in el.dataset) { el.textContent = formats.exact.format(at); el.title = stamp(at); }
+    else el.title = zone === "UTC" ? stamp(at) : `${formats.exact.format(at)} (${stamp(at)})`;
+  };
+
+  // Fields of date and time hold UTC in the address and in what is sent, and the reader's time on the page.
+  const pad = (n) => String(n).padStart(2, "0");
+  const localFields = (root) => {
+    for (const field of root.querySelectorAll("input[type=datetime-local][data-utc]:not([data-local])")) {
+      field.dataset.local = "";
+      for (const node of field.labels?.[0]?.childNodes ?? []) {
+        if (node.nodeType === Node.TEXT_NODE) node.nodeValue = node.nodeValue.replace("(UTC)", `(${zone})`);
+      }
+      const at = new Date(`${field.defaultValue}Z`);
+      if (!field.defaultValue || Number.isNaN(at.getTime())) continue;
+      field.defaultValue = `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+    }
+  };
+  on("formdata", (event) => {
+    for (const field of event.target.querySelectorAll("input[data-utc][data-local]")) {
+      const at = new Date(field.value);
+      if (field.name && field.value && event.formData.has(field.name) && !Number.isNaN(at.getTime())) event.formData.set(field.name, at.toISOString().slice(0, 19));
+    }
+  });
+
   const freshen = () => {
     const now = Date.now();
     for (const el of document.querySelectorAll("time[data-relative]")) {
       const seconds = (Date.parse(el.dateTime) - now) / 1000;
       if (Number.isNaN(seconds)) continue;
       const far = Math.abs(seconds);
-      const [, unit, size] = units.find(([limit]) => far < limit);
-      const span = `${Math.floor(far / size)} ${unit}`;
+      // What is ahead is rounded to the nearest, as the server does.
+      let up = 0;
+      if (seconds > 0) up = far >= 86400 - 1800 ? 43200 : far >= 3600 - 30 ? 1800 : far >= 60 ? 30 : 0;
+      const [, unit, size] = units.find(([limit]) => far + up < limit);
+      const span = `${Math.floor((far + up) / size)} ${unit}`;
       const text = far < 5 ? "just now" : seconds < 0 ? `${span} ago` : `in ${span}`;
       if (el.textContent !== text) el.textContent = text;
     }
+    for (const el of document.querySelectorAll("time:not([data-local]), [data-clock]:not([data-local])")) localize(el);
+    for (const el of document.querySelectorAll("[data-zone]")) if (el.textContent !== zone) el.textContent = zone;
   };
   setInterval(() => { if (!document.hidden) freshen(); }, 10000);
   on("visibilitychange", () => { if (!document.hidden) freshen(); });
@@ -216,7 +265,14 @@
   on("htmx:beforeRequest", (event) => { if (polls(event) && document.hidden) event.preventDefault(); });
   on("htmx:afterRequest", (event) => {
     if (!polls(event)) return;
+    const status = event.detail.xhr?.status;
     if (event.detail.successful) live({ target: document.body }, "on", "Live");
+    else if ([401, 403, 404, 410].includes(status)) {
+      // The reader lost access, or what the page shows was deleted: the page itself says which. One that was loaded a moment ago
+      // would only be loaded again and again.
+      if (performance.now() > 15000) location.reload();
+      else live({ target: document.body }, "off", "Not live");
+    }
     else live({ target: document.body }, "off", "Connecting again");
   });
 
@@ -236,13 +292,14 @@
 
   const start = () => {
     freshen();
+    localFields(document);
     const tab = document.querySelector(".tabs [aria-current]");
     if (tab) tab.parentElement.scrollLeft = tab.offsetLeft - tab.parentElement.offsetLeft - 24;
     dependents(document);
     for (const list of document.querySelectorAll("[data-bulk]")) tally(list);
     // A dialog whose form was refused comes open; here it becomes modal.
     const refused = document.querySelector("dialog[open]");
-    if (refused) { refused.close(); refused.showModal(); }
+    if (refused) { refused.close(); show(refused); }
     else document.querySelector("[data-error-summary]")?.focus();
   };
   if (document.readyState === "loading") on("DOMContentLoaded", start);

@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is how the bench looks into and fills the database beside Posthorn: as the owner for partitions and vacuum, as
-// the console for rows, which row-level security shows to no owner.
+// database reads and fills Posthorn's database: as the owner for partitions and vacuum, as the console for rows,
+// which row-level security hides from every owner.
 type database struct {
-	url, admin     string // admin may make extensions, where anybody may
+	url, admin     string // admin can create extensions, where anybody can
 	owner, console *pgx.Conn
 }
 
@@ -79,7 +79,7 @@ func (d *database) tenantUUIDs(ctx context.Context, names []string) (ids []strin
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// waiting says whether any delivery of these tenants still has a row in the queue: all others are recorded.
+// waiting says whether any delivery of these tenants still has a row in the queue. All others are recorded.
 func (d *database) waiting(ctx context.Context, tenants []string) (some bool, err error) {
 	err = d.console.QueryRow(ctx, "SELECT EXISTS (SELECT FROM queue WHERE tenant_id = ANY($1::uuid[]))", tenants).Scan(&some)
 	return some, err
@@ -105,15 +105,21 @@ func (d *database) recorded(ctx context.Context, tenants []string, since time.Ti
 	return n, err
 }
 
-// history says how much lies in the tables now.
+// wal is how many bytes of write-ahead log the server has written so far.
+func (d *database) wal(ctx context.Context) (bytes float64, err error) {
+	err = d.owner.QueryRow(ctx, "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8").Scan(&bytes)
+	return bytes, err
+}
+
+// history says how much is in the tables now.
 func (d *database) history(ctx context.Context) (partitions int, deliveries int64, err error) {
 	err = d.owner.QueryRow(ctx, `SELECT count(*), coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint
 		FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'posthorn.deliveries'::regclass`).Scan(&partitions, &deliveries)
 	return partitions, deliveries, err
 }
 
-// The ids of one day's deliveries and their events, spread over the tenants' endpoints and the day. Ids are UUIDv7 of the row's
-// own time, as Posthorn's are.
+// The ids of one day's deliveries and their events, spread over the tenants' endpoints and the day. Ids are UUIDv7 of
+// the row's own time, as Posthorn's are.
 const dayOfIDs = `
 WITH place AS (
 	SELECT row_number() OVER () - 1 AS slot, tenant_id, id AS endpoint_id FROM endpoints WHERE tenant_id = ANY($4::uuid[])
@@ -163,7 +169,8 @@ func (d *database) writeHistory(ctx context.Context, tenants []string, days int,
 	return d.writeDays(ctx, historyDay, tenants, days, deliveries, progress)
 }
 
-// writeOutage has what so many days brought wait for the tenants' endpoints, which receive nothing until resume is called.
+// writeOutage stores waiting deliveries of so many days for the tenants' endpoints, which receive nothing until
+// resume is called.
 func (d *database) writeOutage(ctx context.Context, tenants []string, days int, deliveries int64) (resume func() error, err error) {
 	const hold = "UPDATE lanes SET held = $2, rev = rev + 1 WHERE tenant_id = ANY($1::uuid[])"
 	if _, err := d.console.Exec(ctx, hold, tenants, true); err != nil {
@@ -195,14 +202,14 @@ func (d *database) writeDays(ctx context.Context, statement string, tenants []st
 	return d.settle(ctx)
 }
 
-// settle brings the tables to where a running system would have them, so that what follows measures the load alone.
+// settle vacuums and analyzes the tables as a running system does, so that the next measurement shows the load alone.
 func (d *database) settle(ctx context.Context) error {
 	for _, table := range []string{"events", "deliveries", "attempts", "queue", "lanes"} {
 		if _, err := d.owner.Exec(ctx, "VACUUM (ANALYZE) posthorn."+table); err != nil {
 			return err
 		}
 	}
-	// Not every login may; without it the next checkpoint falls into a measurement, which is no fault.
+	// Not every role can; without it the next checkpoint is within a measurement, which is no fault.
 	_, _ = d.asAdmin(ctx, "CHECKPOINT")
 	return nil
 }
@@ -242,14 +249,14 @@ func (d *database) holdSnapshot(ctx context.Context) (release func(), err error)
 	return release, nil
 }
 
-// resetStatements starts the statistics of statements anew.
+// resetStatements resets the statistics of statements.
 func (d *database) resetStatements(ctx context.Context) error {
 	_, err := d.asAdmin(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public",
 		"SELECT public.pg_stat_statements_reset()::text")
 	return err
 }
 
-// statements are the dearest by time since the last reset, one a line.
+// statements are the slowest by total time since the last reset, one a line.
 func (d *database) statements(ctx context.Context) ([]string, error) {
 	return d.asAdmin(ctx, `SELECT format('%8s ms total, %8s calls, %9s ms mean, %8s rows: %s', round(total_exec_time), calls,
 			round(mean_exec_time::numeric, 3), rows, left(regexp_replace(query, '\s+', ' ', 'g'), 200))

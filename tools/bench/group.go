@@ -32,10 +32,10 @@ type shape struct {
 	fields    map[string]any
 }
 
-// unthrottled lets an endpoint show what the engine can do, not what its limits allow.
+// unthrottled lets an endpoint show what the engine can do, without its limits.
 var unthrottled = map[string]any{"rate_limit": nil, "max_in_flight": 50}
 
-// setUp makes a group by the commands and calls that a provider would use, and waits until every endpoint has proved itself.
+// setUp makes a group with the commands and calls of a provider, and waits until every endpoint is verified.
 func (s *system) setUp(ctx context.Context, sh shape) (*group, error) {
 	g := &group{fan: int64(sh.endpoints)}
 	if sh.ownTypes {
@@ -53,7 +53,7 @@ func (s *system) setUp(ctx context.Context, sh shape) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Neighbours in the plan are different tenants.
+	// Neighbors in the plan are different tenants.
 	for at := range len(perTenant[0]) {
 		for i := range perTenant {
 			g.targets = append(g.targets, perTenant[i][at])
@@ -109,7 +109,7 @@ func (s *system) makeTenant(ctx context.Context, sh shape, name string, number i
 	return targets, nil
 }
 
-// post sends JSON and waits as long as it is told to when the answer is "later".
+// post sends JSON and waits as long as a Retry-After says.
 func (s *system) post(ctx context.Context, key, path string, what any) error {
 	body, err := json.Marshal(what)
 	if err != nil {

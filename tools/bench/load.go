@@ -30,6 +30,8 @@ type loadResult struct {
 	EndedNs  int64  `json:"ended_ns"`
 	P50      int32  `json:"ack_p50_us"` // from request to 202
 	P99      int32  `json:"ack_p99_us"`
+
+	CPU time.Duration `json:"-"` // of the generator, as the system counted it
 }
 
 type generator struct {
@@ -48,8 +50,8 @@ type generator struct {
 	latencies           []int32
 }
 
-// runLoad is the process that emits: -n events over -c connections, at -rate a second or as fast as they are accepted.
-// It is plain, so that it leaves most of the machine to what it measures.
+// runLoad is the process that emits: -n events over -c connections, at -rate a second or as fast as they are
+// accepted. It is simple, so that it leaves most of the machine to Posthorn.
 func runLoad(args []string) error {
 	flags := flag.NewFlagSet("load", flag.ExitOnError)
 	g := &generator{}
@@ -90,7 +92,7 @@ func runLoad(args []string) error {
 	})
 }
 
-// emitAll is one connection's life: it draws the next event's number until none is left.
+// emitAll is one connection: it draws the next event's number until none is left.
 func (g *generator) emitAll() {
 	var body bytes.Buffer
 	var latencies []int32

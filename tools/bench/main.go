@@ -1,8 +1,9 @@
-// Command bench measures Posthorn and prints the table of docs/performance.md. It starts everything itself: PostgreSQL,
-// `posthorn serve`, a receiver and a load generator, each a process of its own on loopback. `make bench` builds and runs it.
+// Command bench measures Posthorn and prints the table of docs/performance.md. It starts everything itself:
+// PostgreSQL, `posthorn serve`, a receiver and a load generator, each a process of its own on loopback. `make bench`
+// builds and runs it.
 //
-// Every arrival is counted by webhook-id and endpoint, so each row also says how many deliveries came twice and how many
-// were lost; the run fails unless both are none.
+// Every arrival is counted by webhook-id and endpoint, so each row also says how many deliveries came twice and how
+// many were lost; the run fails unless both are none.
 package main
 
 import (
@@ -149,7 +150,7 @@ func (o *options) selected(scenario string) bool {
 	return len(o.only) == 0 || slices.Contains(o.only, scenario)
 }
 
-// machine says what the figures were measured on.
+// machine describes the machine of the measurements.
 func machine() string {
 	model := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

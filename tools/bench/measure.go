@@ -30,6 +30,9 @@ type result struct {
 	RSS        float64 `json:"rss_mib"`                  // Posthorn's highest during the run
 	CPU        float64 `json:"posthorn_cpu_us"`          // a delivery
 	PostgreSQL float64 `json:"postgresql_cpu_us"`        // a delivery
+	Outside    float64 `json:"outside_cpu_us"`           // a delivery: what generator and receiver used beside it
+	Ratio      float64 `json:"ratio"`                    // CPU of Posthorn and PostgreSQL to that outside
+	WAL        float64 `json:"wal_bytes"`                // a delivery
 	Refused    int64   `json:"refused"`                  // emissions without a 2xx
 	Duplicates int64   `json:"duplicates"`               // arrivals of a webhook-id that this endpoint had already
 	Lost       int64   `json:"lost"`                     // acknowledged and not received, or not recorded as delivered
@@ -39,7 +42,7 @@ type result struct {
 	Backlog    int64   `json:"backlog_behind,omitempty"` // queue rows of the stuck or recovering tenants at the end
 }
 
-// stall is how long nothing may arrive before what is missing counts as lost.
+// stall is how long nothing arrives before missing deliveries count as lost.
 const stall = time.Minute
 
 // measure emits to a group, waits until everything has arrived and is recorded, and compares what was acknowledged with
@@ -51,7 +54,10 @@ func (s *system) measure(ctx context.Context, g *group, l load) (r result, err e
 	if err := resetPeak(s.server.cmd.Process.Pid); err != nil {
 		return r, err
 	}
-	posthornBefore, postgresBefore := s.cpu()
+	before, err := s.meters(ctx)
+	if err != nil {
+		return r, err
+	}
 	emitted, err := s.emit(ctx, g, "http://"+s.api+"/api/v1/events", l)
 	if err != nil {
 		return r, err
@@ -72,26 +78,27 @@ func (s *system) measure(ctx context.Context, g *group, l load) (r result, err e
 	}
 	ended := time.Unix(0, max(arrived.LastNs, recordedAt.UnixNano()))
 	r.addArrivals(arrived, ended.Sub(began))
-	if r.Deliveries > 0 {
-		posthorn, postgres := s.cpu()
-		r.CPU = micros(posthorn-posthornBefore) / float64(r.Deliveries)
-		r.PostgreSQL = micros(postgres-postgresBefore) / float64(r.Deliveries)
+	after, err := s.meters(ctx)
+	if err != nil {
+		return r, err
 	}
+	after.outside += emitted.CPU
+	r.addCosts(before, after)
 	rss, err := peakRSS(s.server.cmd.Process.Pid)
 	if err != nil {
 		return r, err
 	}
 	r.RSS = float64(rss) / (1 << 20)
-	return r, s.judge(ctx, g, &r, emitted, arrived, began)
+	return r, s.check(ctx, g, &r, emitted, arrived, began)
 }
 
-// judge counts what was acknowledged and did not arrive, did not get recorded, or is not what was sent.
-func (s *system) judge(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats, began time.Time) error {
+// check counts what was acknowledged and did not arrive, was not recorded, or differs from what was sent.
+func (s *system) check(ctx context.Context, g *group, r *result, emitted loadResult, arrived arrivalStats, began time.Time) error {
 	recorded, err := s.db.recorded(ctx, g.tenants, began)
 	if err != nil {
 		return err
 	}
-	// A refused emission may have committed all the same (its answer was lost), so more than acknowledged is no loss.
+	// A rejected emission was possibly committed (its response was lost), so more than acknowledged is no loss.
 	received := arrived.N - arrived.Duplicates
 	switch {
 	case received < r.Deliveries:
@@ -118,6 +125,35 @@ func (r *result) addArrivals(a arrivalStats, took time.Duration) {
 	r.Duplicates = a.Duplicates
 }
 
+// meters are what the processes of a run have used so far.
+type meters struct {
+	posthorn, postgres, outside time.Duration // outside: the receiver; the generator is added when it has ended
+	wal                         float64       // bytes
+}
+
+func (s *system) meters(ctx context.Context) (m meters, err error) {
+	m.posthorn, m.postgres = s.cpu()
+	if s.deliverer != nil {
+		m.posthorn += cpuTime(s.deliverer.cmd.Process.Pid, false)
+	}
+	m.outside = cpuTime(s.receiver.cmd.Process.Pid, false)
+	m.wal, err = s.db.wal(ctx)
+	return m, err
+}
+
+// addCosts divides the used resources by the deliveries.
+func (r *result) addCosts(before, after meters) {
+	n := float64(r.Deliveries)
+	if n == 0 {
+		return
+	}
+	r.CPU, r.PostgreSQL = micros(after.posthorn-before.posthorn)/n, micros(after.postgres-before.postgres)/n
+	r.Outside, r.WAL = micros(after.outside-before.outside)/n, (after.wal-before.wal)/n
+	if r.Outside > 0 {
+		r.Ratio = (r.CPU + r.PostgreSQL) / r.Outside
+	}
+}
+
 // emit runs the generator to its end.
 func (s *system) emit(ctx context.Context, g *group, url string, l load) (e loadResult, err error) {
 	cmd := exec.CommandContext(ctx, s.opts.self, "load", "-url", url, "-plan", g.plan,
@@ -128,6 +164,7 @@ func (s *system) emit(ctx context.Context, g *group, url string, l load) (e load
 	if err != nil {
 		return e, fmt.Errorf("the load generator: %w", err)
 	}
+	e.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return e, json.Unmarshal(out, &e)
 }
 
@@ -205,6 +242,7 @@ func median(repeats []result) result {
 		func(r *result) *float64 { return &r.P50 }, func(r *result) *float64 { return &r.P99 }, func(r *result) *float64 { return &r.Max },
 		func(r *result) *float64 { return &r.AckP50 }, func(r *result) *float64 { return &r.AckP99 },
 		func(r *result) *float64 { return &r.CPU }, func(r *result) *float64 { return &r.PostgreSQL },
+		func(r *result) *float64 { return &r.Outside }, func(r *result) *float64 { return &r.Ratio }, func(r *result) *float64 { return &r.WAL },
 	} {
 		var values []float64
 		for i := range repeats {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Every page of the dashboard is asked for so often: the first times warm what a busy server has warm.
+// Every page of the dashboard is requested this often. The first requests warm the caches of a busy server.
 const (
 	pageWarm  = 5
 	pageTimes = 40
@@ -140,8 +140,8 @@ func (d *dashboard) paths() ([]namedPath, error) {
 	}, nil
 }
 
-// measure asks for a page again and again. Its row holds the median, and in place of the 99th percentile the 95th: of so few
-// answers the last one per cent is none.
+// measure requests a page many times. Its row holds the median, and the 95th percentile in place of the 99th: so few
+// responses have no meaningful 99th.
 func (d *dashboard) measure(path string) (r result, err error) {
 	var took []float64
 	for i := range pageWarm + pageTimes {

@@ -28,7 +28,7 @@ var partNames = []part{
 	{"disk, bytes", func(u *usage) *float64 { return &u.disk }},
 }
 
-// costs measures what an event and what a delivery takes of each part. Two loads tell them apart: one event for each
+// costs measures the cost of an event and of a delivery in each part. Two loads separate them: one event for each
 // delivery, and one for ten.
 func costs(ctx context.Context, o *options, rep *report) error {
 	return with(ctx, o, partsStem, func(s *system) error {
@@ -53,8 +53,8 @@ func costs(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
-// split solves for what belongs to an event and what to each of its deliveries: one is of an event with one delivery, many
-// of one with fan.
+// split solves for what belongs to an event and what to each of its deliveries: one is of an event with one delivery,
+// many of one with fan.
 func split(one, many usage, fan float64) (costs []cost) {
 	for _, p := range partNames {
 		delivery := (*p.of(&many) - *p.of(&one)) / (fan - 1)
@@ -63,7 +63,7 @@ func split(one, many usage, fan float64) (costs []cost) {
 	return costs
 }
 
-// cost is what one part takes.
+// cost is the cost in one part.
 type cost struct {
 	What     string  `json:"what"`
 	Event    float64 `json:"event"`
@@ -71,7 +71,7 @@ type cost struct {
 	FanOut   float64 `json:"fan_out_share"` // a delivery with its share of the event, at the fan-out that was measured
 }
 
-// spent is what an event of a load takes, its deliveries included: the median of the repeats.
+// spent is the cost of an event of a load, including its deliveries: the median of the repeats.
 func (s *system) spent(ctx context.Context, rep *report, name string, g *group, l load) (u usage, err error) {
 	var results []result
 	figures := make([][]float64, len(partNames))

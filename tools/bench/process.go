@@ -59,7 +59,7 @@ func (p *process) stop(grace time.Duration) {
 	}
 }
 
-// freeze stops a process where it stands, or lets it go on.
+// freeze stops a process, or continues it.
 func (p *process) freeze(yes bool) error {
 	if yes {
 		return p.cmd.Process.Signal(syscall.SIGSTOP)
@@ -77,7 +77,7 @@ func (p *process) running() error {
 	}
 }
 
-// waitFor tries until it succeeds, the process dies or the time is over.
+// waitFor tries until it succeeds, the process dies, or the time is over.
 func (p *process) waitFor(ctx context.Context, limit time.Duration, what string, try func() error) error {
 	deadline := time.Now().Add(limit)
 	for {
@@ -152,13 +152,13 @@ func cpuTime(pid int, family bool) time.Duration {
 	return used
 }
 
-// cpuOf reads one process's CPU time and parent; zero when it is gone.
+// cpuOf reads one process's CPU time and parent; zero when it has ended.
 func cpuOf(pid int, reaped bool) (used time.Duration, parent int) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0
 	}
-	// The name stands in parentheses and may hold blanks; the fields after it are numbered from 3 in proc(5).
+	// The name is in parentheses and can contain blanks. The fields after it are numbered from 3 in proc(5).
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 15 {
 		return 0, 0

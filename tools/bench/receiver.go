@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// Every event carries its moment of emission, so that an arrival can be timed without a table of what was sent.
+// Every event carries its time of emission, so that an arrival can be timed without a table of what was sent.
 var emittedMark = []byte(`"emitted_ns":`)
 
-// arrivals counts what reached the receiver since the last reset. A delivery is known by webhook-id and path, of which a
-// 64-bit hash is kept: five million deliveries take about 200 MB, and a false duplicate is less likely than 1 in a million.
+// arrivals counts what reached the receiver since the last reset. A delivery is known by webhook-id and path, of
+// which a 64-bit hash is kept: five million deliveries take about 200 MB, and a false duplicate is less likely than 1
+// in a million.
 type arrivals struct {
 	mu         sync.Mutex
 	seen       map[uint64]struct{}
@@ -28,7 +29,7 @@ type arrivals struct {
 	last       time.Time
 }
 
-// arrivalStats is what the receiver answers to GET /stats.
+// arrivalStats is the response to GET /stats.
 type arrivalStats struct {
 	N          int64  `json:"n"`
 	Duplicates int64  `json:"duplicates"`
@@ -39,8 +40,8 @@ type arrivalStats struct {
 	Max        int32  `json:"max_us"`
 }
 
-// runReceiver is the process that endpoints point at. It answers 200 at once, with -hold after a while or, with -hang, takes events
-// and never answers them; what is not an event (the verification) is answered at once in any case.
+// runReceiver is the process of the endpoints. It responds with 200 immediately; with -hold after a while; with -hang
+// it never responds to events. Requests that are no event (the verification) always get an immediate response.
 func runReceiver(args []string) error {
 	flags := flag.NewFlagSet("receiver", flag.ExitOnError)
 	address := flags.String("addr", "", "listen address")
@@ -83,7 +84,7 @@ func runReceiver(args []string) error {
 	return server.ListenAndServe()
 }
 
-// emittedAt finds the emission time in an event's body; false when there is none.
+// emittedAt finds the emission time in an event's body, or returns false.
 func emittedAt(body []byte) (time.Time, bool) {
 	at := bytes.Index(body, emittedMark)
 	if at < 0 {

@@ -39,7 +39,7 @@ func (rep *report) add(scenario, name string, r result) {
 	rep.Rows = append(rep.Rows, row{scenario, name, r})
 }
 
-// backlog notes on a scenario's last rows what lay behind them.
+// backlog notes on a scenario's last rows how much was waiting behind them.
 func (rep *report) backlog(scenario string, waiting int64) {
 	for i := range rep.Rows {
 		if rep.Rows[i].Scenario == scenario && !strings.HasSuffix(rep.Rows[i].Name, without) {
@@ -48,7 +48,7 @@ func (rep *report) backlog(scenario string, waiting int64) {
 	}
 }
 
-// find is the row of a scenario whose name begins so; nil where the run left it out.
+// find is the row of a scenario whose name starts so, or nil.
 func (rep *report) find(scenario, name string) *row {
 	i := slices.IndexFunc(rep.Rows, func(r row) bool { return r.Scenario == scenario && strings.HasPrefix(r.Name, name) })
 	if i < 0 {
@@ -62,8 +62,8 @@ func (rep *report) faulty() bool {
 	return slices.ContainsFunc(rep.Rows, func(r row) bool { return r.Lost != 0 || r.Duplicates != 0 })
 }
 
-// judge compares the rows with what docs/performance.md promises. Ratios compare medians of the same run.
-func (rep *report) judge() {
+// assess compares the rows with what docs/performance.md promises. Ratios compare medians of the same run.
+func (rep *report) assess() {
 	rep.Promises = nil
 	atLeast := func(what string, got, want float64) {
 		rep.Promises = append(rep.Promises, promise{what, fmt.Sprintf("at least %g", want), got, got >= want})
@@ -114,44 +114,46 @@ func (rep *report) judge() {
 	atMost("lost", float64(lost), 0)
 }
 
-// compare hands a scenario's rows without and with its burden to a judge: those under full load (0) or at light load (1).
-func (rep *report) compare(scenario string, which int, judge func(plain, with *row)) {
+// compare passes a scenario's rows without and with its burden to a function: those under full load (0) or at light
+// load (1).
+func (rep *report) compare(scenario string, which int, assess func(plain, with *row)) {
 	name := []string{oneToOne, light}[which]
 	plain := rep.find(scenario, name+without)
 	for i := len(rep.Rows) - 1; i >= 0 && plain != nil; i-- {
 		with := &rep.Rows[i]
 		if with.Scenario == scenario && strings.HasPrefix(with.Name, name+",") && with.Name != plain.Name {
-			judge(plain, with)
+			assess(plain, with)
 			return
 		}
 	}
 }
 
 func (r result) String() string {
-	s := fmt.Sprintf("%.0f accepted/s, %.0f deliveries/s, p50 %.1f ms, p99 %.1f ms, RSS %.0f MiB, %d duplicates, %d lost",
-		r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.Duplicates, r.Lost)
+	s := fmt.Sprintf("%.0f accepted/s, %.0f deliveries/s, p50 %.1f ms, p99 %.1f ms, CPU %.0f + %.0f beside %.0f µs: R %.2f, WAL %.0f B, "+
+		"RSS %.0f MiB, %d duplicates, %d lost",
+		r.Ingest, r.EndToEnd, r.P50, r.P99, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.RSS, r.Duplicates, r.Lost)
 	if r.Refused > 0 || r.Problem != "" {
 		s += fmt.Sprintf(", %d refused (%s)", r.Refused, r.Problem)
 	}
 	return s
 }
 
-// write prints the table as Markdown, which reads well on a screen too and goes into docs/performance.md as it is.
+// write prints the table as Markdown, for the terminal and for docs/performance.md.
 func (rep *report) write(w io.Writer) error {
-	rep.judge()
+	rep.assess()
 	if _, err := fmt.Fprintf(w, "\n%s, %s\n\n", rep.Machine, rep.Began.UTC().Format("2006-01-02 15:04 UTC")); err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(table, "| what\t| accepted/s\t| deliveries/s\t| p50 ms\t| p99 ms\t| RSS MiB\t| CPU µs a delivery (Posthorn + PostgreSQL)\t| refused\t| duplicates\t| lost\t|")
-	fmt.Fprintln(table, "| ---\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t|")
+	fmt.Fprintln(table, "| what\t| accepted/s\t| deliveries/s\t| p50 ms\t| p99 ms\t| RSS MiB\t| CPU µs a delivery (Posthorn + PostgreSQL)\t| generator + receiver\t| R\t| WAL bytes\t| refused\t| duplicates\t| lost\t|")
+	fmt.Fprintln(table, "| ---\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t| --:\t|")
 	for _, r := range rep.Rows {
 		name := r.Name
 		if r.Scenario != "raw" && r.Scenario != r.Name {
 			name = r.Scenario + ": " + name
 		}
-		fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.1f\t| %.1f\t| %.0f\t| %.0f + %.0f\t| %d\t| %d\t| %d\t|\n",
-			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Refused, r.Duplicates, r.Lost)
+		fmt.Fprintf(table, "| %s\t| %.0f\t| %.0f\t| %.1f\t| %.1f\t| %.0f\t| %.0f + %.0f\t| %.0f\t| %.2f\t| %.0f\t| %d\t| %d\t| %d\t|\n",
+			name, r.Ingest, r.EndToEnd, r.P50, r.P99, r.RSS, r.CPU, r.PostgreSQL, r.Outside, r.Ratio, r.WAL, r.Refused, r.Duplicates, r.Lost)
 	}
 	if len(rep.Costs) > 0 {
 		fmt.Fprintln(table, "\n| part\t| an event\t| each delivery\t| a delivery at a fan-out of ten, all included\t|")

@@ -50,7 +50,7 @@ type side struct {
 	suffix string
 }
 
-// turn measures one side while the others stand still: what they carry must cost this one nothing.
+// turn measures one side while the others are frozen, so that they cost nothing.
 func turn(ctx context.Context, l load, at int, sides []side) (r result, err error) {
 	now := sides[at]
 	for j, other := range sides {
@@ -63,7 +63,7 @@ func turn(ctx context.Context, l load, at int, sides []side) (r result, err erro
 		defer func() { err = errors.Join(err, other.system.server.freeze(false)) }()
 	}
 	if len(sides) > 1 {
-		// It stood still until now: what came due meanwhile is done first.
+		// It was frozen until now: deliveries that became due in that time come first.
 		if err := now.system.pause(ctx, settling); err != nil {
 			return r, err
 		}
@@ -73,8 +73,8 @@ func turn(ctx context.Context, l load, at int, sides []side) (r result, err erro
 
 const settling = 3 * time.Second
 
-// repeat measures the same load several times on each side, in turns, and adds the medians to the table: a machine whose
-// speed moves during the run moves all sides alike.
+// repeat measures the same load several times on each side, in turns, and adds the medians to the table: a machine
+// whose speed moves during the run moves all sides alike.
 func repeat(ctx context.Context, rep *report, name string, l load, sides ...side) error {
 	repeats := make([][]result, len(sides))
 	for i := range sides[0].system.opts.repeats {
@@ -222,7 +222,8 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 		if emitted.Bad > 0 {
 			return fmt.Errorf("stuck: %d emissions refused: %s", emitted.Bad, emitted.FirstBad)
 		}
-		// Two time-outs of 15 s open the breakers; a minute later the first probes go. What is measured is how it stays.
+		// Two timeouts of 15 s open the breakers, and a minute later the first probes are sent. The measurement shows
+		// the steady state after that.
 		if err := s.pause(ctx, 75*time.Second); err != nil {
 			return err
 		}
@@ -244,8 +245,8 @@ func stuckNeighbours(ctx context.Context, o *options, rep *report) error {
 // recoveryDays is how long the endpoint was down: a day partition each.
 const recoveryDays = 7
 
-// comingBack measures neighbours of an endpoint whose backlog drains meanwhile. What it gets carries no moment of emission, so that the
-// receiver takes it and does not count it.
+// comingBack measures neighbors of an endpoint while its backlog drains. Its events carry no time of emission, so the
+// receiver accepts them and does not count them.
 func comingBack(ctx context.Context, o *options, rep *report) error {
 	return besidePlain(ctx, o, "recovery", func(s *system, g *group, plain side) error {
 		back, err := s.setUp(ctx, shape{
@@ -281,7 +282,7 @@ func comingBack(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
-// drains measures how fast a group's backlog becomes less, and how much of it is left.
+// drains measures how fast a group's backlog shrinks, and how much is left.
 func (s *system) drains(ctx context.Context, g *group) (perSecond float64, left int64, err error) {
 	before, err := s.db.queued(ctx, g.tenants)
 	if err != nil {
@@ -295,7 +296,8 @@ func (s *system) drains(ctx context.Context, g *group) (perSecond float64, left 
 	return float64(before-after) / time.Since(began).Seconds(), int64(after), err
 }
 
-// busyTenant measures what others see of a tenant whose endpoints answer after a second and could fill every slot many times over.
+// busyTenant measures what others see of a tenant whose endpoints answer after a second and could fill every slot
+// many times over.
 func busyTenant(ctx context.Context, o *options, rep *report) error {
 	return besidePlain(ctx, o, "fairness", func(s *system, g *group, plain side) (err error) {
 		if s.slow, err = s.startReceiver(ctx, s.slowAddr, "-hold", "1s"); err != nil {
@@ -362,8 +364,8 @@ func heldSnapshot(ctx context.Context, o *options, rep *report) error {
 	})
 }
 
-// besidePlain runs a scenario on a system that carries a burden, with a second one beside it that carries none. Each stands
-// still while it is the other's turn.
+// besidePlain runs a scenario on a system with a burden, beside a second one without. Each is frozen while the other
+// is measured.
 func besidePlain(ctx context.Context, o *options, stem string, run func(s *system, g *group, plain side) error) error {
 	return with(ctx, o, stem, func(plain *system) error {
 		plainGroup, err := plain.healthy(ctx)

@@ -37,7 +37,7 @@ type system struct {
 	api, metrics, receiverAddr, hangingAddr, slowAddr string
 }
 
-// boot brings up a system. Whatever came up before an error is taken down again.
+// boot starts a system. An error stops everything that was started before it.
 func boot(ctx context.Context, o *options, stem string) (s *system, err error) {
 	s = &system{opts: o, stem: stem}
 	defer func() {
@@ -179,7 +179,7 @@ func (s *system) command(ctx context.Context, into any, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// profile keeps what pprof and PostgreSQL say about a measurement, beside the table.
+// profile saves the results of pprof and PostgreSQL for a measurement, beside the table.
 func (s *system) profile(row string, seconds int) {
 	stem := s.profileStem(row)
 	for name, path := range map[string]string{

@@ -1,4 +1,4 @@
-// Package gallery shows every component in every state, for those who design the pages. Nothing serves it: tests render it,
+// Package gallery shows every component in every state, for designers of pages. Nothing serves it: tests render it,
 // check it, and take its pictures.
 package gallery
 
@@ -11,7 +11,7 @@ import (
 	"posthorn/views/layout"
 )
 
-// Now is the gallery's moment, so that it looks the same every time.
+// Now is the gallery's time, so that it looks the same every time.
 var Now = time.Date(2026, 11, 21, 22, 4, 5, 0, time.UTC)
 
 // Shell is the gallery's frame.

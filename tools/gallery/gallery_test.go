@@ -32,7 +32,7 @@ func pages() map[string]templ.Component {
 		"bare":    layout.Bare(layout.Shell{Title: "Sign in"}, heading),
 		"account": layout.Account(shell, heading),
 		"portal":  layout.Page(portal, heading),
-		"error":   layout.Error(layout.Shell{Title: "Not found"}, layout.Refusal{Status: 404, Code: "not_found", Detail: "No such object here. Check the id; ids of other tenants answer the same.", RequestID: "req_01m7y96znbemp9ae4ykb5p4h7j"}),
+		"error":   layout.Error(layout.Shell{Title: "Not found"}, layout.Refusal{Status: 404, Code: "not_found", Detail: "No such object. Check the id. Ids of other tenants return the same error.", RequestID: "req_01m7y96znbemp9ae4ykb5p4h7j"}),
 	}
 }
 

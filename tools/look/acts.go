@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds what is waited for on a page.
+// patience bounds how long a test waits for something on a page.
 const patience = 45 * time.Second
 
-// Sees waits until the page shows a text, whatever its letters' case and the breaks between its words.
+// Sees waits until the page shows a text, ignoring case and line breaks.
 func (tab *Tab) Sees(text string) {
 	tab.t.Helper()
 	tab.Until("the page shows "+text, fmt.Sprintf(`%s.includes(%q.toLowerCase())`, wording("document.body"), text))
@@ -25,12 +25,12 @@ func (tab *Tab) Shows(text string) bool {
 	return Run(tab, chromedp.Evaluate[bool](fmt.Sprintf(`%s.includes(%q.toLowerCase())`, wording("document.body"), text)))
 }
 
-// wording is an expression: the text that an element shows, in small letters with single spaces.
+// wording is an expression: the text of an element in lower case with single spaces.
 func wording(element string) string {
 	return `(` + element + `?.innerText ?? "")` + `.toLowerCase().replace(/\s+/g, " ").trim()`
 }
 
-// Until waits until an expression is true of the page. Pages come and go meanwhile.
+// Until waits until an expression is true of the page, also while pages change.
 func (tab *Tab) Until(what, expression string) {
 	tab.t.Helper()
 	var err error
@@ -43,7 +43,7 @@ func (tab *Tab) Until(what, expression string) {
 	tab.t.Fatalf("not within %v: %s (%v)", patience, what, err)
 }
 
-// find is an expression: the first element in sight that bears a name, as people read it or as screen readers say it.
+// find is an expression: the first visible element with a name, as people read it or as screen readers say it.
 func find(selector, name string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => e.checkVisibility({visibilityProperty: true}) && !e.closest("[inert]") && (!document.querySelector("dialog:modal") || e.closest("dialog:modal")) &&
 		(%s === %q.toLowerCase() || (e.getAttribute("aria-label") || "").toLowerCase() === %q.toLowerCase()))`, selector, wording("e"), name, name)
@@ -57,7 +57,7 @@ func (tab *Tab) Has(name string) bool {
 	return Run(tab, chromedp.Evaluate[bool](`!!`+find(pressable, name)))
 }
 
-// Press clicks what bears a name with the mouse: a button, a link, a choice.
+// Press clicks the element with a name: a button, a link, an option.
 func (tab *Tab) Press(name string) {
 	tab.t.Helper()
 	tab.Until("there is "+name+" to press", find(pressable, name))
@@ -81,7 +81,7 @@ func (tab *Tab) Fill(label, text string) {
 	tab.Do(chromedp.SendKeys(at, text))
 }
 
-// Choose chooses of the select with a label, as a person would.
+// Choose selects an option of the select with a label, as a person would.
 func (tab *Tab) Choose(label, option string) {
 	tab.t.Helper()
 	tab.Until("there is a choice "+label, field(label))
@@ -103,19 +103,19 @@ func (tab *Tab) Open(url string) {
 	tab.Do(chromedp.Navigate(url))
 }
 
-// Path is where the tab is, with the query.
+// Path is the tab's path, with the query.
 func (tab *Tab) Path() string {
 	tab.t.Helper()
 	return Run(tab, chromedp.Evaluate[string](`location.pathname + location.search`))
 }
 
-// Arrives waits until the tab is at an address that begins so.
+// Arrives waits until the tab is at an address that starts so.
 func (tab *Tab) Arrives(path string) {
 	tab.t.Helper()
 	tab.Until("the page is "+path, fmt.Sprintf(`location.pathname.startsWith(%q)`, path))
 }
 
-// Complaints are the errors of the console but those of answers that were looked for.
+// Complaints are the errors of the console, except for responses that the test expects.
 func (tab *Tab) Complaints() []string {
 	var all []string
 	for _, said := range tab.Messages() {

@@ -17,7 +17,8 @@ var axeSource string
 // Contrast is the one rule whose outcome depends on the theme.
 const Contrast = "color-contrast"
 
-// Violations are what axe-core finds wrong with the page, each with where; of the rules named alone, if any are.
+// Violations are what axe-core finds wrong with the page, each with its place; of the named rules alone, if any are
+// named.
 func (tab *Tab) Violations(rules ...string) []string {
 	tab.t.Helper()
 	options := map[string]any{"resultTypes": []string{"violations"}}

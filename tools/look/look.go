@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package look drives a browser in tests: it opens pages at the widths and in the themes that people have, takes their pictures,
-// and finds what is wrong with them only there.
+// Package look drives a browser in tests: it opens pages at common widths and in both themes, takes their pictures,
+// and finds faults that only a browser shows.
 package look
 
 import (
@@ -21,10 +21,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browsers are the names under which a browser is looked for, the smallest first.
+// browsers are the names of browsers to search for, the smallest first.
 var browsers = []string{"chromium-headless-shell", "chrome-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
 
-// Find gives the path of a browser: POSTHORN_BROWSER, or one on the PATH. Empty where there is none.
+// Find returns the path of a browser: POSTHORN_BROWSER, or one on the PATH. Empty if there is none.
 func Find() string {
 	if named := os.Getenv("POSTHORN_BROWSER"); named != "" {
 		return named
@@ -37,14 +37,14 @@ func Find() string {
 	return ""
 }
 
-// Browser is a running one.
+// Browser is a running browser.
 type Browser struct{ ctx context.Context }
 
 // missing says how to get a browser.
 const missing = "no browser found: install one (apt-get install chromium-headless-shell fonts-dejavu-core), or name it in POSTHORN_BROWSER"
 
-// Open starts a browser that ends with the test. Where none is installed the test says what to install: it is skipped on
-// somebody's own machine, and fails in continuous integration.
+// Open starts a browser that ends with the test. Without an installed browser the test says what to install: it is
+// skipped on a developer's machine, and fails in continuous integration.
 func Open(t testing.TB) *Browser {
 	t.Helper()
 	path := Find()
@@ -69,7 +69,7 @@ func Open(t testing.TB) *Browser {
 	return &Browser{ctx: first}
 }
 
-// View is how a page is looked at.
+// View is the width and theme of a page.
 type View struct {
 	Width    int64 // 1280 unless set
 	Dark     bool
@@ -94,7 +94,7 @@ func (v View) width() int64 {
 	return v.Width
 }
 
-// Views are those in which every page is looked at.
+// Views are the views in which every page is checked.
 func Views() []View {
 	return []View{{}, {Dark: true}, {Width: 360}, {Width: 360, Dark: true}}
 }
@@ -108,7 +108,7 @@ type Tab struct {
 	messages []string
 }
 
-// tabLife is how long a tab may be used: a test that hangs ends.
+// tabLife is how long a tab can be used: a test that hangs ends.
 const tabLife = 3 * time.Minute
 
 // Tab opens an empty tab. The tabs of one browser share its cookies.
@@ -157,7 +157,7 @@ func (tab *Tab) explain() {
 	}
 }
 
-// Show changes the width and the theme in which the open page is seen.
+// Show changes the width and the theme of the open page.
 func (tab *Tab) Show(v View) {
 	tab.t.Helper()
 	mode := "light"
@@ -171,7 +171,7 @@ func (tab *Tab) Show(v View) {
 	}), chromedp.EmulateViewport(v.width(), 800))
 }
 
-// SetCookies gives the tab's browser cookies for an address, as a sign-in elsewhere has got them.
+// SetCookies gives the tab's browser cookies for an address, as a sign-in elsewhere received them.
 func (tab *Tab) SetCookies(url string, cookies []*http.Cookie) {
 	tab.t.Helper()
 	hidden := true // from scripts, as the server makes them
@@ -185,7 +185,7 @@ func (tab *Tab) SetCookies(url string, cookies []*http.Cookie) {
 	}))
 }
 
-// Do runs actions, and ends the test where one fails.
+// Do runs actions, and ends the test if one fails.
 func (tab *Tab) Do(actions ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	if err := chromedp.Do(tab, actions...); err != nil {
@@ -203,14 +203,15 @@ func Run[T any](tab *Tab, a chromedp.Action[T]) T {
 	return out
 }
 
-// Messages are the errors and warnings of the tab's console so far, the refusals of the content security policy among them.
+// Messages are the errors and warnings of the tab's console so far, including those of the content security policy.
 func (tab *Tab) Messages() []string {
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	return append([]string(nil), tab.messages...)
 }
 
-// Overflow names what is wider than the page, whatever scrolls by itself left out; empty where the page fits.
+// Overflow names elements that are wider than the page, except for those that scroll by themselves. It is empty if
+// the page fits.
 func (tab *Tab) Overflow() string {
 	tab.t.Helper()
 	return Run(tab, chromedp.Evaluate[string](`(() => {
@@ -226,7 +227,8 @@ func (tab *Tab) Overflow() string {
 	})()`))
 }
 
-// Picture takes the whole page. It is kept in the folder that POSTHORN_PICTURES names, and nowhere without it.
+// Picture takes a picture of the whole page. It is stored in the folder that POSTHORN_PICTURES names, and nowhere
+// without it.
 func (tab *Tab) Picture(name string, v View) {
 	tab.t.Helper()
 	folder := os.Getenv("POSTHORN_PICTURES")

@@ -1,4 +1,4 @@
-// Package charts draws on the server: lines, bars, histograms and sparklines as SVG, each with a name, a table of the same numbers,
+// Package charts draws on the server: lines and bars as SVG, each with a name, a table of the same numbers,
 // and colors that the style sheet gives by class. The drawing stretches with the page; strokes and words don't.
 package charts
 
@@ -20,8 +20,8 @@ type scale struct {
 	steps     int // the axis has a line at each of steps+1 even distances
 }
 
-// niceScale is a scale from zero that holds a maximum and whose steps are round numbers: 1, 2, 2.5 or 5 times a power of ten.
-// Whole steps are asked for where values are counted things.
+// niceScale is a scale from zero that holds a maximum and whose steps are round numbers: 1, 2, 2.5 or 5 times a power
+// of ten. Whole steps are asked for where values are counted things.
 func niceScale(most float64, whole bool) scale {
 	if !(most > 0) || math.IsInf(most, 0) {
 		return scale{high: 1, steps: 1}
@@ -82,6 +82,9 @@ func most(lists ...[]float64) float64 {
 	return top
 }
 
+// barShare is how much of its place a bar takes.
+const barShare = 0.72
+
 // x is where the i-th of n points lies: each in the middle of its share of the width.
 func x(i, n int) float64 { return width * (float64(i) + 0.5) / float64(n) }
 
@@ -103,7 +106,7 @@ func runs(values []float64) [][2]int {
 	return out
 }
 
-// linePath draws the values as a line that breaks where one is missing. A lone value is a dot: see dotPath.
+// linePath draws the values as a line that breaks where one is missing. A lone value is a level line: see dotPath.
 func linePath(values []float64, s scale) string {
 	var b strings.Builder
 	n := len(values)
@@ -122,12 +125,14 @@ func linePath(values []float64, s scale) string {
 	return b.String()
 }
 
-// dotPath marks the values that have no neighbour to be joined with: lines of no length, which round ends make dots.
+// dotPath marks the values that have no neighbor to be joined with: level lines as wide as a bar.
 func dotPath(values []float64, s scale) string {
 	var b strings.Builder
+	n := len(values)
+	wide := width / float64(max(n, 1)) * barShare
 	for _, run := range runs(values) {
 		if run[1]-run[0] == 1 {
-			b.WriteString("M" + num(x(run[0], len(values))) + " " + num(s.y(values[run[0]])) + "h0")
+			b.WriteString("M" + num(x(run[0], n)-wide/2) + " " + num(s.y(values[run[0]])) + "h" + num(wide))
 		}
 	}
 	return b.String()
@@ -153,10 +158,11 @@ func areaPath(values []float64, s scale) string {
 // bar is one rectangle.
 type bar struct{ x, y, width, height float64 }
 
-// stack lays the values of one place upon each other, the first at the bottom. Every value above zero is at least a hair high.
+// stack lays the values of one place upon each other, the first at the bottom. Every value above zero is at least a
+// hair high.
 func stack(i, n int, values []float64, s scale) []bar {
 	share := width / float64(n)
-	wide := share * 0.72
+	wide := share * barShare
 	left := share*float64(i) + (share-wide)/2
 	out := make([]bar, 0, len(values))
 	bottom := height

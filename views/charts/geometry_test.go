@@ -69,8 +69,8 @@ func TestLinesBreakWhereNothingIsKnown(t *testing.T) {
 		{nil, "", "", ""},
 		{[]float64{none, none}, "", "", ""},
 		{[]float64{0, 10}, "M250 200L750 0", "", "M250 200L250 200L750 0L750 200Z"},
-		{[]float64{5}, "", "M500 100h0", ""},
-		{[]float64{5, none, 5, 10}, "M625 100L875 0", "M125 100h0", "M625 200L625 100L875 0L875 200Z"},
+		{[]float64{5}, "", "M140 100h720", ""},
+		{[]float64{5, none, 5, 10}, "M625 100L875 0", "M35 100h180", "M625 200L625 100L875 0L875 200Z"},
 		{[]float64{20, -5}, "M250 0L750 200", "", "M250 200L250 0L750 200L750 200Z"},
 	} {
 		if got := linePath(c.values, s); got != c.line {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"posthorn/views/components"
 )
 
@@ -40,15 +42,6 @@ type Props struct {
 	Small  bool                 // half as high
 	Days   bool                 // the buckets are days, in UTC
 	Empty  string               // what is said where there is no number at all
-}
-
-// HistogramProps are those of counts by slot.
-type HistogramProps struct {
-	ID     string
-	Title  string
-	Labels []string // what each slot holds
-	Counts []float64
-	Class  Class
 }
 
 // Count formats whole numbers.
@@ -122,28 +115,35 @@ func (p Props) at(i int) []float64 {
 	return out
 }
 
+const hourly = "15:04"
+
 // layout is how a chart's times are written: hours within two days, days beyond.
 func (p Props) layout() string {
 	if n := len(p.Times); n > 1 && p.Times[n-1].Sub(p.Times[0]) > 50*time.Hour {
 		return "2 Jan"
 	}
-	return "15:04"
+	return hourly
 }
 
-// axis are the times below the drawing: the first, the middle and the last.
-func (p Props) axis() []string {
-	n := len(p.Times)
-	switch {
+// axis are the times below the drawing: the first, the last, and some in between.
+func (p Props) axis() []int {
+	switch n := len(p.Times); {
 	case n == 0:
 		return nil
 	case n < 3:
-		return []string{p.Times[0].UTC().Format(p.layout())}
+		return []int{0}
+	default:
+		return []int{0, n / 4, n / 2, n * 3 / 4, n - 1}
 	}
-	var out []string
-	for _, i := range []int{0, n / 4, n / 2, n * 3 / 4, n - 1} {
-		out = append(out, p.Times[i].UTC().Format(p.layout()))
+}
+
+// clock says which moment a label names, so that a script can write it in the reader's time zone. Days are those of
+// UTC.
+func (p Props) clock(i int, where string) templ.Attributes {
+	if p.Days || where == "axis" && p.layout() != hourly {
+		return nil
 	}
-	return out
+	return templ.Attributes{"data-clock": where, "data-at": p.Times[i].UTC().Format(time.RFC3339)}
 }
 
 // label names a bucket, for its tip and for the table.
@@ -188,32 +188,7 @@ func (p Props) summary() string {
 
 func (p Props) empty() string {
 	if p.Empty == "" {
-		return "Nothing in this time."
+		return "No data in this period."
 	}
 	return p.Empty
-}
-
-// sparkScale leaves a little room above the highest value.
-func sparkScale(values []float64) scale {
-	top := most(values)
-	if top == 0 {
-		top = 1
-	}
-	return scale{high: top * 1.08, steps: 1}
-}
-
-func (p HistogramProps) count(i int) float64 {
-	if i >= len(p.Counts) {
-		return 0
-	}
-	return max(p.Counts[i], 0)
-}
-
-// wide is a slot's length; one that is not empty is at least seen.
-func (p HistogramProps) wide(i int) string {
-	v, top := p.count(i), most(p.Counts)
-	if v == 0 || top == 0 {
-		return "0"
-	}
-	return num(max(width*v/top, 6))
 }

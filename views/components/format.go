@@ -22,7 +22,8 @@ func now(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// Ago says how long before now a moment was, or how long after: "3 min ago", "in 2 h". static/js/app.js writes the same.
+// Ago says how long before now a moment was, or how long after: "3 min ago", "in 2 h". static/js/app.js writes the
+// same.
 func Ago(t, now time.Time) string {
 	d := now.Sub(t)
 	far := d.Abs()
@@ -30,6 +31,18 @@ func Ago(t, now time.Time) string {
 		return "just now"
 	}
 	const day = 24 * time.Hour
+	// What is ahead is rounded to the nearest: an invitation for 7 days is in 7 d a moment after it was made, not in 6
+	// d.
+	if d < 0 {
+		switch {
+		case far >= day-30*time.Minute:
+			far += day / 2
+		case far >= time.Hour-30*time.Second:
+			far += 30 * time.Minute
+		case far >= time.Minute:
+			far += 30 * time.Second
+		}
+	}
 	var span string
 	switch {
 	case far < time.Minute:
@@ -54,7 +67,8 @@ func Ago(t, now time.Time) string {
 // Stamp writes a moment in UTC, to the second: "2026-11-21 22:04:05 UTC".
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// Duration writes how long something took, in three digits at most: "840 µs", "12.3 ms", "1.25 s", "4 min 10 s", "3 h 5 min".
+// Duration writes how long something took, in three digits at most: "840 µs", "12.3 ms", "1.25 s", "4 min 10 s", "3 h
+// 5 min".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:

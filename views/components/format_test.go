@@ -18,7 +18,12 @@ func TestTimesAreWrittenAsPeopleSayThem(t *testing.T) {
 		{42 * time.Second, "42 s ago"},
 		{59*time.Minute + 59*time.Second, "59 min ago"},
 		{5 * time.Hour, "5 h ago"},
-		{-90 * time.Minute, "in 1 h"},
+		{-90 * time.Minute, "in 2 h"},
+		{-89 * time.Minute, "in 1 h"},
+		{-(7*24*time.Hour - time.Second), "in 7 d"},
+		{-(24*time.Hour - time.Second), "in 1 d"},
+		{-(time.Hour - time.Second), "in 1 h"},
+		{-(5*time.Minute - time.Second), "in 5 min"},
 		{47 * time.Hour, "1 d ago"},
 		{61 * 24 * time.Hour, "2 months ago"},
 		{-800 * 24 * time.Hour, "in 2 years"},
@@ -75,6 +80,6 @@ func TestPhasesFillTheirBarAndSayWhatItShows(t *testing.T) {
 		t.Errorf("on a longer scale: %+v", got)
 	}
 	if none := (PhaseProps{}); len(none.pieces()) != 0 || !strings.HasPrefix(none.text(), "No time") {
-		t.Error("nothing measured shows something")
+		t.Error("No data shows something")
 	}
 }

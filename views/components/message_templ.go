@@ -184,7 +184,7 @@ func Flash(tone Tone, text string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><button type=\"button\" class=\"btn btn-quiet btn-small btn-icon needs-script\" data-dismiss=\".flash\" aria-label=\"Put away\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</p><button type=\"button\" class=\"btn btn-quiet btn-small btn-icon needs-script\" data-dismiss=\".flash\" aria-label=\"Dismiss\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -452,7 +452,7 @@ func Confirm(p ConfirmProps) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = Dialog(DialogProps{ID: p.ID, Title: p.Title, Text: p.Text, Open: p.Said.Wrong != ""}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Dialog(DialogProps{ID: p.ID, Title: p.Title, Text: p.Text, Open: p.ReasonInput.Wrong != ""}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

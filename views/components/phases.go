@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// PhaseProps are the times of one attempt, by phase. Scale is how long the whole bar is, so that the attempts of one delivery compare;
-// 0 is the attempt's own length.
+// PhaseProps are the times of one attempt, by phase. Scale is how long the whole bar is, so that the attempts of one
+// delivery compare; 0 is the attempt's own length.
 type PhaseProps struct {
 	DNS, Connect, TLS, Wait, Read time.Duration
 	Scale                         time.Duration

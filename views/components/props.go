@@ -57,8 +57,8 @@ func (p ButtonProps) kind() string {
 	return "submit"
 }
 
-// dialog are the attributes by which a button opens or closes a dialog: by command in new browsers, as a popover in those that don't
-// know commands, so without a script in both.
+// dialog are the attributes by which a button opens or closes a dialog: by command in new browsers, as a popover in
+// those that don't know commands, so without a script in both.
 func (p ButtonProps) dialog() templ.Attributes {
 	switch {
 	case p.Opens != "":
@@ -307,7 +307,8 @@ type DialogProps struct {
 	Open  bool // as the page comes: its form was refused
 }
 
-// closer is its cross. What a page brought open is closed by sending a form of that method: nothing else does it without a script.
+// closer is its cross. What a page brought open is closed by sending a form of that method: nothing else does it
+// without a script.
 func (p DialogProps) closer() ButtonProps {
 	b := ButtonProps{Label: "Close", Icon: icons.Close, Kind: Quiet, Small: true, IconOnly: true, Closes: p.ID}
 	if p.Open {
@@ -318,27 +319,30 @@ func (p DialogProps) closer() ButtonProps {
 
 // ConfirmProps are those of a dialog that asks before it does something that can't be undone.
 type ConfirmProps struct {
-	ID     string
-	Title  string
-	Text   string // what will happen, and to how many
-	Action string // where its form is posted
-	Label  string // what its button says: a verb
-	Danger bool
-	Fields map[string]string // hidden fields
-	Reason bool              // asks why, in a field named "reason"
-	Must   bool              // the reason can't be left out
-	Said   Said              // where the form was refused
-	Attrs  templ.Attributes  // of the form
+	ID          string
+	Title       string
+	Text        string // what will happen, and to how many
+	Action      string // where its form is posted
+	Label       string // what its button says: a verb
+	Danger      bool
+	Fields      map[string]string // hidden fields
+	Reason      bool              // asks why, in a field named "reason"
+	Must        bool              // the reason can't be left out
+	ReasonInput ReasonInput       // where the form was refused
+	Attrs       templ.Attributes  // of the form
 }
 
-// Said is the reason that was given in a dialog whose form was refused, and what is wrong with it. The dialog comes back open.
-type Said struct{ Reason, Wrong string }
+// ReasonInput is the reason that was given in a dialog whose form was refused, and what is wrong with it. The dialog
+// comes back open.
+type ReasonInput struct{ Reason, Wrong string }
 
 // keeper is the button that leaves everything as it is.
 func (p ConfirmProps) keeper() ButtonProps {
-	b := ButtonProps{Label: "Keep as it is", Closes: p.ID}
-	if p.Said.Wrong != "" {
+	b := ButtonProps{Label: "Cancel", Closes: p.ID}
+	if p.ReasonInput.Wrong != "" {
 		b.Closes, b.Attrs = "", templ.Attributes{"data-close": true, "formmethod": "dialog", "formnovalidate": true}
+	} else if !p.Must {
+		b.Attrs = templ.Attributes{"autofocus": true} // within the dialog, once it is open
 	}
 	return b
 }
@@ -346,8 +350,8 @@ func (p ConfirmProps) keeper() ButtonProps {
 // reason is the field that asks why. An answer may be as long as in the API.
 func (p ConfirmProps) reason() FieldProps {
 	return FieldProps{
-		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.Said.Reason, Error: p.Said.Wrong, Optional: !p.Must, Required: p.Must,
-		Hint: "Kept in the audit log.", MaxLength: 500, Focus: p.Said.Wrong != "",
+		ID: p.ID + "-reason", Name: "reason", Label: "Reason", Value: p.ReasonInput.Reason, Error: p.ReasonInput.Wrong, Optional: !p.Must, Required: p.Must,
+		Hint: "Recorded in the audit log.", MaxLength: 500, Focus: p.Must || p.ReasonInput.Wrong != "",
 	}
 }
 
@@ -356,6 +360,7 @@ type CodeProps struct {
 	ID    string // needed for the copy button
 	Label string // what it is, for its head
 	Text  string
+	JSON  bool // it is JSON, and is colored
 	Wrap  bool
 	Note  string // "first 16 KiB of 2 MiB"
 }
@@ -376,7 +381,6 @@ type StatProps struct {
 	Note  string
 	Tone  Tone
 	Href  string
-	Spark templ.Component
 }
 
 // StepState is how far a step of several is.

@@ -1,6 +1,6 @@
-// Package components holds the parts that pages are made of. Each takes a struct of what it shows, works without a script,
-// and carries what assistive technology needs: labels, descriptions and errors are tied to their fields, states are words
-// and not colors alone. None has an inline style or script.
+// Package components holds the parts that pages are made of. Each takes a struct of what it shows, works without a
+// script, and carries what assistive technology needs: labels, descriptions and errors are tied to their fields,
+// states are words and not colors alone. None has an inline style or script.
 package components
 
 import (
@@ -124,9 +124,9 @@ func AnswerText(code int, failure delivery.Failure) string {
 	case delivery.FailBlocked:
 		return "Blocked address"
 	case delivery.FailProtocol:
-		return "Not HTTP"
+		return "Invalid response"
 	case delivery.FailInternal:
 		return "Not sent"
 	}
-	return "No answer"
+	return "No response"
 }

@@ -14,7 +14,7 @@ type UsageProps struct {
 
 func (p UsageProps) perSecond() string {
 	if p.EventsPerSecond == 0 {
-		return "without a limit"
+		return "Unlimited"
 	}
-	return "at most " + Count(p.EventsPerSecond)
+	return "up to " + Count(p.EventsPerSecond)
 }

@@ -47,7 +47,7 @@ func Usage(p UsageProps) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if p.EventsPerMonth > 0 {
-				templ_7745c5c3_Err = Progress(ProgressProps{Label: "Events this month", Done: p.Events, Total: p.EventsPerMonth, Text: "They count anew on " + p.Resets.Format("2 January 2006") + " (UTC). What goes beyond is refused."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Progress(ProgressProps{Label: "Events this month", Done: p.Events, Total: p.EventsPerMonth, Text: "Resets on " + p.Resets.Format("2 January 2006") + " (UTC). Events beyond the limit are rejected."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -86,7 +86,7 @@ func Usage(p UsageProps) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, ", without a limit")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, " (unlimited)")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -124,7 +124,7 @@ func Usage(p UsageProps) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = KeyValue("Events a second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = KeyValue("Events per second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -20,7 +20,7 @@ func confirmKind(danger bool) Kind {
 // note is how far the work is, in words.
 func (p ProgressProps) note() string {
 	if p.Total <= 0 {
-		return "under way"
+		return "in progress"
 	}
 	return Count(p.Done) + " of " + Count(p.Total)
 }

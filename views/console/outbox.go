@@ -49,5 +49,5 @@ func (v RejectedView) total() string {
 	for _, r := range v.Reasons {
 		n += r.Count
 	}
-	return components.Many(n, "event waits", "events wait") + " for somebody to mend what is wrong: tenants list, retry and discard their own over the API."
+	return components.Many(n, "event is waiting", "events are waiting") + " for a fix. Tenants list, retry, and discard their own events through the API."
 }

@@ -65,12 +65,12 @@ func insideRejected(v RejectedView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Outbox", Text: "Events that a product emitted in SQL and that Posthorn had to reject, with the reason. They are kept until they are retried or discarded."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Outbox", Text: "Events that were emitted in SQL and rejected, with the reason. They're kept until they're retried or discarded."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Reasons) == 0 {
-			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Inbox, Title: "Nothing was rejected", Text: "Whatever was emitted in SQL has become an event."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Inbox, Title: "No rejected events", Text: "Every event emitted in SQL was accepted."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -247,13 +247,13 @@ func insideRejected(v RejectedView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Reasons, the most frequent first", Columns: []components.Column{{Label: "Reason"}, {Label: "Tenant"}, {Label: "Events", Number: true}, {Label: "Oldest"}, {Label: "Newest"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Reasons, most frequent first", Columns: []components.Column{{Label: "Reason"}, {Label: "Tenant"}, {Label: "Events", Number: true}, {Label: "Oldest"}, {Label: "Newest"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Why, and whose", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Reasons", Flush: true}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -338,7 +338,7 @@ func rejectedLines(v RejectedView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Lines) == 0 && v.Wrong == "" {
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Search, Title: "None fits", Text: "Clear the filter, or choose a reason above."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Search, Title: "No results", Text: "No rejected events match these filters."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -538,7 +538,7 @@ func rejectedLines(v RejectedView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Rejected events, the newest first", Columns: []components.Column{{Label: "Event type"}, {Label: "Tenant"}, {Label: "Reason"}, {Label: "Data", Number: true}, {Label: "Rejected"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Rejected events, newest first", Columns: []components.Column{{Label: "Event type"}, {Label: "Tenant"}, {Label: "Reason"}, {Label: "Data", Number: true}, {Label: "Rejected"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

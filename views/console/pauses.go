@@ -22,12 +22,12 @@ type PausesView struct {
 type PauseLine struct {
 	ID, Scope, Of, Reason, By, Tenant, TenantPath string
 	Since                                         time.Time
-	Said                                          components.Said // where ending it was refused
+	ReasonInput                                   components.ReasonInput // where ending it was refused
 }
 
 func (v PausesView) scopes() []components.Option {
 	options := []components.Option{
-		{Value: "", Label: "Choose what to pause"},
+		{Value: "", Label: "Select what to pause"},
 		{Value: "tenant", Label: "One tenant"},
 		{Value: "host", Label: "One host"},
 		{Value: "endpoint", Label: "One endpoint"},

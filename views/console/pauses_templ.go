@@ -65,16 +65,16 @@ func insidePauses(v PausesView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Pauses", Text: "What operators keep from being sent. Events are accepted and wait, nothing is lost, and what waited goes on at the pace of its endpoints."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Pauses", Text: "Deliveries that operators have paused. Events are still accepted, and nothing is lost. After a pause, waiting deliveries are sent at their endpoints' own rates."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.ErrorSummary("Nothing was paused", wrongIn(v.Of, v.Reason)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ErrorSummary("Nothing paused", wrongIn(v.Of, v.Reason)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if len(v.Pauses) == 0 {
-			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Send, Title: "Nothing is paused", Text: "Everything that is due is sent. Pause below when a receiver, a tenant or the platform itself needs it."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Send, Title: "No pauses", Text: "All due deliveries are being sent. Pause an endpoint, a host, a tenant, or everything below."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -276,7 +276,7 @@ func insidePauses(v PausesView) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "end-" + p.ID, Title: "Resume " + p.Of + "?", Text: "What waited goes on at the pace of its endpoints.", Action: v.Root + "/" + p.ID + "/resume", Label: "Resume", Reason: true, Said: p.Said}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "end-" + p.ID, Title: "Resume " + p.Of + "?", Text: "Waiting deliveries are sent at their endpoints' own rates.", Action: v.Root + "/" + p.ID + "/resume", Label: "Resume", Reason: true, ReasonInput: p.ReasonInput}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -293,7 +293,7 @@ func insidePauses(v PausesView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Pauses", Columns: []components.Column{{Label: "What"}, {Label: "Reason"}, {Label: "By"}, {Label: "Since"}, {Label: ""}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Pauses", Columns: []components.Column{{Label: "Scope"}, {Label: "Reason"}, {Label: "By"}, {Label: "Since"}, {Label: ""}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -327,7 +327,7 @@ func insidePauses(v PausesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "scope", Label: "What", Required: true}, v.scopes()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "scope", Label: "Scope", Required: true}, v.scopes()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -389,7 +389,7 @@ func insidePauses(v PausesView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Card(components.CardProps{ID: "pause", Title: "Pause", Text: "Within a second no worker begins another request. Requests under way end as they will; verifications of endpoints go on."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Card(components.CardProps{ID: "pause", Title: "Pause", Text: "No new requests start within a second. In-flight requests finish; endpoint verification continues."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

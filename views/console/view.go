@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/domain/books"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
-	"posthorn/domain/trouble"
+	"posthorn/domain/incidents"
+	"posthorn/domain/reconcile"
 	"posthorn/views/components"
 	"posthorn/views/layout"
 )
@@ -37,7 +37,7 @@ type OverviewView struct {
 
 // FindingLine is something to look at, with where to.
 type FindingLine struct {
-	trouble.Finding
+	incidents.Finding
 	Links []components.LinkProps
 }
 
@@ -51,7 +51,7 @@ type OldestLine struct {
 
 // LoadLine is what a tenant has of the workers and of what waits.
 type LoadLine struct {
-	trouble.Load
+	incidents.Load
 	Path, ID string
 	Waiting  int64
 }
@@ -62,7 +62,7 @@ func (l LoadLine) Compare(o LoadLine) int {
 }
 
 func (l OldestLine) tone() components.Tone {
-	if l.ReadyFor > trouble.Late {
+	if l.ReadyFor > incidents.Late {
 		return components.Bad
 	}
 	return components.Neutral
@@ -120,7 +120,7 @@ type TenantView struct {
 	Created   time.Time
 	Strict    bool
 	Endpoints []EndpointLine
-	Books     []BookLine
+	Ledger    []LedgerLine
 	Reason    components.FieldProps
 	View      ViewForm
 	End       EndForms
@@ -173,18 +173,18 @@ type HostsView struct {
 
 // HostLine is one host that endpoints point to.
 type HostLine struct {
-	trouble.Host
+	incidents.Host
 	Href, Pause string    // its endpoints, and the form that pauses it
 	LastFailure time.Time // zero: none
 }
 
 func (l HostLine) tone() components.Tone {
 	switch l.State() {
-	case trouble.HostDown:
+	case incidents.HostDown:
 		return components.Bad
-	case trouble.HostPartly, trouble.HostFailing:
+	case incidents.HostPartly, incidents.HostFailing:
 		return components.Warning
-	case trouble.HostOff:
+	case incidents.HostPaused, incidents.HostOff:
 		return components.Neutral
 	}
 	return components.Good
@@ -222,7 +222,7 @@ type AgeLine struct{ Waiting, Ready int64 }
 
 var ageLabels = [4]string{"Up to 5 minutes", "Up to an hour", "Up to a day", "Older than a day"}
 
-func (l AgeLine) note() string { return number(l.Ready) + " ready to be sent" }
+func (l AgeLine) note() string { return number(l.Ready) + " ready to send" }
 
 // ShareLine is what a tenant had of the workers in the last ten minutes.
 type ShareLine struct {
@@ -263,7 +263,7 @@ type WorkerLine struct {
 func (l WorkerLine) state() (components.Tone, string) {
 	switch {
 	case l.Dead:
-		return components.Bad, "dead: its lanes are free"
+		return components.Bad, "dead: its lanes are released"
 	case l.Silent:
 		return components.Bad, "silent"
 	}
@@ -289,7 +289,7 @@ type JobsView struct {
 	Tenant, Wrong string // as narrowed down, and what of it can't be read
 	Jobs          []JobLine
 	Next          string
-	Chores        []ChoreLine
+	Periodic      []PeriodicLine
 }
 
 // JobLine is one bulk job.
@@ -301,30 +301,30 @@ type JobLine struct {
 	Created                             time.Time
 }
 
-// ChoreLine is one periodic job.
-type ChoreLine struct {
+// PeriodicLine is one periodic job.
+type PeriodicLine struct {
 	Name string
 	Done time.Time
 }
 
-// choreWords say what periodic jobs are for.
-var choreWords = map[string]string{
-	"assess health":           "Warns of endpoints that fail, and switches off those that fail for too long.",
-	"check the books: recent": "Holds the books of yesterday and today against the deliveries.",
-	"digests":                 "Sends daily summaries to those who want them.",
-	"expire held deliveries":  "Ends what was held for too long.",
-	"fold":                    "Adds results up for the books and the charts.",
-	"fold hours":              "Adds minutes up to hours for the charts.",
-	"forget expired sessions": "Erases sessions and links that have expired.",
-	"outbox":                  "Makes events of what was emitted in SQL.",
-	"overdue deliveries":      "Writes to the operators when a tenant's deliveries wait for too long.",
+// periodicWords say what periodic jobs are for.
+var periodicWords = map[string]string{
+	"assess health":           "Warns about failing endpoints, and disables those that fail for too long.",
+	"check the books: recent": "Compares the ledger of yesterday and today with the deliveries.",
+	"digests":                 "Sends daily digests to those who subscribed.",
+	"expire held deliveries":  "Fails deliveries that were held for too long.",
+	"fold":                    "Aggregates results for the ledger and the charts.",
+	"fold hours":              "Aggregates minutes into hours for the charts.",
+	"forget expired sessions": "Deletes expired sessions and links.",
+	"outbox":                  "Creates events from what was emitted in SQL.",
+	"overdue deliveries":      "Emails the operators when a tenant's deliveries are overdue.",
 }
 
-func (l ChoreLine) words() string {
+func (l PeriodicLine) words() string {
 	if strings.HasPrefix(l.Name, "check the books") {
-		return cmp.Or(choreWords[l.Name], "Holds the books of the days before against the deliveries.")
+		return cmp.Or(periodicWords[l.Name], "Compares the ledger of earlier days with the deliveries.")
 	}
-	return choreWords[l.Name]
+	return periodicWords[l.Name]
 }
 
 // MailsView is the log of mails.
@@ -346,19 +346,19 @@ type MailLine struct {
 	Again                                                 bool // may be sent again
 }
 
-// BooksView is the books beside what waits.
-type BooksView struct {
+// LedgerView is the books beside what waits.
+type LedgerView struct {
 	Shell       layout.Shell
 	Days        int
-	Lines       []BookLine
+	Lines       []LedgerLine
 	Differences int
 	Most        bool // there are more
-	Found       []BookFinding
-	Checks      []BookCheckLine
+	Found       []Discrepancy
+	Checks      []ReconcileLine
 }
 
-// BookFinding is a page of the books that was found to differ from the tables.
-type BookFinding struct {
+// Discrepancy is a page of the books that was found to differ from the tables.
+type Discrepancy struct {
 	Tenant, TenantPath string
 	Day                time.Time
 	Amount             int64
@@ -368,12 +368,12 @@ type BookFinding struct {
 	Accepted           time.Time  // when somebody did; zero: nobody
 	By, Reason         string     // who, and why
 	ID, Gap, Accept    string     // of the form that accepts it: names the page, what differs, where it goes
-	Said               components.Said
-	books.Finding
+	ReasonInput        components.ReasonInput
+	reconcile.Finding
 }
 
 // open is on how many pages the tables differ and nobody has accepted it.
-func (v BooksView) open() (n int64) {
+func (v LedgerView) open() (n int64) {
 	for _, f := range v.Found {
 		if f.Open {
 			n++
@@ -383,7 +383,7 @@ func (v BooksView) open() (n int64) {
 }
 
 // excepted says on how many pages somebody has accepted that the tables differ.
-func (v BooksView) excepted() string {
+func (v LedgerView) excepted() string {
 	n := int64(0)
 	for _, f := range v.Found {
 		if f.Ended == nil && !f.Open {
@@ -393,25 +393,25 @@ func (v BooksView) excepted() string {
 	if n == 0 {
 		return ""
 	}
-	return ", but for what is missing on " + components.Many(n, "page", "pages") + " and was accepted"
+	return ", except for discrepancies on " + components.Many(n, "page", "pages") + " that were accepted"
 }
 
-// BookCheckLine is how far a check has come.
-type BookCheckLine struct {
+// ReconcileLine is how far a check has come.
+type ReconcileLine struct {
 	Name  string
 	Day   time.Time
 	Pages int64
 	Since time.Time // when its round began
 }
 
-func (l BookCheckLine) words() string {
+func (l ReconcileLine) words() string {
 	if l.Name == "recent" {
 		return "yesterday and today"
 	}
-	return "the days before"
+	return "earlier days"
 }
 
-func pageWords(p books.Page) string {
+func pageWords(p reconcile.Page) string {
 	words := number(p.Accepted) + " accepted, " + number(p.Delivered) + " delivered, " + number(p.Failed) + " failed, " + number(p.Canceled) + " canceled, " +
 		number(p.Waiting) + " waiting, " + number(p.Queued) + " in the queue"
 	if p.Events > 0 {
@@ -420,13 +420,15 @@ func pageWords(p books.Page) string {
 	return words
 }
 
-// BookLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.
-type BookLine struct {
+// LedgerLine is a tenant's books of the deliveries created in one UTC day. Difference must be 0.
+type LedgerLine struct {
 	Tenant, TenantPath                                             string
 	Day                                                            time.Time
 	Accepted, Delivered, Failed, Canceled, Waiting, Held, Expunged int64
-	Difference                                                     int64 // what was accepted, less what has ended and what waits
-	FromTables                                                     int64 // deliveries by which the tables differ, as the job found
+	// what was accepted, less what has ended and what waits
+	Difference int64
+	// deliveries by which the tables differ, as the job found
+	FromTables int64
 }
 
 // AuditView is the audit log of the whole platform.
@@ -449,7 +451,7 @@ func number(n int64) string { return components.Count(n) }
 
 func times(n int) string { return strconv.Itoa(n) }
 
-func bookColumns(tenants bool) []components.Column {
+func ledgerColumns(tenants bool) []components.Column {
 	columns := []components.Column{{Label: "Day"}}
 	if tenants {
 		columns = append(columns, components.Column{Label: "Tenant"})
@@ -473,5 +475,5 @@ func endpointColumns(tenants bool) []components.Column {
 	if tenants {
 		columns = append(columns, components.Column{Label: "Tenant"})
 	}
-	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
+	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Consecutive failures", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
 }

@@ -7,30 +7,47 @@ import (
 	"github.com/a-h/templ"
 )
 
-// Frame is what stands around a page's content.
+// Frame is what surrounds a page's content.
 type Frame struct {
+	Title       string
+	Description string // for search engines; empty: none
+	Theme       string // light, dark, or empty
+	Path        string // of this page: its entry in the navigation is marked
+	Markdown    string // the path of the same page as Markdown; empty: there is none
+	Query       string // what was searched for, on the search page
+	Index       string // the address of the search index
+	Sections    []Section
+	Previous    Link
+	Next        Link
+}
+
+// Section is a part of the navigation. Groups fold; the one of the shown page is open.
+type Section struct {
 	Title  string
-	Theme  string // light, dark, or empty
-	Path   string // of this page: its entry in the navigation is marked
-	Guides []Link
-	Tags   []Link
+	Links  []Link
+	Groups []Group
 }
 
 // Link is an entry of the navigation.
 type Link struct{ Label, Path string }
 
-// Text is a page of prose.
-type Text struct {
-	Body templ.Component // our own Markdown, rendered
-	On   []Link          // headings of the page
+// Door is one way into the documentation, by what the reader does.
+type Door struct {
+	Title, Text string
+	Links       []Link
 }
 
-// Front is the first page.
-type Front struct {
-	Intro     templ.Component
-	Groups    []Group
-	Problems  []string // the codes that any operation may be refused with
-	Catalogue bool     // there is a public catalogue
+// Landing is the first page.
+type Landing struct {
+	Doors     []Door
+	Catalogue bool // there is a public catalog
+}
+
+// Overview is the first page of the reference.
+type Overview struct {
+	Intro    templ.Component
+	Groups   []Group
+	Problems []string // the codes that every operation can return
 }
 
 // Group is the operations of one noun.
@@ -39,11 +56,23 @@ type Group struct {
 	Operations        []Operation
 }
 
+// Title is the group's name in sentence case.
+func (g Group) Title() string {
+	if g.Name == "" {
+		return ""
+	}
+	return strings.ToUpper(g.Name[:1]) + g.Name[1:]
+}
+
+func (g Group) holds(path string) bool { return path == g.Path || strings.HasPrefix(path, g.Path+"/") }
+
 // Operation is one route.
 type Operation struct {
 	ID, Method, Path string
+	Page             string // where it is documented
 	Named            string // the path for a platform's key, where it is another
 	Summary          string
+	Text             string          // the description as Markdown
 	About            templ.Component // nil: nothing more to say
 	Scope            string
 	Platform         bool
@@ -51,8 +80,14 @@ type Operation struct {
 	Body             []Field
 	BodyOptional     bool
 	Answers          []Answer
-	Curl, Go         string
-	Problems         []string // the codes of its refusals, beside those of every operation
+	Samples          []Sample
+	Problems         []string // the codes of its errors, beside those of every operation
+}
+
+// Sample is a request in one language.
+type Sample struct {
+	Label, Language, Text string
+	Code                  templ.Component // the text, highlighted
 }
 
 // Field is a parameter, or a field of a body by its dotted path.
@@ -62,26 +97,29 @@ type Field struct {
 	Type     string
 	Required bool
 	Limits   string
+	Text     string // the description as Markdown
 	About    templ.Component
 	Depth    int
 }
 
-// Answer is what may come back.
+// Answer is a possible response.
 type Answer struct {
 	Status  string
 	About   string
 	Fields  []Field
 	Example string
+	Code    templ.Component // the example, highlighted
 }
 
-func (o Operation) anchor() string { return o.ID }
-
 func (o Operation) method() string { return "docs-method docs-" + strings.ToLower(o.Method) }
+
+// Hit is a search result.
+type Hit struct{ Title, Page, Path, Text string }
 
 // Catalogue is the platform's own event types, by name.
 type Catalogue struct{ Types []EventType }
 
-// EventType is an entry of the catalogue. Schema and Example are JSON, indented, or empty.
+// EventType is an entry of the catalog. Schema and Example are JSON, indented, or empty.
 type EventType struct {
 	Name, Group     string
 	Deprecated      bool

@@ -8,7 +8,7 @@ import (
 	"posthorn/domain/mail"
 )
 
-const whyAccount = "You get this mail because somebody gave this address to Posthorn."
+const whyAccount = "You're receiving this email because someone entered this address at Posthorn."
 
 // hello begins a letter to a person whose name may not be known.
 func hello(name string) Block {
@@ -22,27 +22,27 @@ func hello(name string) Block {
 func VerifyAddress(d mail.VerifyAddressData) Letter {
 	if d.Change {
 		return Letter{
-			Subject: "Confirm your new e-mail address",
-			Preview: "Your account keeps its old address until you confirm this one.",
-			Heading: "Confirm your new e-mail address",
+			Subject: "Confirm your new email address",
+			Preview: "Your account keeps its current address until you confirm the new one.",
+			Heading: "Confirm your new email address",
 			Body: []Block{
 				hello(d.Name),
-				text("you asked to use this address for your Posthorn account. Confirm that it is yours:"),
+				text("You asked to use this address for your Posthorn account. Confirm that it's yours:"),
 				button("Use this address", d.Link),
-				text("The link works once, until %s. Until then you sign in with your old address. If you did not ask for this, do nothing.", moment(d.Expires)),
+				text("The link works once, until %s. Until you confirm, you sign in with your current address. If you didn't ask for this, ignore this email.", moment(d.Expires)),
 			},
 			Why: whyAccount,
 		}
 	}
 	return Letter{
-		Subject: "Confirm your e-mail address",
-		Preview: "One click, and your account is ready.",
-		Heading: "Confirm your e-mail address",
+		Subject: "Confirm your email address",
+		Preview: "Confirm your address to activate your account.",
+		Heading: "Confirm your email address",
 		Body: []Block{
 			hello(d.Name),
-			text("somebody, we think you, has given this address to Posthorn. Confirm that it is yours:"),
+			text("Someone, probably you, signed up at Posthorn with this address. Confirm that it's yours:"),
 			button("Confirm this address", d.Link),
-			text("The link works once, until %s. If it was not you, do nothing: without the confirmation the address is not used.", moment(d.Expires)),
+			text("The link works once, until %s. If this wasn't you, ignore this email. The address isn't used without your confirmation.", moment(d.Expires)),
 		},
 		Why: whyAccount,
 	}
@@ -52,14 +52,14 @@ func VerifyAddress(d mail.VerifyAddressData) Letter {
 func ResetPassword(d mail.ResetPasswordData) Letter {
 	return Letter{
 		Subject: "Choose a new password",
-		Preview: "The link works once and for a short time.",
+		Preview: "The link works once and expires soon.",
 		Heading: "Choose a new password",
 		Body: []Block{
 			hello(d.Name),
-			text("somebody has asked for a new password for your account. If it was you, choose one here:"),
+			text("Someone asked to reset the password of your account. If this was you, choose a new password:"),
 			button("Choose a new password", d.Link),
-			facts(Fact{"Works until", moment(d.Expires)}, Fact{"Asked for from", d.Address}),
-			text("If it was not you, do nothing: your password stays as it is. If such mails keep coming, tell the people who run your Posthorn."),
+			facts(Fact{"Valid until", moment(d.Expires)}, Fact{"Requested from", d.Address}),
+			text("If this wasn't you, ignore this email. Your password doesn't change. If you keep getting these emails, contact the operator of your Posthorn server."),
 		},
 		Why: whyAccount,
 	}
@@ -74,11 +74,11 @@ func AccountExists(d mail.AccountExistsData) Letter {
 		Heading: "You already have an account",
 		Body: []Block{
 			hello(d.Name),
-			text("somebody, probably you, asked to create the tenant %s with this address. This address already has an account. Sign in to create the tenant:", tenant),
+			text("Someone, probably you, asked to create the tenant %s with this address, which already has an account. Sign in to create the tenant:", tenant),
 			button("Create "+tenant, d.Link),
 			text("Forgot your password? Ask for a new one: %s", d.Reset),
-			facts(Fact{"Asked for from", d.Address}),
-			text("If it was not you, do nothing: nothing was created, and your account is unchanged."),
+			facts(Fact{"Requested from", d.Address}),
+			text("If this wasn't you, ignore this email. Nothing was created, and your account is unchanged."),
 		},
 		Why: whyAccount,
 	}
@@ -102,30 +102,30 @@ func Invitation(d mail.InvitationData) Letter {
 		Body: []Block{
 			text("%s invites you to %s, where webhooks are sent and monitored.%s", by, tenant, as),
 			button("Accept the invitation", d.Link),
-			text("The link works once, until %s. If you do not know %s, do nothing.", moment(d.Expires), tenant),
+			text("The link works once, until %s. If you don't know %s, ignore this email.", moment(d.Expires), tenant),
 		},
-		Why: fmt.Sprintf("You get this mail because a member of %s wrote your address into an invitation.", tenant),
+		Why: fmt.Sprintf("You're receiving this because a member of %s invited you.", tenant),
 	}
 }
 
 // SignInAlert tells a person of something about the account.
 func SignInAlert(d mail.SignInAlertData) Letter {
-	what := strings.TrimSuffix(cmp.Or(d.What, "There was a new sign-in to your account"), ".")
+	what := strings.TrimSuffix(cmp.Or(d.What, "New sign-in to your account"), ".")
 	l := Letter{
 		Subject: clip(what, 90),
-		Preview: "If it was you, there is nothing to do.",
+		Preview: "If this was you, no action is needed.",
 		Heading: what,
 		Tone:    Careful,
 		Body: []Block{
 			hello(d.Name),
-			text("this happened to your account:"),
+			text("This happened on your account:"),
 			facts(Fact{"When", moment(d.At)}, Fact{"From", d.Address}, Fact{"With", clip(d.Browser, 120)}),
-			text("If it was you, there is nothing to do. If not, %s", cmp.Or(d.Advice, "end all sessions and choose a new password now.")),
+			text("If this was you, no action is needed. If not, %s", cmp.Or(d.Advice, "sign out all sessions and choose a new password now.")),
 		},
-		Why: "You get this mail because it is about the safety of your account. It can't be declined.",
+		Why: "You're receiving this because it concerns the security of your account. You can't unsubscribe from security emails.",
 	}
 	if d.Link != "" {
-		l.Body = append(l.Body, button("See my sessions", d.Link))
+		l.Body = append(l.Body, button("View sessions", d.Link))
 	}
 	return l
 }
@@ -138,14 +138,14 @@ func OperatorAlert(d mail.OperatorAlertData) Letter {
 	}
 	l := Letter{
 		Subject: clip("[operator] "+d.What, 120),
-		Preview: "For the people who run this Posthorn.",
+		Preview: "For the operators of this Posthorn server.",
 		Heading: clip(d.What, 200),
 		Tone:    Bad,
-		Body:    []Block{table, text("This was seen at %s.", moment(d.At))},
-		Why:     "You get this mail because you are an operator of this Posthorn.",
+		Body:    []Block{table, text("Detected at %s.", moment(d.At))},
+		Why:     "You're receiving this because you're an operator of this Posthorn server.",
 	}
 	if d.Link != "" {
-		l.Body = append(l.Body, button(cmp.Or(d.LinkText, "Open the console"), d.Link))
+		l.Body = append(l.Body, button(cmp.Or(d.LinkText, "Open console"), d.Link))
 	}
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"posthorn/domain/condition"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 )
@@ -31,7 +32,7 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 	if s.FailedDeliveries > 0 {
 		line := fmt.Sprintf("%s in the last 24 hours.", plural(s.FailedDeliveries, "delivery failed permanently", "deliveries failed permanently"))
 		if s.DeadLetters > 0 {
-			line += " " + fmt.Sprintf("%s to be replayed or archived.", plural(s.DeadLetters, "dead letter waits", "dead letters wait"))
+			line += " " + fmt.Sprintf("%s to be replayed or archived.", plural(s.DeadLetters, "dead letter is waiting", "dead letters are waiting"))
 		}
 		findings = append(findings, line)
 	}
@@ -51,23 +52,23 @@ func digest(d mail.NoticeData, s notice.DigestDetails) Letter {
 		Fact{"Latency", latency},
 	))
 	if len(s.Endpoints) > 0 {
-		l.Body = append(l.Body, text("What failed most:"))
+		l.Body = append(l.Body, text("Most failures:"))
 		table := Block{}
 		for _, e := range s.Endpoints {
-			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), e.Status)})
+			table.Facts = append(table.Facts, Fact{clip(cmp.Or(e.Name, e.URL), 60), fmt.Sprintf("%s of %s attempts failed (%s)", thousands(e.Failed), thousands(e.Attempts), condition.State(e.Status).Word())})
 		}
 		l.Body = append(l.Body, table)
 	}
 	if s.FailedDeliveries > 0 {
-		l.Body = append(l.Body, button("See what failed", d.Dashboard+"/deliveries?status=dead_letter"))
+		l.Body = append(l.Body, button("See failures", d.Dashboard+"/deliveries?status=dead_letter"))
 	} else if len(s.Endpoints) == 0 {
-		l.Body = append(l.Body, button("Open the overview", d.Dashboard))
+		l.Body = append(l.Body, button("Open overview", d.Dashboard))
 	}
 	return l
 }
 
-// digestAlerts names each endpoint that needs somebody, with what to do about it and where. What to do first comes first, and its
-// button leads to the endpoint that it is about.
+// digestAlerts names each endpoint that needs somebody, with what to do about it and where. What to do first comes
+// first, and its button leads to the endpoint that it is about.
 func digestAlerts(d mail.NoticeData, s notice.DigestDetails) (out []Block) {
 	first := slices.IndexFunc(s.Alerts, func(a notice.DigestAlert) bool { return a.Endpoint == s.ActionEndpoint })
 	if first < 0 && s.Action != "" {

@@ -1,5 +1,5 @@
-// Package emails holds the templates of mails. A mail is a Letter, made from the data in the outbox, and is rendered twice from
-// the same blocks: as HTML (Page) and as plain text, so that both always say the same.
+// Package emails holds the templates of mails. A mail is a Letter, made from the data in the outbox, and is rendered
+// twice from the same blocks: as HTML (Page) and as plain text, so that both always say the same.
 package emails
 
 import (
@@ -19,8 +19,8 @@ type Letter struct {
 	Body    []Block
 	Docs    Link   // the guide that belongs to it; empty: none
 	Why     string // why the recipient gets it
-	// Preferences is where the recipient chooses what to get, Unsubscribe what stops mails of this kind; empty where a mail can't
-	// be declined.
+	// Preferences is where the recipient chooses what to get, Unsubscribe what stops mails of this kind; empty where
+	// a mail can't be declined.
 	Preferences, Unsubscribe string
 }
 
@@ -112,9 +112,9 @@ func (l Letter) Text() string {
 func (l Letter) choices() []Link {
 	switch {
 	case l.Preferences != "" && l.Preferences == l.Unsubscribe:
-		return slices.DeleteFunc([]Link{l.Docs, {"Stop mails like this, or choose what you get", l.Preferences}}, func(k Link) bool { return k.URL == "" })
+		return slices.DeleteFunc([]Link{l.Docs, {"Unsubscribe from these emails, or change your preferences", l.Preferences}}, func(k Link) bool { return k.URL == "" })
 	}
-	return slices.DeleteFunc([]Link{l.Docs, {"Choose what you get", l.Preferences}, {"No more mails of this kind", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
+	return slices.DeleteFunc([]Link{l.Docs, {"Email preferences", l.Preferences}, {"Unsubscribe from these emails", l.Unsubscribe}}, func(k Link) bool { return k.URL == "" })
 }
 
 func factsText(all []Fact) string {

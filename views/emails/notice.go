@@ -51,12 +51,13 @@ func write[T any](d mail.NoticeData, template func(mail.NoticeData, T) Letter) (
 	l.Docs = docsPage(d)
 	tenant := quoted(d.TenantName)
 	l.Subject = clip(fmt.Sprintf("%s: %s", tenant, l.Subject), 140)
-	l.Why = fmt.Sprintf("You get this mail because notices of %s are sent to you.", tenant)
+	l.Why = fmt.Sprintf("You're receiving this because notices of %s are sent to you.", tenant)
 	l.Preferences, l.Unsubscribe = d.Preferences, d.Unsubscribe
 	return l, nil
 }
 
-// docsPage is the guide that belongs to a notice; it is served beside the dashboard. Empty: the dashboard's address is not known.
+// docsPage is the guide that belongs to a notice; it is served beside the dashboard. Empty: the dashboard's address is
+// not known.
 func docsPage(d mail.NoticeData) Link {
 	base, _, found := strings.Cut(d.Dashboard, "/t/")
 	if !found {
@@ -101,9 +102,9 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	default:
 		l.Body = append(l.Body, text("Deliveries to %s fail. If that goes on, the endpoint is disabled.", name))
 	}
-	after := "After it is disabled, new deliveries to it are held."
+	after := "Once it's disabled, new deliveries to it are held."
 	if e.Drops {
-		after = "After it is disabled, new events make no delivery to it, as the endpoint is set."
+		after = "Once it's disabled, new events create no deliveries to it, as configured for this endpoint."
 	}
 	l.Body = append(l.Body, endpointFacts(e))
 	l.Body = append(l.Body, excerpt(e)...)
@@ -111,13 +112,14 @@ func warned(d mail.NoticeData, e notice.EndpointDetails) Letter {
 		text("What to do: %s", action(e)),
 		text("%s %s", permanent(e), after),
 		text("One successful delivery ends the countdown."),
-		button("See the endpoint", endpointPage(d, e.Endpoint)),
+		button("View endpoint", endpointPage(d, e.Endpoint)),
 	)
 	l.Body = append(l.Body, failedButton(d, e)...)
 	return l
 }
 
-// permanent says what has become of the deliveries that failed: whether they are tried again, and how many have to be replayed.
+// permanent says what has become of the deliveries that failed: whether they are tried again, and how many have to be
+// replayed.
 func permanent(e notice.EndpointDetails) string {
 	rejects := e.Reason == string(health.Auth) && !e.RetryClientErrors
 	switch n := e.FailedPermanently; {
@@ -126,9 +128,9 @@ func permanent(e notice.EndpointDetails) string {
 	case n == 0:
 		return "No delivery has failed permanently yet: failed attempts are retried on the endpoint's schedule."
 	case rejects:
-		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently at the first attempt. They are not sent again by themselves. Fix the cause, then replay them.", failedCount(e))
+		return fmt.Sprintf("This endpoint doesn't retry 4xx responses: %s permanently at the first attempt. They won't be retried. Fix the cause, then replay them.", failedCount(e))
 	}
-	return fmt.Sprintf("%s permanently. They are not sent again by themselves. Fix the cause, then replay them.", sentenceCase(failedCount(e)))
+	return fmt.Sprintf("%s permanently. They won't be retried. Fix the cause, then replay them.", sentenceCase(failedCount(e)))
 }
 
 func failedCount(e notice.EndpointDetails) string {
@@ -146,34 +148,34 @@ func failedButton(d mail.NoticeData, e notice.EndpointDetails) []Block {
 	if e.FailedPermanently == 0 {
 		return nil
 	}
-	return []Block{button("See the failed deliveries", d.Dashboard+"/deliveries?status=dead_letter&endpoint="+e.Endpoint)}
+	return []Block{button("View failed deliveries", d.Dashboard+"/deliveries?status=dead_letter&endpoint="+e.Endpoint)}
 }
 
 func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	name := called(e.Description, e.URL)
-	preview, meanwhile := "Nothing is sent to it any more; what is emitted for it is held.", "Events that are emitted for it are held, not lost."
+	preview, meanwhile := "Nothing is sent to it, and new deliveries are held.", "New deliveries are held, and none is lost."
 	if e.Drops {
-		preview, meanwhile = "Nothing is sent to it any more.", "What waits for it is held; events that are emitted from now on make no delivery to it, as the endpoint is set."
+		preview, meanwhile = "Nothing is sent to it.", "Waiting deliveries are held. New events create no deliveries to it, as configured for this endpoint."
 	}
 	l := Letter{
 		Subject: fmt.Sprintf("%s was disabled", name),
 		Preview: preview,
 		Heading: "An endpoint was disabled",
 		Tone:    Bad,
-		Body:    []Block{text("%s was disabled. %s Nothing is sent there any more. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
+		Body:    []Block{text("%s was disabled. %s Nothing is sent to it. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
 	}
 	l.Body = append(append(l.Body, excerpt(e)...), text("What to do: %s", action(e)))
 	if e.Reason == string(health.Auth) && e.LastStatus != 404 {
-		l.Body = append(l.Body, text("If a secret was changed lately, make sure that your server verifies signatures with the one that the endpoint has now, and that a token in the custom headers has not expired."))
+		l.Body = append(l.Body, text("If you recently changed a secret, make sure that your server verifies signatures with the endpoint's current secret, and that no token in its custom headers has expired."))
 	}
 	replay := "Replay the deliveries that failed permanently since the first failure."
 	if e.FailedPermanently > 0 {
 		replay = fmt.Sprintf("Replay what failed since the first failure: %s permanently.", failedCount(e))
 	}
 	l.Body = append(l.Body,
-		text("When it is fixed:"),
+		text("After the fix:"),
 		Block{List: []string{
-			"Resume the endpoint. It is verified first. Then held deliveries are sent at the endpoint's own rate, or dropped, as you choose.",
+			"Resume the endpoint. It's verified first. Held deliveries are then sent at the endpoint's own rate or dropped, as you choose.",
 			replay,
 		}},
 		button("Fix and resume", endpointPage(d, e.Endpoint)),
@@ -193,26 +195,26 @@ func disabledWhy(e notice.EndpointDetails) string {
 func recovered(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	name := called(e.Description, e.URL)
 	return Letter{
-		Subject: fmt.Sprintf("%s works again", name),
-		Preview: "What waits for it is being delivered.",
-		Heading: "An endpoint works again",
+		Subject: fmt.Sprintf("%s has recovered", name),
+		Preview: "Waiting deliveries are being sent.",
+		Heading: "An endpoint has recovered",
 		Tone:    Good,
 		Body: []Block{
-			text("%s answers as it should again. What waits for it is being delivered at the endpoint's own rate, and no countdown to a disabling runs any more.", name),
+			text("%s responds successfully again. Waiting deliveries are being sent at the endpoint's own rate, and it will no longer be disabled.", name),
 			facts(Fact{"Endpoint", e.URL}, Fact{"First failure", momentOrNone(e.FirstFailureAt)}, Fact{"Last failure", momentOrNone(e.LastFailureAt)},
 				Fact{"Last success", momentOrNone(e.LastSuccessAt)}, Fact{"Waiting", counted(e.Held, e.HeldMore)}),
-			text("What had failed for good before is not sent again by itself: the page can replay it."),
-			button("Look at the endpoint", endpointPage(d, e.Endpoint)),
+			text("Deliveries that failed permanently aren't retried. You can replay them on the endpoint's page."),
+			button("View endpoint", endpointPage(d, e.Endpoint)),
 		},
 	}
 }
 
 func heldExpiring(d mail.NoticeData, h notice.HeldDetails) Letter {
 	name := called(h.Description, h.URL)
-	preview, before := "Resume the endpoint before, or they end as failed.", "Resume the endpoint before, and choose whether what is held is delivered or dropped."
+	preview, before := "Resume the endpoint before then, or they fail permanently.", "Resume the endpoint before then, and choose whether to deliver or drop held deliveries."
 	if h.Status == string(endpoint.Unverified) {
-		preview = "Let the endpoint prove itself before, or they end as failed."
-		before = "Let the endpoint prove itself before: its page sends it another challenge, and says what its server has to answer."
+		preview = "Verify the endpoint before then, or they fail permanently."
+		before = "Verify the endpoint before then. Its page sends another challenge and shows the expected response."
 	}
 	return Letter{
 		Subject: fmt.Sprintf("Held deliveries to %s expire soon", name),
@@ -220,10 +222,10 @@ func heldExpiring(d mail.NoticeData, h notice.HeldDetails) Letter {
 		Heading: "Held deliveries are about to expire",
 		Tone:    Careful,
 		Body: []Block{
-			text("Deliveries to %s are held, since the endpoint is %s. The oldest of them reaches the end of its time on %s, and ends as failed then.", name, orWord(h.Status, "not active"), moment(h.ExpiresAt)),
-			facts(Fact{"Endpoint", h.URL}, Fact{"Held", counted(h.Held, h.HeldMore)}, Fact{"The first expires", moment(h.ExpiresAt)}),
+			text("Deliveries to %s are held because the endpoint is %s. The oldest of them expires on %s and then fails permanently.", name, orWord(h.Status, "not active"), moment(h.ExpiresAt)),
+			facts(Fact{"Endpoint", h.URL}, Fact{"Held", counted(h.Held, h.HeldMore)}, Fact{"First expires", moment(h.ExpiresAt)}),
 			text("%s", before),
-			button("Look at the endpoint", endpointPage(d, h.Endpoint)),
+			button("View endpoint", endpointPage(d, h.Endpoint)),
 		},
 	}
 }
@@ -232,22 +234,22 @@ func secretRotated(d mail.NoticeData, s notice.SecretDetails) Letter {
 	name := called(s.Description, s.URL)
 	l := Letter{
 		Subject: fmt.Sprintf("The signing secret of %s was rotated", name),
-		Preview: "Make sure that your server knows the new one.",
+		Preview: "Make sure that your server has the new secret.",
 		Heading: "A signing secret was rotated",
 		Body: []Block{
 			text("The endpoint %s has a new signing secret.", name),
-			facts(Fact{"Endpoint", s.URL}, Fact{"New secret ends in", s.Hint}, Fact{"Old one signs until", momentOrNone(s.OldUntil)},
+			facts(Fact{"Endpoint", s.URL}, Fact{"New secret ends in", s.Hint}, Fact{"Old secret signs until", momentOrNone(s.OldUntil)},
 				Fact{"By", s.By}, Fact{"When", moment(d.At)}),
 		},
 	}
 	if s.OldUntil != nil {
-		l.Body = append(l.Body, text("Until then deliveries can be verified with the old secret too. Give your server the new one before."))
+		l.Body = append(l.Body, text("Until then, deliveries can also be verified with the old secret. Install the new secret in your server before then."))
 	} else {
-		l.Body = append(l.Body, text("The old secret signs nothing any more: a server that does not know the new one refuses deliveries."))
+		l.Body = append(l.Body, text("The old secret no longer signs. A server without the new secret rejects deliveries."))
 	}
 	l.Body = append(l.Body,
-		text("If none of you did this, rotate it again and look at the audit log for who it was."),
-		button("Look at the endpoint", endpointPage(d, s.Endpoint)),
+		text("If nobody on your team did this, rotate the secret again and check the audit log."),
+		button("View endpoint", endpointPage(d, s.Endpoint)),
 	)
 	return l
 }
@@ -259,28 +261,28 @@ func keyCreated(d mail.NoticeData, k notice.KeyDetails) Letter {
 	}
 	return Letter{
 		Subject: fmt.Sprintf("An API key was created: %s", clip(k.Name, 60)),
-		Preview: "If none of you did this, revoke it.",
+		Preview: "If nobody on your team did this, revoke it.",
 		Heading: "An API key was created",
 		Body: []Block{
-			facts(Fact{"Name", clip(k.Name, 100)}, Fact{"Begins with", k.Prefix}, Fact{"May", strings.Join(k.Scopes, ", ")},
+			facts(Fact{"Name", clip(k.Name, 100)}, Fact{"Prefix", k.Prefix}, Fact{"Scopes", strings.Join(k.Scopes, ", ")},
 				Fact{"Expires", expires}, Fact{"By", k.By}, Fact{"When", moment(d.At)}),
-			text("If none of you did this, revoke the key, and look at the audit log for who it was."),
-			button("See the keys", d.Dashboard+"/keys"),
+			text("If nobody on your team did this, revoke the key and check the audit log."),
+			button("View API keys", d.Dashboard+"/keys"),
 		},
 	}
 }
 
 func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 	return Letter{
-		Subject: fmt.Sprintf("A delivery of %s failed for good", clip(f.EventType, 60)),
-		Preview: "It is not tried again by itself.",
-		Heading: "A delivery failed for good",
+		Subject: fmt.Sprintf("A delivery of %s failed permanently", clip(f.EventType, 60)),
+		Preview: "It won't be retried.",
+		Heading: "A delivery failed permanently",
 		Tone:    Careful,
 		Body: []Block{
 			facts(Fact{"Endpoint", f.URL}, Fact{"Event", f.Event}, Fact{"Type", f.EventType}, Fact{"Reason", failedWhy(f.Reason)},
-				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last answer", lastAnswer(f.LastStatus, f.LastFailure)}, Fact{"When", moment(f.FailedAt)}),
-			text("It is not tried again by itself. When the cause is mended, replay it."),
-			button("Look at the delivery", d.Dashboard+"/deliveries/"+f.Delivery),
+				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", lastAnswer(f.LastStatus, f.LastFailure)}, Fact{"When", moment(f.FailedAt)}),
+			text("It won't be retried. Fix the cause, then replay it."),
+			button("View delivery", d.Dashboard+"/deliveries/"+f.Delivery),
 		},
 	}
 }
@@ -289,13 +291,13 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 func failedWhy(reason string) string {
 	switch reason {
 	case delivery.Exhausted.String():
-		return "exhausted: all attempts of its schedule failed"
+		return "exhausted: all scheduled attempts failed"
 	case delivery.Rejected.String():
-		return "rejected: the endpoint's server refused it"
+		return "rejected: the endpoint rejected it"
 	case delivery.Gone.String():
-		return "gone: the endpoint's server wants no more events"
+		return "gone: the endpoint wants no more events"
 	case delivery.Expired.String():
-		return "expired: it waited for too long"
+		return "expired: it waited too long"
 	case delivery.EndpointDeleted.String():
 		return "the endpoint was deleted"
 	}
@@ -304,19 +306,19 @@ func failedWhy(reason string) string {
 
 func quota(d mail.NoticeData, q notice.QuotaDetails) Letter {
 	l := Letter{
-		Subject: fmt.Sprintf("Most of your quota is used: %s", q.Quota),
+		Subject: fmt.Sprintf("Quota almost used up: %s", q.Quota),
 		Preview: fmt.Sprintf("%s of %s.", thousands(q.Used), thousands(q.Limit)),
-		Heading: "Most of a quota is used",
+		Heading: "A quota is almost used up",
 		Tone:    Careful,
 		Body: []Block{
-			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", thousands(q.Used), thousands(q.Limit))}, Fact{"Starts anew", momentOrNone(q.ResetsAt)}),
-			text("When it is used up, what would go beyond it is refused. Ask the people who run this Posthorn for more before."),
-			button("See the settings", d.Dashboard+"/settings"),
+			facts(Fact{"Quota", q.Quota}, Fact{"Used", fmt.Sprintf("%s of %s", thousands(q.Used), thousands(q.Limit))}, Fact{"Resets", momentOrNone(q.ResetsAt)}),
+			text("When the quota is used up, events beyond it are rejected. Ask the operator of this Posthorn server for a higher quota before then."),
+			button("View settings", d.Dashboard+"/settings"),
 		},
 	}
 	if notice.Kind(d.Kind) == notice.QuotaReached {
-		l.Subject, l.Heading, l.Tone = fmt.Sprintf("A quota is used up: %s", q.Quota), "A quota is used up", Bad
-		l.Body[1] = text("What goes beyond it is refused from now on. Ask the people who run this Posthorn for more.")
+		l.Subject, l.Heading, l.Tone = fmt.Sprintf("Quota used up: %s", q.Quota), "A quota is used up", Bad
+		l.Body[1] = text("Events beyond the quota are rejected. Ask the operator of this Posthorn server for a higher quota.")
 	}
 	return l
 }
@@ -334,7 +336,7 @@ func endpointFacts(e notice.EndpointDetails) Block {
 		Fact{"First failure", momentOrNone(e.FirstFailureAt)},
 		Fact{"Last failure", momentOrNone(e.LastFailureAt)},
 		Fact{"Last success", momentOrNone(e.LastSuccessAt)},
-		Fact{"Failures in a row", failures},
+		Fact{"Consecutive failures", failures},
 		Fact{"Failed permanently", counted(e.FailedPermanently, e.FailedMore)},
 		Fact{"Held deliveries", counted(e.Held, e.HeldMore)},
 	)
@@ -357,7 +359,7 @@ func excerpt(e notice.EndpointDetails) []Block {
 	if text == "" {
 		return nil
 	}
-	return []Block{{Text: "Its last answer begins with:"}, {Code: text}}
+	return []Block{{Text: "Its last response starts with:"}, {Code: text}}
 }
 
 // lastAnswer says in a word or two what came of the last attempt.
@@ -371,7 +373,8 @@ func lastAnswer(status int, failure string) string {
 	return ""
 }
 
-// action is what to do about an endpoint: by what most of its attempts ended with, where that was counted, else by its last failure.
+// action is what to do about an endpoint: by what most of its attempts ended with, where that was counted, else by its
+// last failure.
 func action(e notice.EndpointDetails) string {
 	if a := health.Problem(e.Problem).Action(); a != "" {
 		return a
@@ -384,7 +387,7 @@ func action(e notice.EndpointDetails) string {
 	if a := problem.Action(); a != "" {
 		return a
 	}
-	return "Look at the endpoint's last attempts: they say what its server answered."
+	return "Check the endpoint's last attempts: they show its responses."
 }
 
 func counted(n int64, more bool) string {

@@ -48,13 +48,13 @@ func samples(t *testing.T) map[string]emails.Letter {
 		"verify_change":  emails.VerifyAddress(mail.VerifyAddressData{Name: "Ada Lovelace", Link: "https://posthorn.example/change-email?token=abc", Expires: at, Change: true}),
 		"account_exists": emails.AccountExists(mail.AccountExistsData{Name: "Ada Lovelace", Tenant: "Acme", Link: "https://posthorn.example/sign-in?next=x", Reset: "https://posthorn.example/reset", Address: "203.0.113.7"}),
 		"email_changed": emails.SignInAlert(mail.SignInAlertData{
-			Name: "Ada", What: "The e-mail address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "write at once to an owner of your tenants.",
+			Name: "Ada", What: "The email address of your account was changed to eve@example.com", At: at, Address: "203.0.113.7", Advice: "write at once to an owner of your tenants.",
 		}),
 		"invitation":    emails.Invitation(mail.InvitationData{Tenant: "Acme", By: "Grace Hopper", Role: "developer", Link: "https://posthorn.example/invitations/abc", Expires: at}),
 		"sign_in_alert": emails.SignInAlert(mail.SignInAlertData{Name: "Ada", At: at, Address: "203.0.113.7", Browser: "Firefox on Linux", Link: "https://posthorn.example/account/sessions"}),
 		"operator_alert": emails.OperatorAlert(mail.OperatorAlertData{
 			What: "An endpoint of Acme was disabled", Facts: []mail.Fact{{Name: "Tenant", Value: "Acme (ten_01jd0000000000000000000000)"}, {Name: "Endpoint", Value: ep.URL}, {Name: "Reason", Value: "unhealthy"}},
-			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "Look at the tenant", At: at,
+			Link: "https://posthorn.example/console/tenants/ten_01jd0000000000000000000000", LinkText: "View tenant", At: at,
 		}),
 	}
 	for name, n := range map[string]struct {
@@ -103,18 +103,18 @@ func digestSample() notice.DigestDetails {
 	return notice.DigestDetails{
 		Day: "2031-03-09", Severity: "critical", ActiveEndpoints: 7, SuccessDay: "91.4 %", SuccessHour: "63.0 %", Attempts: 48210, Retries: 3120,
 		FailedDeliveries: 312, P50Milliseconds: 84, P95Milliseconds: 2400,
-		Action:         "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
+		Action:         "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
 		ActionEndpoint: "ep_01jd0000000000000000000000", DeadLetters: 290,
 		Alerts: []notice.DigestAlert{
 			{
 				Endpoint: "ep_01jd0000000000000000000000", Name: "Orders to the warehouse", Severity: "critical", Code: "endpoint_disabled",
 				Detail: "Orders to the warehouse was disabled: 3,760 of 3,900 attempts failed with 503.",
-				Action: "Look into the log of the endpoint's server at the time of an attempt: it answers with errors of its own (5xx).",
+				Action: "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt.",
 			},
 			{
 				Endpoint: "ep_01jd0000000000000000000001", Name: "Billing", Severity: "warning", Code: "endpoint_failing",
 				Detail: "Billing: 346 of 20,100 attempts were rejected with 422.",
-				Action: "Look at the answers in the failed deliveries: the endpoint's server rejects what it is sent (4xx).",
+				Action: "The endpoint rejects requests (4xx). Check the responses in its failed deliveries.",
 			},
 		},
 		Findings: []notice.DigestFinding{

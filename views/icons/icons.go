@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/a-h/templ"
 )
@@ -130,11 +128,8 @@ var paths = map[Name]string{
 	Warning:    `<path d="M8 2 1.5 13.5h13zM8 6.5v3M8 11.5v.01"/>`,
 }
 
-// Names lists the icons in the order of their names.
-func Names() []Name { return slices.Sorted(maps.Keys(paths)) }
-
-// Icon draws an icon of 16 pixels beside a text that says the same: assistive technology passes it over. An unknown name
-// draws nothing.
+// Icon draws an icon of 16 pixels beside a text that says the same: assistive technology passes it over. An unknown
+// name draws nothing.
 func Icon(name Name) templ.Component { return draw(name, 16) }
 
 // Large draws an icon of 24 pixels.

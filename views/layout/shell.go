@@ -122,8 +122,8 @@ func (s Shell) documentTitle() string {
 	return title
 }
 
-// Looks reports whether the page can only be looked at, by an operator or since the tenant is suspended: what changes something is
-// left out, or switched off.
+// Looks reports whether the page can only be looked at, by an operator or since the tenant is suspended: what changes
+// something is left out, or switched off.
 func (s Shell) Looks() bool { return s.Suspended || s.View != nil && !s.View.Acting }
 
 func (s Shell) root() string { return "/t/" + s.Tenant.ID }

@@ -56,9 +56,9 @@ func (r Refusal) title() string {
 }
 
 var refusalTitles = map[int]string{
-	http.StatusBadRequest: "Invalid request", http.StatusForbidden: "You don't have permission", http.StatusNotFound: "There is nothing here",
-	http.StatusConflict: "Something changed in the meantime", http.StatusTooManyRequests: "Too much at once",
-	http.StatusServiceUnavailable: "Not available now",
+	http.StatusBadRequest: "Invalid request", http.StatusForbidden: "You don't have permission", http.StatusNotFound: "Page not found",
+	http.StatusConflict: "Something changed in the meantime", http.StatusTooManyRequests: "Too many requests",
+	http.StatusServiceUnavailable: "Temporarily unavailable",
 }
 
 func (r Refusal) back() string {
@@ -70,7 +70,7 @@ func (r Refusal) back() string {
 
 func (r Refusal) backLabel() string {
 	if r.BackLabel == "" {
-		return "Back to the start"
+		return "Back to the dashboard"
 	}
 	return r.BackLabel
 }

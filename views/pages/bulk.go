@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,10 +56,10 @@ func Skips(counts map[bulk.Skip]int64) []SkipCount {
 }
 
 var skipWords = map[bulk.Skip]string{
-	bulk.SkipWaiting: "still under way: they must end first", bulk.SkipSettled: "ended already", bulk.SkipHeld: "held: their endpoint receives nothing now",
-	bulk.SkipBlocked: "waiting behind an older one of their key", bulk.SkipReady: "about to be sent anyway", bulk.SkipReplayed: "replayed before",
-	bulk.SkipEndpointDeleted: "to an endpoint that was deleted", bulk.SkipEventExpired: "of an event past the retention",
-	bulk.SkipExpunged: "of an event whose data was destroyed", bulk.SkipAlready: "so already",
+	bulk.SkipWaiting: "still in progress", bulk.SkipSettled: "already finished", bulk.SkipHeld: "held: the endpoint receives nothing now",
+	bulk.SkipBlocked: "waiting for an older delivery with the same key", bulk.SkipReady: "about to be sent", bulk.SkipReplayed: "already replayed",
+	bulk.SkipEndpointDeleted: "endpoint deleted", bulk.SkipEventExpired: "event older than the retention period",
+	bulk.SkipExpunged: "event data deleted", bulk.SkipAlready: "already done",
 }
 
 func (s SkipCount) text() string {
@@ -71,7 +72,7 @@ func (s SkipCount) text() string {
 
 var bulkVerbs = map[bulk.Kind]struct{ verb, past, noun string }{
 	bulk.Replay: {"replay", "replayed", "deliveries"}, bulk.ReplayMissing: {"send", "sent", "missing events"}, bulk.RetryNow: {"retry", "retried", "deliveries"},
-	bulk.Cancel: {"cancel", "canceled", "deliveries"}, bulk.Archive: {"archive", "archived", "deliveries"}, bulk.Unarchive: {"unarchive", "shown again", "deliveries"},
+	bulk.Cancel: {"cancel", "canceled", "deliveries"}, bulk.Archive: {"archive", "archived", "deliveries"}, bulk.Unarchive: {"unarchive", "unarchived", "deliveries"},
 	bulk.Drop: {"drop", "dropped", "held deliveries"}, bulk.Expunge: {"expunge", "expunged", "events"},
 }
 
@@ -100,26 +101,26 @@ func (v BulkConfirmView) title() string {
 func (v BulkConfirmView) repeats() string {
 	n := components.Many(v.Repeats, "of these deliveries was", "of these deliveries were")
 	if v.Repeats == 1 {
-		return n + " replayed before, and is sent once more."
+		return n + " already replayed and will be sent again."
 	}
-	return n + " replayed before, and are sent once more."
+	return n + " already replayed and will be sent again."
 }
 
 func (v BulkConfirmView) text() string {
 	if v.Count == 0 {
-		return "None of these deliveries can be " + bulkVerbs[v.Kind].past + ". Nothing is changed."
+		return "None of these deliveries can be " + bulkVerbs[v.Kind].past + ". Nothing changed."
 	}
 	switch v.Kind {
 	case bulk.Replay:
-		return "Each is sent again as a new delivery: the same event, the same body, at the end of its endpoint's queue, at the endpoint's own rate."
+		return "Each is sent again as a new delivery with the same event and body, at the end of its endpoint's queue and at the endpoint's own rate."
 	case bulk.RetryNow:
-		return "Each is tried as soon as its endpoint has room, instead of at its time."
+		return "Each is sent as soon as its endpoint has capacity, instead of at its scheduled time."
 	case bulk.Cancel:
-		return "None of them is tried again. Requests that are under way are not stopped. Canceled deliveries can be replayed."
+		return "None of them is retried. Requests in flight aren't stopped. Canceled deliveries can be replayed."
 	case bulk.Archive:
-		return "Lists leave them out. Nothing is deleted, and unarchive shows them again."
+		return "Archived deliveries are hidden from lists. Nothing is deleted, and you can unarchive them."
 	}
-	return "Lists show them again."
+	return "They appear in lists again."
 }
 
 func (v BulkConfirmView) submit() components.ButtonProps {
@@ -189,6 +190,7 @@ type BulkJob struct {
 	Pace                    int
 	Reason, Failure         string
 	AskedKind, AskedBy      string
+	AskedName               string // empty where it is not known, or not for who looks
 	Filter                  []Fact
 	Created, Started, Ended time.Time
 }
@@ -213,7 +215,7 @@ func (j BulkJob) tone() components.Tone {
 func (j BulkJob) progress() components.ProgressProps {
 	p := components.ProgressProps{ID: "job-progress", Label: sentence(bulkVerbs[j.Kind].past), Done: j.Done, Total: max(j.Expected, j.Done)}
 	if !j.Exact && !j.State.Over() {
-		p.Text = "More than was counted at the beginning: the end is not known."
+		p.Text = "More than the initial count; the total isn't known."
 		p.Total = 0
 	}
 	return p
@@ -226,11 +228,11 @@ func (j BulkJob) outcome() string {
 	case bulk.Canceled:
 		return fmt.Sprintf("Canceled after %s. What it did stays done.", components.Count(j.Done))
 	case bulk.Failed:
-		return "It failed. " + j.Failure
+		return "Failed: " + j.Failure
 	case bulk.Queued:
-		return "It begins in a moment."
+		return "Starts in a moment."
 	}
-	return "It is under way. You may leave this page."
+	return "In progress. You can leave this page."
 }
 
 // BulkJobsView is the list of jobs.
@@ -244,9 +246,9 @@ type BulkJobsView struct {
 // outcomeNote says what the counts of an outcome are counts of.
 func outcomeNote(o bulk.Outcome) string {
 	if !o.Exact {
-		return "What became of the first " + components.Count(o.Made) + " that this job made"
+		return "Outcome of the first " + components.Count(o.Made) + " created by this job"
 	}
-	return "What became of the " + components.Many(o.Made, "delivery", "deliveries") + " that this job made"
+	return "Outcome of the " + components.Many(o.Made, "delivery", "deliveries") + " created by this job"
 }
 
 func badIf(bad bool) components.Tone {
@@ -254,4 +256,9 @@ func badIf(bad bool) components.Tone {
 		return components.Bad
 	}
 	return components.Neutral
+}
+
+// asker is who started a job: by name where it is known, else what kind of caller.
+func (j BulkJob) asker() string {
+	return cmp.Or(j.AskedName, sentence(j.AskedKind))
 }

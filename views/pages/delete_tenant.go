@@ -10,6 +10,7 @@ type DeleteTenantView struct {
 	Shell                           layout.Shell
 	Root                            string // of the settings
 	Name, Reason                    components.FieldProps
+	ExportReason                    components.FieldProps
 	Endpoints, Keys, Members, Waits int64
 	Wrong                           string // why it can't be deleted
 	Closed                          bool   // the reader is an operator
@@ -17,7 +18,7 @@ type DeleteTenantView struct {
 
 // wrong is what is wrong with the form, for its head.
 func (v DeleteTenantView) wrong() map[string]string {
-	return map[string]string{"": v.Wrong, "name": v.Name.Error, "reason": v.Reason.Error}
+	return map[string]string{"": v.Wrong, "name": v.Name.Error, "reason": v.Reason.Error, "export-reason": v.ExportReason.Error}
 }
 
 func (v DeleteTenantView) members() string {
@@ -25,7 +26,7 @@ func (v DeleteTenantView) members() string {
 	if !v.Closed {
 		text += ", you included"
 	}
-	return text + ". Invitations and sign-in links are void. Accounts of people stay."
+	return text + ". Invitations and sign-in links stop working. Personal accounts stay."
 }
 
 func (v DeleteTenantView) keys() string {
@@ -41,9 +42,17 @@ const manyCounted = 10_000
 func (v DeleteTenantView) waiting() string {
 	switch {
 	case v.Waits == 0:
-		return "No delivery waits."
+		return "No deliveries are waiting."
 	case v.Waits > manyCounted:
-		return "More than " + components.Count(manyCounted) + " deliveries that wait end as failed (endpoint_deleted)."
+		return "More than " + components.Count(manyCounted) + " waiting deliveries fail permanently (endpoint_deleted)."
 	}
-	return components.Many(v.Waits, "delivery that waits ends", "deliveries that wait end") + " as failed (endpoint_deleted)."
+	return components.Many(v.Waits, "waiting delivery fails", "waiting deliveries fail") + " permanently (endpoint_deleted)."
+}
+
+// summary heads what is wrong with one of the two forms.
+func (v DeleteTenantView) summary() string {
+	if v.ExportReason.Error != "" {
+		return "Nothing was exported"
+	}
+	return "Nothing was deleted"
 }

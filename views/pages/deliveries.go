@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"net/url"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type DeliveriesView struct {
 	Shell     layout.Shell
 	Root      string // the tenant's path
+	Now       time.Time
 	Filter    DeliveryFilter
 	Endpoints []components.Option // to choose from
 	Types     []string            // to choose from, and others may be typed
@@ -23,6 +25,19 @@ type DeliveriesView struct {
 	Newer     string // the pages before and after; empty: none
 	Older     string
 	Short     bool // the page ended early: the filter matches rarely
+
+	Of *EndpointHead // of the one endpoint whose deliveries these are; its tabs lead back
+}
+
+// header is that of the endpoint where the list is of one.
+func (v DeliveriesView) header() components.HeaderProps {
+	if v.Of == nil {
+		return components.HeaderProps{Title: "Deliveries", Text: "Every event sent to every subscribed endpoint."}
+	}
+	return components.HeaderProps{
+		Title: v.Of.title(), Text: v.Of.Description, Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Of.Root + "/endpoints"}},
+		Badge: components.Condition(v.Of.Condition.State),
+	}
 }
 
 // DeliveryFilter is what a list is narrowed down to, as it stands in the address.
@@ -84,11 +99,11 @@ func (e EndpointLabel) Name() string {
 func (l DeliveryListView) columns() []components.Column {
 	var c []components.Column
 	if l.Acts {
-		c = append(c, components.Column{Label: "Choose", HideLabel: true, Shrink: true})
+		c = append(c, components.Column{Label: "Select", HideLabel: true, Shrink: true})
 	}
 	return append(c,
 		components.Column{Label: "Delivery"}, components.Column{Label: "Status"}, components.Column{Label: "Endpoint"},
-		components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last answer"},
+		components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last response"},
 		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"},
 	)
 }
@@ -113,12 +128,12 @@ func StatusOptions() []components.Option {
 }
 
 func allStatusOptions() []components.Option {
-	return append(StatusOptions(), components.Option{Value: bulk.AllFailed, Label: "All that went wrong"})
+	return append(StatusOptions(), components.Option{Value: bulk.AllFailed, Label: "All problems"})
 }
 
 // waitOptions are the reasons for which deliveries wait.
 func waitOptions() []components.Option {
-	o := []components.Option{{Value: "", Label: "Waiting or not"}}
+	o := []components.Option{{Value: "", Label: "Any"}}
 	for _, r := range condition.Reasons() {
 		o = append(o, components.Option{Value: string(r), Label: "Waiting: " + r.Word()})
 	}
@@ -175,8 +190,9 @@ func (f DeliveryFilter) bulkKinds() []bulk.Kind {
 // bulkLabel is what a button for a kind says.
 func bulkLabel(k bulk.Kind) string { return sentence(string(k)) }
 
-// bulkMenu are the actions on all results of the filter. Each action needs a status: where the filter has none, the menu offers
-// what is done most with the rest of it. No action can be limited to a bulk job or to why deliveries wait.
+// bulkMenu are the actions on all results of the filter. Each action needs a status: where the filter has none, the
+// menu offers what is done most with the rest of it. No action can be limited to a bulk job or to why deliveries
+// wait.
 func (v DeliveriesView) bulkMenu() []components.MenuItem {
 	if v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 {
 		return nil
@@ -190,7 +206,7 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 		failed := delivery.Failed.String()
 		return []components.MenuItem{
 			item("Replay all failed", failed, bulk.Replay), item("Archive all failed", failed, bulk.Archive),
-			item("Retry now all that are retrying", delivery.Retrying.String(), bulk.RetryNow), item("Cancel all held", delivery.Held.String(), bulk.Cancel),
+			item("Retry all now", delivery.Retrying.String(), bulk.RetryNow), item("Cancel all held", delivery.Held.String(), bulk.Cancel),
 		}
 	}
 	var items []components.MenuItem
@@ -198,6 +214,44 @@ func (v DeliveriesView) bulkMenu() []components.MenuItem {
 		items = append(items, item(bulkLabel(k)+" all results", v.Filter.Status, k))
 	}
 	return items
+}
+
+// preset is a filter that is one click away.
+type preset struct {
+	Label, Href string
+	Active      bool
+}
+
+// presets are the filters that people need most. The endpoint that is chosen stays so.
+func (v DeliveriesView) presets() (out []preset) {
+	add := func(label string, f DeliveryFilter) {
+		f.Endpoint = v.Filter.Endpoint
+		q := url.Values{}
+		for name, value := range f.fields() {
+			q.Set(name, value)
+		}
+		p := preset{Label: label, Href: v.Root + "/deliveries", Active: f == v.Filter}
+		if len(q) > 0 {
+			p.Href += "?" + q.Encode()
+		}
+		out = append(out, p)
+	}
+	add("All", DeliveryFilter{})
+	add("Failed since yesterday", DeliveryFilter{Status: delivery.DeadLetter, Since: Yesterday(v.Now)})
+	add("Dead letters", DeliveryFilter{Status: delivery.DeadLetter})
+	add("Retrying", DeliveryFilter{Status: delivery.Retrying.String()})
+	add("Held", DeliveryFilter{Status: delivery.Held.String()})
+	return out
+}
+
+// replayAll are the fields that ask for a replay of all results; nil where these are not failures.
+func (v DeliveriesView) replayAll() map[string]string {
+	if v.Filter.Status != delivery.DeadLetter || v.Filter.Job != "" || v.Filter.Wait != "" || !v.List.Acts || len(v.Wrong) > 0 || len(v.List.Rows) == 0 {
+		return nil
+	}
+	fields := v.Filter.fields()
+	fields["all"], fields["action"] = "true", string(bulk.Replay)
+	return fields
 }
 
 const bulkID = "deliveries-bulk"

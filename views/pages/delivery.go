@@ -2,9 +2,11 @@ package pages
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"posthorn/domain/compare"
 	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/diagnosis"
@@ -33,6 +35,9 @@ type DeliveryView struct {
 	Earlier     bool         // there are earlier ones that are not shown
 	Chosen      *AttemptDetail
 	Others      []DeliveryRow // of the same event to the same endpoint: what it replays, and its replays
+	Compared    *Comparison   // of the chosen attempt's response with another's
+	Newer       string        // the page of the next delivery to the same endpoint; empty: none
+	Older       string
 	Acts        bool
 	Sendable    bool // the event's data is still there, and so is the endpoint
 }
@@ -74,6 +79,7 @@ type Excerpt struct {
 	Text string
 	Nice string // the same JSON, indented; empty where it is none, or not whole
 	Note string // of how much it is the beginning; empty: it is whole
+	JSON bool   // it is JSON, as far as it goes
 	Gone string // why there is none
 	Size int    // of the whole, in bytes
 }
@@ -86,13 +92,51 @@ func (d AttemptDetail) sent() string {
 	return "Request"
 }
 
+// Comparison is what differs between the responses to two attempts.
+type Comparison struct {
+	From, To int // the attempts' numbers
+	Lines    []compare.Line
+}
+
+// same reports whether nothing differs.
+func (c Comparison) same() bool {
+	return !slices.ContainsFunc(c.Lines, func(l compare.Line) bool { return l.Kind != compare.Same })
+}
+
+// attempt is the address of one attempt; numbers below one are no attempts.
+func (v DeliveryView) attempt(n int) string {
+	for _, r := range v.Attempts {
+		if r.Number == n && n > 0 {
+			return v.path() + "?attempt=" + strconv.Itoa(n) + "#attempt"
+		}
+	}
+	return ""
+}
+
+// compare is the address of the comparison of the chosen attempt's response with the one before; empty where there is
+// none.
+func (v DeliveryView) compare() string {
+	if v.Chosen == nil || v.Chosen.Hidden || v.attempt(v.Chosen.Number-1) == "" {
+		return ""
+	}
+	return v.compareWith(v.Chosen.Number - 1)
+}
+
+func (v DeliveryView) compareWith(n int) string {
+	return v.path() + "?attempt=" + strconv.Itoa(v.Chosen.Number) + "&with=" + strconv.Itoa(n) + "#compared"
+}
+
 func (v DeliveryView) path() string { return v.Root + "/deliveries/" + v.Row.ID }
 
 func (v DeliveryView) live() bool { return !v.Row.Status.Terminal() }
 
 func (v DeliveryView) liveURL() string {
 	if v.Chosen != nil {
-		return v.path() + "/live?attempt=" + strconv.Itoa(v.Chosen.Number)
+		at := v.path() + "/live?attempt=" + strconv.Itoa(v.Chosen.Number)
+		if v.Compared != nil {
+			at += "&with=" + strconv.Itoa(v.Compared.From)
+		}
+		return at
 	}
 	return v.path() + "/live"
 }
@@ -142,18 +186,18 @@ func (v DeliveryView) actions() []DeliveryAction {
 }
 
 func (v DeliveryView) confirm(a DeliveryAction) components.ConfirmProps {
-	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true, Said: v.Refused.said("confirm-" + a.Name)}
+	p := components.ConfirmProps{ID: "confirm-" + a.Name, Action: v.path() + "/" + a.Name, Label: a.Label, Reason: true, ReasonInput: v.Refused.said("confirm-" + a.Name)}
 	switch a.Name {
 	case "cancel":
 		p.Title, p.Danger, p.Reason = "Cancel this delivery?", true, false
-		p.Text = "1 delivery is called off and not tried again. A request that is under way is not stopped. It can be replayed later."
-		p.Label = "Cancel the delivery"
+		p.Text = "The delivery isn't retried. A request in flight isn't stopped. You can replay it later."
+		p.Label = "Cancel delivery"
 	case "replay":
 		p.Title = "Replay this delivery?"
-		p.Text = "1 new delivery sends the same event, with the same id and the same body, to " + v.Row.Endpoint.Name() + ". The attempts of this one stay as they are."
+		p.Text = "A new delivery sends the same event, with the same id and body, to " + v.Row.Endpoint.Name() + ". This delivery's attempts don't change."
 		if by := v.Row.ReplayedBy; by != "" {
 			p.Title, p.Fields = "Replay this delivery again?", map[string]string{"again": "true"}
-			p.Text = "It was replayed before, as " + components.ShortID(by) + ". " + p.Text
+			p.Text = "It was already replayed as " + components.ShortID(by) + ". " + p.Text
 		}
 	}
 	return p

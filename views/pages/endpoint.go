@@ -37,17 +37,31 @@ type EndpointHead struct {
 
 // deleteText says what deleting the endpoint does to the deliveries that wait for it.
 func (h EndpointHead) deleteText() string {
-	said := "No delivery waits for it."
+	said := "It has no waiting deliveries."
 	if h.InQueue > 0 {
-		said = components.Many(h.InQueue, "delivery that waits for it fails permanently.", "deliveries that wait for it fail permanently.")
+		said = components.Many(h.InQueue, "waiting delivery fails permanently.", "waiting deliveries fail permanently.")
 	}
 	if h.InQueue > 0 && h.InQueueMore {
 		said = "More than " + said
 	}
-	return said + " Its secrets are destroyed. Delivered events stay in the lists. This can't be undone."
+	return said + " Its secrets are deleted. Past deliveries stay in the lists. This can't be undone."
 }
 
-func (h EndpointHead) title() string { return strings.TrimPrefix(h.URL, "https://") }
+// title is what people know the endpoint by: its description, else its URL.
+func (h EndpointHead) title() string {
+	if h.Description != "" {
+		return h.Description
+	}
+	return strings.TrimPrefix(h.URL, "https://")
+}
+
+// subtitle is the URL, where the title is something else.
+func (h EndpointHead) subtitle() string {
+	if h.Description == "" {
+		return ""
+	}
+	return h.URL
+}
 
 func (h EndpointHead) tabs() []components.Tab {
 	tab := func(key, label, href string) components.Tab {
@@ -70,7 +84,7 @@ func (h EndpointHead) tabs() []components.Tab {
 func (h EndpointHead) menu() []components.MenuItem {
 	items := []components.MenuItem{{Label: "Verify again", Icon: icons.Shield, Action: h.Href + "/verify"}}
 	if h.Status != endpoint.Unverified {
-		items = append(items, components.MenuItem{Label: "Recover since ...", Icon: icons.Refresh, Opens: "recover"}, components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"})
+		items = append(items, components.MenuItem{Label: condition.Recover.Label(), Icon: icons.Refresh, Opens: "recover"}, components.MenuItem{Label: "Replay missing ...", Icon: icons.Layers, Opens: "missing"})
 	}
 	return append(items, components.MenuItem{Label: "Delete endpoint", Icon: icons.Trash, Opens: "delete", Danger: true})
 }
@@ -83,20 +97,20 @@ func (h EndpointHead) mayResume() bool {
 // resumeText says what resuming does, by why the endpoint is stopped.
 func (h EndpointHead) resumeText() string {
 	if h.Status == endpoint.Disabled {
-		return "The endpoint is verified first, and receives events once it has proven itself. " + h.heldText()
+		return "The endpoint is verified first, then receives events. " + h.heldText()
 	}
-	return "The endpoint receives events again at once. " + h.heldText()
+	return "The endpoint receives events again immediately. " + h.heldText()
 }
 
 // heldText says how many deliveries wait for the endpoint to be active.
 func (h EndpointHead) heldText() string {
 	switch held := h.Condition.Held; {
 	case h.Condition.HeldAtLeast:
-		return "More than " + components.Many(held, "delivery waits.", "deliveries wait.")
+		return "More than " + components.Many(held, "delivery is waiting.", "deliveries are waiting.")
 	case held == 0:
-		return "No delivery waits."
+		return "No deliveries are waiting."
 	default:
-		return components.Many(held, "delivery waits.", "deliveries wait.")
+		return components.Many(held, "delivery is waiting.", "deliveries are waiting.")
 	}
 }
 
@@ -110,6 +124,7 @@ type EndpointView struct {
 	LastFailure  time.Time
 	LastError    string
 	Failures     int
+	Range        RangeView
 	Volume       charts.Props
 	Success      charts.Props
 	Latency      charts.Props
@@ -141,6 +156,7 @@ type VerificationView struct {
 	Mode   string
 	Kind   string
 	URL    string
+	First  bool // it is a step of adding the endpoint
 }
 
 func (v VerificationView) running() bool { return v.State == "pending" }
@@ -152,7 +168,7 @@ func (v VerificationView) steps() []components.StepProps {
 	switch {
 	case v.Kind == string(endpoint.Kafka):
 		sent.Title, sent.Text = "Write a record", "A signed record to "+v.URL+"."
-		proof.Title, proof.Text = "Wait for the brokers", "All replicas in sync must acknowledge the record."
+		proof.Title, proof.Text = "Wait for the brokers", "All in-sync replicas must acknowledge the record."
 	case v.Mode == "simple":
 		sent.Title, proof.Text = "Send a request", "Any 2xx response is enough."
 	}
@@ -166,7 +182,7 @@ func (v VerificationView) steps() []components.StepProps {
 		sent.State = components.StepWaiting
 	case "succeeded":
 		sent.State, proof.State, ready.State = components.StepDone, components.StepDone, components.StepDone
-		proof.Text, ready.Text = "The response was right.", "The endpoint is ready."
+		proof.Text, ready.Text = "The response is correct.", "The endpoint is ready."
 	case "failed":
 		sent.State, proof.State = components.StepDone, components.StepFailed
 		proof.Text = v.failure()
@@ -208,6 +224,23 @@ type CreatedView struct {
 	Secret       string // empty: it was shown before, or is not the reader's to see
 	Public       string
 	Verification VerificationView
+	Sent         *TrialView // the first test event, where one was sent
+}
+
+// FirstEvent is the last step of adding an endpoint: a test event that is delivered.
+type FirstEvent struct {
+	Test  string // posting there sends it; empty where the reader can't
+	Ready bool   // the endpoint is verified
+	Sent  *TrialView
+	Swap  bool // the part travels beside another one that was asked for
+}
+
+func (v CreatedView) firstEvent() FirstEvent {
+	f := FirstEvent{Ready: v.Verification.State == "succeeded" || v.Status == endpoint.Active, Sent: v.Sent}
+	if v.MayChange {
+		f.Test = v.Href + "/test"
+	}
+	return f
 }
 
 // noSecret says why there is no secret to copy, and what to do about it.
@@ -232,9 +265,9 @@ func (v CreatedView) verifyText() string {
 // whereText says what a change of place entails.
 func whereText(f EndpointForm) string {
 	if f.Kind == string(endpoint.Kafka) {
-		return "Other servers or another topic have to be verified anew; deliveries are held until then."
+		return "New servers or a new topic must be verified again; deliveries are held until then."
 	}
-	return "Another URL has to prove itself anew; deliveries are held until then."
+	return "A new URL must be verified again; deliveries are held until then."
 }
 
 // EndpointSettingsView is the form of an endpoint's settings.
@@ -264,7 +297,7 @@ func (v EndpointView) stateText() string {
 
 func lastStat(ctx context.Context, at time.Time) components.StatProps {
 	if at.IsZero() {
-		return components.StatProps{Label: "Last success", Value: "–", Note: "nothing was delivered yet"}
+		return components.StatProps{Label: "Last success", Value: "–", Note: "no deliveries yet"}
 	}
 	return components.StatProps{Label: "Last success", Value: components.Since(ctx, at), Note: components.Stamp(at)}
 }

@@ -36,6 +36,7 @@ type EndpointForm struct {
 	Ordering          string
 	PayloadVersion    string
 	AcceptConflict    bool
+	CircuitBreaker    bool
 	Verification      string
 	WhenHeld          string
 	SecretType        string            // of a new endpoint
@@ -102,8 +103,8 @@ var fieldIDs = map[string]string{
 
 func kindOptions() []components.Option {
 	return []components.Option{
-		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to a URL of yours."},
-		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in a topic of yours."},
+		{Label: "HTTP", Value: string(endpoint.HTTP), Hint: "A signed POST to your URL."},
+		{Label: "Kafka", Value: string(endpoint.Kafka), Hint: "A signed record in your topic."},
 	}
 }
 
@@ -127,9 +128,9 @@ func mechanisms() string { return strings.Join(endpoint.SASLMechanisms(), "|") }
 
 func passwordHint(f EndpointForm) string {
 	if f.Kafka.PasswordIsOnRecord {
-		return "Left empty, the stored one stays."
+		return "Leave empty to keep the current one."
 	}
-	return "Encrypted, and shown to nobody."
+	return "Stored encrypted and never shown."
 }
 
 func (f EndpointForm) typeOptions() []components.Option {
@@ -149,13 +150,17 @@ func (f EndpointForm) scope() string {
 
 var formatWords = map[signature.Format]string{
 	signature.Standard: "Standard Webhooks", signature.XWebhook: "X-Webhook headers", signature.TV1: "t=…,v1=… in one header",
-	signature.BodyHex: "Hex over the body", signature.Raw: "Raw data, hex signature",
+	signature.BodyHex: "Hex signature of the body", signature.Raw: "Raw data with a hex signature",
 }
 
-func formatOptions() []components.Option {
+// formatOptions are the formats, and that of an endpoint whose signature has a notation of its own, which the API sets.
+func formatOptions(present string) []components.Option {
 	var out []components.Option
 	for _, f := range signature.Formats() {
 		out = append(out, components.Option{Label: formatWords[f] + " (" + string(f) + ")", Value: string(f)})
+	}
+	if present == string(signature.Templated) {
+		out = append(out, components.Option{Label: "Own template (template)", Value: present})
 	}
 	return out
 }
@@ -171,6 +176,17 @@ func retryOptions() []components.Option {
 		out = append(out, components.Option{Label: name + ": " + over(s.Attempts(), total), Value: name})
 	}
 	return append(out, components.Option{Label: "custom: your own delays", Value: endpoint.Custom})
+}
+
+// DefaultRetryOptions are the schedules that a tenant can give new endpoints. own: it has one of its own delays, set by
+// the API.
+func DefaultRetryOptions(own bool) []components.Option {
+	options := retryOptions()
+	options = options[:len(options)-1]
+	if own {
+		options = append(options, components.Option{Label: "custom: set by the API or the command line", Value: endpoint.Custom})
+	}
+	return append([]components.Option{{Label: "As on the platform", Value: ""}}, options...)
 }
 
 func over(attempts int, total time.Duration) string {
@@ -190,7 +206,7 @@ func typeFieldOptions() []components.Option {
 
 func rotationOptions() []components.Option {
 	return []components.Option{
-		{Label: "Default of the format", Value: ""},
+		{Label: "The format's default", Value: ""},
 		{Label: "One signature: the old secret until you switch", Value: string(signature.SignOne)},
 		{Label: "One signature for each live secret", Value: string(signature.SignAll)},
 	}
@@ -210,22 +226,22 @@ func severalSignatures() string {
 func orderingOptions() []components.Option {
 	return []components.Option{
 		{Label: "None: as fast as possible", Value: "none"},
-		{Label: "By key: events of one key in their order", Value: "key"},
-		{Label: "Strict: all events in their order", Value: "strict"},
+		{Label: "By key: events with the same key in order", Value: "key"},
+		{Label: "Strict: all events in order", Value: "strict"},
 	}
 }
 
 func verificationOptions() []components.Option {
 	return []components.Option{
-		{Label: "Echo a challenge", Value: "challenge", Hint: "A signed POST; the answer's body is the challenge, plain or as JSON."},
-		{Label: "Echo a challenge by GET", Value: "challenge_get", Hint: "A GET with ?challenge=; the answer's body is the challenge."},
-		{Label: "Any 2xx answer", Value: "simple", Hint: "For receivers that can't echo."},
+		{Label: "Echo a challenge", Value: "challenge", Hint: "A signed POST; the response body is the challenge, as plain text or JSON."},
+		{Label: "Echo a challenge by GET", Value: "challenge_get", Hint: "A GET with ?challenge=; the response body is the challenge."},
+		{Label: "Any 2xx response", Value: "simple", Hint: "For receivers that can't echo a challenge."},
 	}
 }
 
 func patternsLabel(f EndpointForm) string {
 	if len(f.Catalogue) > 0 {
-		return "Further patterns"
+		return "More patterns"
 	}
 	return "Event types"
 }
@@ -242,14 +258,14 @@ func (f EndpointForm) hidesFault() bool {
 
 func whenHeldOptions() []components.Option {
 	return []components.Option{
-		{Label: "Hold: deliveries wait until it receives again", Value: endpoint.Hold},
-		{Label: "Drop: events make no delivery meanwhile", Value: endpoint.Drop},
+		{Label: "Hold: deliveries wait until the endpoint is active again", Value: endpoint.Hold},
+		{Label: "Drop: no deliveries are created", Value: endpoint.Drop},
 	}
 }
 
 func secretTypeOptions() []components.Option {
 	return []components.Option{
-		{Label: "HMAC: one secret that both sides know", Value: string(endpoint.HMAC)},
-		{Label: "ed25519: a key pair, receivers get the public key", Value: string(endpoint.Ed25519)},
+		{Label: "HMAC: one shared secret", Value: string(endpoint.HMAC)},
+		{Label: "ed25519: a key pair; receivers get the public key", Value: string(endpoint.Ed25519)},
 	}
 }

@@ -67,7 +67,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{
-			Title: "Add endpoint", Text: "Say where events go and which ones. Posthorn then verifies the endpoint, and delivers once that is done.",
+			Title: "Add endpoint", Text: "Choose a destination and its events. Delivery starts once the endpoint is verified.",
 			Crumbs: []components.Crumb{{Label: "Endpoints", Href: v.Root}},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
@@ -97,7 +97,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "No receiver yet?", Text: "A test inbox is an endpoint that Posthorn itself receives for. It shows what arrives, and whether the signature is good."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Info, Title: "No receiver yet?", Text: "A test inbox is an endpoint that Posthorn hosts for you. It shows what arrives, and whether the signature is valid."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -118,7 +118,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.ErrorSummary("The endpoint was not added", v.Form.summary()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.ErrorSummary("The endpoint wasn't added", v.Form.summary()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -152,7 +152,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "1. Where"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "1. Destination"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -186,7 +186,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "2. What"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "2. Events"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -206,7 +206,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: v.Form.Format, Error: v.Form.wrong("format"), Hint: "How requests look and are signed. Keep Standard Webhooks unless your receiver already verifies another."}, formatOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "format", Label: "Format", Value: v.Form.Format, Error: v.Form.wrong("format"), Hint: "How requests are built and signed. Keep Standard Webhooks unless your receiver already verifies another format."}, formatOptions(v.Form.Format)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -228,7 +228,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "><summary>Limits, retries, order and headers</summary><div class=\"stack\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "><summary>Limits, retries, order, and headers</summary><div class=\"stack\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -236,11 +236,11 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "secret_type", Label: "Signature", Value: v.Form.SecretType, Error: v.Form.wrong("secret_type"), Hint: "Key pairs are for the standard format alone."}, secretTypeOptions()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "secret_type", Label: "Signature", Value: v.Form.SecretType, Error: v.Form.wrong("secret_type"), Hint: "Key pairs work only with the standard format."}, secretTypeOptions()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "secret", Label: "Your own signing secret", Optional: true, Mono: true, Rows: 2, Error: v.Form.wrong("secret"), Hint: "Only where your receivers know one already. Left empty, Posthorn makes one and shows it once."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "secret", Label: "Your own signing secret", Optional: true, Mono: true, Rows: 2, Error: v.Form.wrong("secret"), Hint: "Only if your receivers already use one. Leave empty to generate one, which is shown once."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -250,7 +250,7 @@ func newEndpoint(v NewEndpointView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "3. How"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "3. Delivery"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -310,7 +310,7 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, Required: !choose, Placeholder: "https://example.com/webhooks", Error: f.wrong("url"), Hint: "Public and https. Redirects are not followed."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, Required: !choose, Placeholder: "https://example.com/webhooks", Error: f.wrong("url"), Hint: "Must be a public https:// URL. Redirects aren't followed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -342,7 +342,7 @@ func whereFields(f EndpointForm, choose bool) templ.Component {
 			}
 		}
 		if f.Kind == string(endpoint.Inbox) {
-			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, ReadOnly: true, Error: f.wrong("url"), Hint: "Posthorn's own receiver. It stays as it is."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "url", Label: "URL", Type: "url", Value: f.URL, Mono: true, ReadOnly: true, Error: f.wrong("url"), Hint: "Hosted by Posthorn. It can't be changed."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -376,19 +376,19 @@ func kafkaFields(f EndpointForm) templ.Component {
 			templ_7745c5c3_Var9 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_servers", Label: "Bootstrap servers", Mono: true, Rows: 2, Value: f.Kafka.Servers, Placeholder: "broker.example.com:9092", Error: f.Wrong["kafka.bootstrap_servers"], Hint: "host:port, one a line. They and the brokers that they name must be public."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_servers", Label: "Bootstrap servers", Mono: true, Rows: 2, Value: f.Kafka.Servers, Placeholder: "broker.example.com:9092", Error: f.Wrong["kafka.bootstrap_servers"], Hint: "host:port, one per line. They and the brokers they advertise must be public."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_topic", Label: "Topic", Value: f.Kafka.Topic, Mono: true, MaxLength: 249, Error: f.Wrong["kafka.topic"], Hint: "It has to exist: sending creates none."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "kafka_topic", Label: "Topic", Value: f.Kafka.Topic, Mono: true, MaxLength: 249, Error: f.Wrong["kafka.topic"], Hint: "Must exist already. Posthorn doesn't create topics."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "kafka_tls", Label: "TLS", Hint: "Without, only where the operator of this platform allows it.", Checked: f.Kafka.TLS}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "kafka_tls", Label: "TLS", Hint: "Only the operator of this platform can allow connections without TLS.", Checked: f.Kafka.TLS}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_ca", Label: "CA certificate", Optional: true, Mono: true, Rows: 4, Value: f.Kafka.CA, Placeholder: "-----BEGIN CERTIFICATE-----", Error: f.Wrong["kafka.ca_certificate"], Hint: "In PEM: the authority by which alone the brokers' certificates are judged. Left empty, one that Posthorn's machine trusts."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "kafka_ca", Label: "CA certificate", Optional: true, Mono: true, Rows: 4, Value: f.Kafka.CA, Placeholder: "-----BEGIN CERTIFICATE-----", Error: f.Wrong["kafka.ca_certificate"], Hint: "In PEM format. If set, only this authority is trusted. Leave empty to use the server's trusted authorities."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -452,7 +452,7 @@ func whatFields(f EndpointForm) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = components.Radios(components.FieldProps{Name: "scope", Label: "Events", Value: f.scope(), Error: f.wrong("event_types"), ID: "f-event_types"}, []components.Option{
 			{Label: "All events", Value: "all"},
-			{Label: "Some event types", Value: "some"},
+			{Label: "Selected event types", Value: "some"},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -475,7 +475,7 @@ func whatFields(f EndpointForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "patterns", Label: patternsLabel(f), Optional: true, Mono: true, Rows: 3, Value: f.Patterns, Placeholder: "order.*", Hint: "One a line; * stands for one part or more, as in order.*"}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "patterns", Label: patternsLabel(f), Optional: true, Mono: true, Rows: 3, Value: f.Patterns, Placeholder: "order.*", Hint: "One per line. * matches one or more segments, e.g. order.*"}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -483,7 +483,7 @@ func whatFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true, Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on at least one of these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "channels", Label: "Channels", Optional: true, Value: f.Channels, Mono: true, Error: f.wrong("channels"), Hint: "Separate with commas, 10 at most. Only events on these channels are delivered."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -512,7 +512,7 @@ func filterField(f EndpointForm, fixed bool) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, ReadOnly: fixed, Mono: true, Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data and channels, or a JSON object of values that must be equal."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "filter", Label: "Filter", Optional: true, ReadOnly: fixed, Mono: true, Value: f.Filter, Rows: 3, Placeholder: "data.total > 100.0", Error: f.wrong("filter"), Hint: "A CEL expression over type, data, and channels, or a JSON object of values that must match."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -553,11 +553,11 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "max_in_flight", Label: "At the same time", Type: "number", Min: "1", Max: "100", Value: f.InFlight, Unit: "requests", Error: f.wrong("max_in_flight")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "max_in_flight", Label: "Max concurrent requests", Type: "number", Min: "1", Max: "100", Value: f.InFlight, Unit: "requests", Error: f.wrong("max_in_flight")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "timeout_seconds", Label: "Time-out", Type: "number", Min: "1", Max: "30", Value: f.Timeout, Unit: "seconds", Error: f.wrong("timeout_seconds")}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "timeout_seconds", Label: "Timeout", Type: "number", Min: "1", Max: "30", Value: f.Timeout, Unit: "seconds", Error: f.wrong("timeout_seconds")}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -573,11 +573,11 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_delays", Label: "Delays", Value: f.RetryDelays, Mono: true, Unit: "seconds", Error: f.Wrong["retry_policy.delays"], Hint: "Of the custom policy: 1 to 20, with spaces between."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_delays", Label: "Delays", Value: f.RetryDelays, Mono: true, Unit: "seconds", Error: f.Wrong["retry_policy.delays"], Hint: "1–20 delays in seconds, separated by spaces."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_jitter", Label: "Jitter", Value: f.RetryJitter, Mono: true, Error: f.Wrong["retry_policy.jitter"], Hint: "From 0 to 1. Each delay varies by up to this share in both directions; 0 is no variation."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Input(components.FieldProps{Name: "retry_jitter", Label: "Jitter", Value: f.RetryJitter, Mono: true, Error: f.Wrong["retry_policy.jitter"], Hint: "From 0 to 1. Each delay varies by up to this fraction in both directions; 0 means no variation."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -585,11 +585,18 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "retry_client_errors", Label: "Retry 4xx answers too", Hint: "Otherwise a 400 or 422 fails its delivery at once.", Checked: f.RetryClientErrors}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "retry_client_errors", Label: "Retry 4xx responses too", Hint: "If off, a 400 or 422 fails the delivery immediately.", Checked: f.RetryClientErrors}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "accept_conflict", Label: "Take 409 as delivered", Hint: "For receivers that refuse repetitions so.", Checked: f.AcceptConflict}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{Name: "accept_conflict", Label: "Treat 409 as delivered", Hint: "For receivers that reject duplicates with 409.", Checked: f.AcceptConflict}).Render(ctx, templ_7745c5c3_Buffer)
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = components.Checkbox(components.ChoiceProps{
+			Name: "circuit_breaker", Label: "Circuit breaker", Checked: f.CircuitBreaker,
+			Hint: "After 10 failures in a row, deliveries wait and one probe at a time is sent. Without it, each delivery keeps to its retry schedule.",
+		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -616,7 +623,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var14 string
 		templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs("format=" + string(signature.XWebhook))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 136, Col: 56}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 140, Col: 56}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 		if templ_7745c5c3_Err != nil {
@@ -626,7 +633,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type_field", Label: "Name of the event type in the body", Value: f.TypeField, Error: f.wrong("type_field"), Hint: "Choose event for receivers that read body.event."}, typeFieldOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "type_field", Label: "Event type field in the body", Value: f.TypeField, Error: f.wrong("type_field"), Hint: "Choose event for receivers that read body.event."}, typeFieldOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -637,7 +644,7 @@ func howFields(f EndpointForm) templ.Component {
 		var templ_7745c5c3_Var15 string
 		templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(severalSignatures())
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 139, Col: 37}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/endpoint_form.templ`, Line: 143, Col: 37}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 		if templ_7745c5c3_Err != nil {
@@ -647,7 +654,7 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "rotation_signatures", Label: "Signatures while a secret is rotated", Value: f.Rotation, Error: f.wrong("rotation_signatures"), Hint: "The formats standard and t-v1 send one for each live secret by default, x-webhook a single one."}, rotationOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "rotation_signatures", Label: "Signatures during a rotation", Value: f.Rotation, Error: f.wrong("rotation_signatures"), Hint: "By default, standard and t-v1 send one for each live secret; x-webhook sends one."}, rotationOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -655,15 +662,15 @@ func howFields(f EndpointForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers, Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one a line. A value shown as *** stays as it is."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "custom_headers", Label: "Custom headers", Optional: true, Mono: true, Rows: 3, Value: f.Headers, Placeholder: "X-Team: payments", Error: f.wrong("custom_headers"), Hint: "Name: value, one per line. A value shown as *** stays unchanged."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "when_held", Label: "While it is not active", Value: f.WhenHeld, Error: f.wrong("when_held")}, whenHeldOptions()).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Select(components.FieldProps{Name: "when_held", Label: "When inactive", Value: f.WhenHeld, Error: f.wrong("when_held")}, whenHeldOptions()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata, Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one a line. For you alone: receivers see nothing of it."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Textarea(components.FieldProps{Name: "metadata", Label: "Metadata", Optional: true, Mono: true, Rows: 3, Value: f.Metadata, Placeholder: "customer: 42", Error: f.wrong("metadata"), Hint: "key: value, one per line. Visible only to you; receivers don't see it."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

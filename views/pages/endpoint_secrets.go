@@ -35,19 +35,19 @@ type SecretRow struct {
 // text says what a filter does, and to who can what to do with one.
 func (v FilterView) text() string {
 	if v.MayChange && v.Tries {
-		return "Which events of the chosen types the endpoint takes. Try it on real past events before you save it."
+		return "Limits which events of the selected types this endpoint receives. Try it on past events before you save."
 	}
-	return "Which events of the chosen types the endpoint takes."
+	return "Limits which events of the selected types this endpoint receives."
 }
 
 // nextTypes are what the next secret may be.
 func (v SecretsView) nextTypes() []components.Option {
-	return append([]components.Option{{Label: "As the newest one is", Value: ""}}, secretTypeOptions()...)
+	return append([]components.Option{{Label: "Same as current", Value: ""}}, secretTypeOptions()...)
 }
 
 func overlapOptions() []components.Option {
 	return []components.Option{
-		{Label: "At once: older secrets end now", Value: "0"},
+		{Label: "None: older secrets stop now", Value: "0"},
 		{Label: "1 hour", Value: "3600"},
 		{Label: "24 hours", Value: "86400"},
 		{Label: "3 days", Value: "259200"},
@@ -76,6 +76,7 @@ type DryRunRow struct {
 	Type    string
 	Matched bool
 	Detail  string
+	Data    string // the beginning of the event's data
 	At      time.Time
 }
 
@@ -108,9 +109,9 @@ type TrialView struct {
 func (v TrialView) settled() bool { return v.Attempts > 0 || v.Status.Terminal() }
 
 func triedTitle(v DryRunView) string {
-	title := "It would have taken " + components.Count(int64(v.Matched)) + " of " + components.Many(int64(len(v.Rows)), "past event", "past events")
+	title := "It would have matched " + components.Count(int64(v.Matched)) + " of " + components.Many(int64(len(v.Rows)), "past event", "past events")
 	if !v.Complete {
-		title += " (of those that were looked at)"
+		title += " (of those checked)"
 	}
 	return title
 }

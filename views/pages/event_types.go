@@ -42,14 +42,14 @@ type VersionRow struct{ Name, Schema, Example string } // JSON; empty: nothing o
 
 // EventTypeFormView is the form that makes or changes an event type.
 type EventTypeFormView struct {
-	Shell   layout.Shell
-	Root    string
-	Of      string // the type that is changed; empty: a new one
-	Wrong   map[string]string
-	Fields  []components.FieldProps // name (of a new one), group
-	Texts   []components.FieldProps // description, schema, example
-	Check   components.FieldProps
-	Retired components.ChoiceProps
+	Shell      layout.Shell
+	Root       string
+	Of         string // the type that is changed; empty: a new one
+	Wrong      map[string]string
+	Fields     []components.FieldProps // name (of a new one), group
+	Texts      []components.FieldProps // description, schema, example
+	Check      components.FieldProps
+	Deprecated components.ChoiceProps
 }
 
 func (v EventTypeFormView) action() string {
@@ -61,13 +61,13 @@ func (v EventTypeFormView) action() string {
 
 func (v EventTypeFormView) title() string {
 	if v.Of == "" {
-		return "Create an event type"
+		return "Create event type"
 	}
-	return "Change " + v.Of
+	return "Edit " + v.Of
 }
 
 func checkOptions() []components.Option {
 	return []components.Option{
-		{Value: "off", Label: "Check nothing"}, {Value: "warn", Label: "Store what does not fit, and tell the producer"}, {Value: "enforce", Label: "Refuse what does not fit"},
+		{Value: "off", Label: "Don't check"}, {Value: "warn", Label: "Warn: accept invalid data and warn the producer"}, {Value: "enforce", Label: "Enforce: reject invalid data"},
 	}
 }

@@ -80,14 +80,14 @@ func eventTypes(v EventTypesView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.Edits {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create an event type", Href: v.Root + "/event-types/new", Icon: icons.Plus, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create event type", Href: v.Root + "/event-types/new", Icon: icons.Plus, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Event types", Text: "What your product tells its customers of. Endpoints subscribe to them by name."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Event types", Text: "The events that your product sends. Endpoints subscribe to them by name."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -117,14 +117,14 @@ func eventTypes(v EventTypesView) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if v.Edits {
-						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create an event type", Href: v.Root + "/event-types/new", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create event type", Href: v.Root + "/event-types/new", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Book, Title: "No event types yet", Text: "Events of any type can be emitted. Those in the catalogue are proposed to whoever subscribes, with their description, schema and example."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Book, Title: "No event types yet", Text: "Events of any type can be emitted. Types in the catalog are offered to subscribers with their description, schema, and example."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -390,7 +390,7 @@ func eventType(v EventTypeView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Edits {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Change", Href: v.Root + "/event-types/" + v.Row.Name + "/edit", Icon: icons.Edit}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Edit", Href: v.Root + "/event-types/" + v.Row.Name + "/edit", Icon: icons.Edit}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -410,7 +410,7 @@ func eventType(v EventTypeView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Row.Deprecated {
-			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Text: "This type is deprecated: it is still sent, and new endpoints should not ask for it."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Text: "This type is deprecated. It is still sent, but new endpoints shouldn't subscribe to it."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -453,7 +453,7 @@ func eventType(v EventTypeView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Attempts of the last 14 days", Text: "At all endpoints, by UTC day."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Attempts in the last 14 days", Text: "All endpoints, per UTC day."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var17), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -470,7 +470,7 @@ func eventType(v EventTypeView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Subscribers) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"muted\">No endpoint takes this type.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<p class=\"muted\">No endpoint subscribes to this type.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -516,14 +516,14 @@ func eventType(v EventTypeView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.More {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"muted\">More endpoints were not looked at.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<p class=\"muted\">Only some endpoints were checked.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Who subscribes"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Subscribed endpoints"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var18), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -540,7 +540,7 @@ func eventType(v EventTypeView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-example", Label: "JSON", Text: v.Row.Example}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-example", Label: "JSON", Text: v.Row.Example, JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -564,7 +564,7 @@ func eventType(v EventTypeView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-schema", Label: "JSON Schema", Text: v.Row.Schema}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "type-schema", Label: "JSON Schema", Text: v.Row.Schema, JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -593,19 +593,19 @@ func eventType(v EventTypeView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if one.Schema == "" && one.Example == "" {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"muted\">It has neither an example nor a schema of its own.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<p class=\"muted\">This version has no example or schema of its own.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
 				if one.Example != "" {
-					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-example-" + strconv.Itoa(i), Label: "Example", Text: one.Example}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-example-" + strconv.Itoa(i), Label: "Example", Text: one.Example, JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				}
 				if one.Schema != "" {
-					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-schema-" + strconv.Itoa(i), Label: "JSON Schema", Text: one.Schema}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Code(components.CodeProps{ID: "version-schema-" + strconv.Itoa(i), Label: "JSON Schema", Text: one.Schema, JSON: true}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -616,14 +616,14 @@ func eventType(v EventTypeView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Version " + one.Name, Text: "For endpoints that ask for it."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Version " + one.Name, Text: "For endpoints that select it."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var23), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		if v.Edits {
 			templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{
-				ID: "delete-type", Title: "Delete " + v.Row.Name + "?", Text: "1 event type leaves the catalogue. Its events and deliveries stay. Where only known types are accepted, it can't be emitted any more.", Action: v.Root + "/event-types/" + v.Row.Name + "/delete", Label: "Delete the event type", Danger: true,
+				ID: "delete-type", Title: "Delete " + v.Row.Name + "?", Text: "The event type is removed from the catalog. Its events and deliveries stay. If the tenant accepts only known types, it can no longer be emitted.", Action: v.Root + "/event-types/" + v.Row.Name + "/delete", Label: "Delete event type", Danger: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -743,7 +743,7 @@ func eventTypeForm(v EventTypeFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Checkbox(v.Retired).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Checkbox(v.Deprecated).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -69,15 +69,15 @@ func (v EventView) expungeText() string {
 			waiting++
 		}
 	}
-	called := "What still waits is canceled."
+	called := "Waiting deliveries are canceled."
 	switch {
 	case v.More:
 	case waiting == 0:
-		called = "No delivery of it waits."
+		called = "It has no waiting deliveries."
 	default:
-		called = components.Many(waiting, "delivery that still waits is canceled.", "deliveries that still wait are canceled.")
+		called = components.Many(waiting, "waiting delivery is canceled.", "waiting deliveries are canceled.")
 	}
-	return "Its data, what endpoints answered to it, and what test inboxes hold are destroyed. " + called + " That it was sent, when and where stays in the lists. This can't be undone."
+	return "Its data, the responses to it, and copies in test inboxes are deleted. " + called + " The record of when and where it was sent stays. This can't be undone."
 }
 
 func (v EventView) path() string { return v.Root + "/events/" + v.Row.ID }
@@ -99,7 +99,7 @@ func (r VerdictRow) word() string {
 	case r.Matched:
 		return "taken"
 	}
-	return "not taken"
+	return "not matched"
 }
 
 // clause names what decided.

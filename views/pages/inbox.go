@@ -70,9 +70,9 @@ func (v InboxView) mayTest() bool { return v.MayChange && v.Status == endpoint.A
 
 func inboxAnswers() []components.Option {
 	return []components.Option{
-		{Value: string(inbox.OK), Label: "200", Hint: "Everything is delivered at once."},
-		{Value: string(inbox.Error), Label: "500", Hint: "Every attempt fails, and is retried by the endpoint's schedule."},
-		{Value: string(inbox.Gone), Label: "410", Hint: "The receiver is gone for good: Posthorn disables the endpoint at once."},
-		{Value: string(inbox.Slow), Label: "No answer in time", Hint: "Every attempt runs into the endpoint's time-out."},
+		{Value: string(inbox.OK), Label: "200", Hint: "Every delivery succeeds."},
+		{Value: string(inbox.Error), Label: "500", Hint: "Every attempt fails, and is retried on the endpoint's schedule."},
+		{Value: string(inbox.Gone), Label: "410", Hint: "The receiver wants no more events: Posthorn disables the endpoint immediately."},
+		{Value: string(inbox.Slow), Label: "Timeout", Hint: "Every attempt exceeds the endpoint's timeout."},
 	}
 }

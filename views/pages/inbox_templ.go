@@ -129,7 +129,7 @@ func inboxPage(v InboxView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "><legend class=\"sr-only\">What the inbox answers</legend>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "><legend class=\"sr-only\">Response of the inbox</legend>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -153,7 +153,7 @@ func inboxPage(v InboxView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "What it answers"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Response"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -173,11 +173,11 @@ func inboxPage(v InboxView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "inbox-url", Label: "URL", Value: v.URL, Hint: "Who knows it can send to it, and read nothing."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "inbox-url", Label: "URL", Value: v.URL, Hint: "Anyone with this URL can send to the inbox, but can't read it."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"muted\">The newest 100 requests are shown, for a day. Verifications are echoed whatever is chosen above.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"muted\">Shows the newest 100 requests for one day. Verification challenges are always echoed.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -199,7 +199,7 @@ func inboxPage(v InboxView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Empty the inbox", Small: true, Icon: icons.Trash}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Clear inbox", Small: true, Icon: icons.Trash}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -310,7 +310,7 @@ func InboxParts(v InboxView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Verification", Text: "The inbox proves itself as any endpoint does. It takes a moment."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Verification", Text: "The inbox is verified like any endpoint. This takes a moment."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var10), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -328,7 +328,7 @@ func InboxParts(v InboxView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Inbox, Title: "Nothing has arrived yet", Text: "Send a test event, or emit one: what is delivered appears here, with its headers, body and signature."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Inbox, Title: "Nothing has arrived yet", Text: "Send a test event, or emit one. Deliveries appear here with their headers, body, and signature."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -380,7 +380,7 @@ func inboxActions(v InboxView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if v.mayTest() {
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Send a test event", Href: v.Href + "/test", Icon: icons.Send, Small: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Send test event", Href: v.Href + "/test", Icon: icons.Send, Small: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -511,12 +511,12 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					ctx = templ.InitializeContext(ctx)
 					if r.Good {
-						templ_7745c5c3_Err = components.Badge(components.Good, "good").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Badge(components.Good, "valid").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					} else {
-						templ_7745c5c3_Err = components.Badge(components.Bad, "refused").Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Badge(components.Bad, "invalid").Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -545,7 +545,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Answered").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Cell("Response").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -606,7 +606,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Received requests", Columns: []components.Column{
-			{Label: "Request"}, {Label: "Signature"}, {Label: "Answered"}, {Label: "Body", Number: true}, {Label: "Received"},
+			{Label: "Request"}, {Label: "Signature"}, {Label: "Response"}, {Label: "Body", Number: true}, {Label: "Received"},
 		}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -653,12 +653,12 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if d.Good {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "The signature is good", Text: "It verifies with the secret that ends in " + d.Secret + ", over the exact bytes of the body."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "Valid signature", Text: "Verified over the exact bytes of the body with the secret ending in " + d.Secret + "."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "The signature is refused", Text: d.Why}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Invalid signature", Text: d.Why}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -734,7 +734,7 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.KeyValue("Answered").Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.KeyValue("Response").Render(templ.WithChildren(ctx, templ_7745c5c3_Var30), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -743,7 +743,7 @@ func inboxDetail(d InboxDetail, hidden bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if hidden {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"muted\">Your role does not show what is sent.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p class=\"muted\">Your role can't see payloads.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -834,7 +834,7 @@ func InboxForm(action string, small bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Create a test inbox", Icon: icons.Inbox, Small: small}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Create test inbox", Icon: icons.Inbox, Small: small}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -64,11 +64,11 @@ type KeyMadeView struct {
 
 // ScopeHints say what each scope lets a program do.
 var ScopeHints = map[access.Scope]string{
-	access.EventsWrite:   "Emit events: what your product needs.",
-	access.EventsRead:    "Read events and what they hold.",
-	access.WebhooksRead:  "Read endpoints, deliveries and their attempts.",
-	access.WebhooksWrite: "Create and change endpoints, replay, retry and cancel deliveries.",
-	access.KeysWrite:     "Make and revoke API keys.",
-	access.TenantsWrite:  "Create, change, suspend and delete tenants. Only platform keys can have it.",
-	access.MembersWrite:  "Invite and change members, change the tenant's settings.",
+	access.EventsWrite:   "Emit events. This is all most products need.",
+	access.EventsRead:    "Read events and their data.",
+	access.WebhooksRead:  "Read endpoints, deliveries, and attempts.",
+	access.WebhooksWrite: "Create and change endpoints; replay, retry, and cancel deliveries.",
+	access.KeysWrite:     "Create and revoke API keys.",
+	access.TenantsWrite:  "Create, change, suspend, and delete tenants. Only for platform keys.",
+	access.MembersWrite:  "Invite and change members, and change the tenant's settings.",
 }

@@ -79,14 +79,14 @@ func keys(v KeysView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if v.Manages {
-				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create a key", Href: v.Root + "/keys/new", Icon: icons.Plus, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create API key", Href: v.Root + "/keys/new", Icon: icons.Plus, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "API keys", Text: "With a key your product emits events and manages this tenant. Its text is shown once, when it is made."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "API keys", Text: "Your product uses API keys to emit events and manage this tenant. A key is shown only once, when created."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -115,13 +115,13 @@ func keys(v KeysView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create a key", Href: v.Root + "/keys/new", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "Create API key", Href: v.Root + "/keys/new", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Key, Title: "No keys yet", Text: "Create one with the scope events:write, and emit the first event from your product."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Key, Title: "No keys yet", Text: "Create a key with the scope events:write to emit the first event from your product."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -355,7 +355,7 @@ func keys(v KeysView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "API keys, the newest first", Columns: []components.Column{
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "API keys, newest first", Columns: []components.Column{
 					{Label: "Key"}, {Label: "State"}, {Label: "Scopes"}, {Label: "Last used"}, {Label: "Expires"}, {Label: "Created"}, {Label: "Actions", HideLabel: true, Shrink: true},
 				}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
@@ -379,7 +379,7 @@ func keys(v KeysView) templ.Component {
 		for _, k := range v.Rows {
 			if v.Manages && !k.Revoked {
 				templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{
-					ID: "revoke-" + k.ID, Title: "Revoke " + k.Name + "?", Text: "Within a second every request with this key is refused. This can't be undone: whatever uses it needs another key.", Action: v.Root + "/keys/" + k.ID + "/revoke", Label: "Revoke the key", Danger: true,
+					ID: "revoke-" + k.ID, Title: "Revoke " + k.Name + "?", Text: "Requests with this key are rejected within a second. This can't be undone: whatever uses it needs another key.", Action: v.Root + "/keys/" + k.ID + "/revoke", Label: "Revoke key", Danger: true,
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -441,11 +441,11 @@ func keyForm(v KeyFormView) templ.Component {
 			templ_7745c5c3_Var18 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Create an API key", Text: "Give it the scopes that it needs and no more.", Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Create API key", Text: "Grant only the scopes it needs.", Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.ErrorSummary("The key was not created", wrongList(v.Wrong, "name", "scopes", "expires_at")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ErrorSummary("The key wasn't created", wrongList(v.Wrong, "name", "scopes", "expires_at")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -492,15 +492,19 @@ func keyForm(v KeyFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<p class=\"muted\">Each operation in the <a href=\"/docs\">API reference</a> names the scope that it needs.</p>")
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 				templ_7745c5c3_Err = components.Input(v.Expires).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<div class=\"form-foot\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<div class=\"form-foot\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Create the key", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Create key", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -508,7 +512,7 @@ func keyForm(v KeyFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "</div></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "</div></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -574,11 +578,11 @@ func keyMade(v KeyMadeView) templ.Component {
 			templ_7745c5c3_Var22 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Copy the new key", Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Copy your new key", Crumbs: []components.Crumb{{Label: "API keys", Href: v.Root + "/keys"}}}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Title: "It is shown this once", Text: "Only its hash is kept. Put it where your product keeps its secrets; if it is lost, make another one and revoke this."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Warning, Title: "Shown only once", Text: "Posthorn stores only a hash. Save the key where your product keeps its secrets. If you lose it, create a new key and revoke this one."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -594,7 +598,7 @@ func keyMade(v KeyMadeView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<div class=\"stack\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"stack\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -602,15 +606,15 @@ func keyMade(v KeyMadeView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<div class=\"row\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div class=\"row\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "I have copied it", Href: v.Root + "/keys", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.LinkButton(components.LinkProps{Label: "I've copied it", Href: v.Root + "/keys", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "</div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 17, "</div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

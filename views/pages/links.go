@@ -48,9 +48,9 @@ func linkRoles() []components.Option {
 // revokeText says what revoking does to a link in its state.
 func (r LinkRow) revokeText() string {
 	if r.Opened.IsZero() {
-		return "1 link can't be opened any more."
+		return "The link stops working."
 	}
-	return "1 person who came by it is signed out at once."
+	return "The person who opened it is signed out immediately."
 }
 
 func linkSessions() []components.Option {

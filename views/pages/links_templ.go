@@ -66,13 +66,13 @@ func links(v LinksView) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{
-			Title: "Sign-in links", Text: "A link signs somebody into this dashboard once, without an account. Programs make them by the API, for a provider's customers.",
+			Title: "Sign-in links", Text: "One-time links that open this dashboard without an account. Create them via the API for your customers.",
 			Crumbs: []components.Crumb{{Label: "Members", Href: v.members()}},
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.ErrorSummary("No link was made", wrongList(v.Wrong, "role", "session_seconds", "brand_name")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ErrorSummary("No link was created", wrongList(v.Wrong, "role", "session_seconds", "brand_name")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -89,13 +89,13 @@ func links(v LinksView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-link", Label: "Link", Value: v.New, Hint: "Shown this once. Whoever opens it first is signed in."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CopyField(components.CopyProps{ID: "new-link", Label: "Link", Value: v.New, Hint: "Shown only once. Whoever opens it first is signed in."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "The new link", Text: "Good once, for ten minutes."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "New link", Text: "Works once, within ten minutes."}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -117,7 +117,7 @@ func links(v LinksView) templ.Component {
 			}
 			ctx = templ.InitializeContext(ctx)
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Users, Title: "No links yet", Text: "Those that you or a program make stand here, with what became of them."}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Empty(components.EmptyProps{Icon: icons.Users, Title: "No links yet", Text: "Links you or your API create appear here with their status."}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -187,7 +187,7 @@ func links(v LinksView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Make a link", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Create link", Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -197,7 +197,7 @@ func links(v LinksView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Make a link"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Card(components.CardProps{Title: "Create link"}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -208,7 +208,7 @@ func links(v LinksView) templ.Component {
 		}
 		for _, r := range v.Rows {
 			if r.Live && v.Manages {
-				templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "revoke-" + r.ID, Title: "Revoke this link?", Text: r.revokeText(), Action: v.Root + "/" + r.ID + "/revoke", Label: "Revoke the link", Danger: true}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Confirm(components.ConfirmProps{ID: "revoke-" + r.ID, Title: "Revoke this link?", Text: r.revokeText(), Action: v.Root + "/" + r.ID + "/revoke", Label: "Revoke link", Danger: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -452,8 +452,8 @@ func linkTable(v LinksView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Sign-in links, the newest first", Columns: []components.Column{
-			{Label: "Link"}, {Label: "Role"}, {Label: "State"}, {Label: "Made"}, {Label: "Opened"}, {Label: "Revoke", HideLabel: true, Shrink: true},
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Sign-in links, newest first", Columns: []components.Column{
+			{Label: "Link"}, {Label: "Role"}, {Label: "State"}, {Label: "Created"}, {Label: "Opened"}, {Label: "Revoke", HideLabel: true, Shrink: true},
 		}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

@@ -20,7 +20,7 @@ func filterProps(label, path string, empty bool) components.FilterProps {
 func PageNote(n int, short bool) string {
 	switch {
 	case short:
-		return "There may be more: this page ended where enough was looked at."
+		return "Few matches so far. Keep searching older ones, or narrow the time range."
 	case n == 0:
 		return ""
 	}

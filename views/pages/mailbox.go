@@ -10,6 +10,8 @@ import (
 type MailboxView struct {
 	Shell layout.Shell
 	Mails []MailLine // newest first
+
+	Waiting int64 // on their way here
 }
 
 // MailLine is one of them.

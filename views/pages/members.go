@@ -53,6 +53,8 @@ type SettingsView struct {
 	Root            string
 	Name, Retention components.FieldProps
 	StrictTypes     bool
+	Retries         components.FieldProps // the default schedule of new endpoints
+	RetryOptions    []components.Option
 	Usage           components.UsageProps
 	Contacts        components.FieldProps
 	Digest          bool

@@ -36,7 +36,7 @@ func (v NoticesView) kinds() []components.Option {
 }
 
 func unreadOptions() []components.Option {
-	return []components.Option{{Value: "", Label: "Read and unread"}, {Value: "true", Label: "Unread"}}
+	return []components.Option{{Value: "", Label: "All notices"}, {Value: "true", Label: "Unread"}}
 }
 
 func (f NoticeFilter) unread() string {

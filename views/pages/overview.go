@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/bulk"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/views/charts"
@@ -19,8 +20,10 @@ type OverviewView struct {
 	Root      string // of the tenant's pages: /t/ten_...
 	MayChange bool   // endpoints
 	MayKeys   bool   // API keys
+	MayAct    bool   // on deliveries
 	Summary   health.Summary
 	Steps     FirstSteps
+	Range     RangeView
 	Volume    charts.Props
 	Success   charts.Props
 	Latency   charts.Props
@@ -77,7 +80,7 @@ type FeedView struct {
 type FeedRow struct {
 	Href       string
 	Type       string
-	URL        string // of the endpoint, masked; empty for one that is deleted
+	Endpoint   string // its name; empty for one that is deleted
 	Status     delivery.Status
 	LastStatus int
 	Failure    delivery.Failure
@@ -86,10 +89,10 @@ type FeedRow struct {
 }
 
 func (r FeedRow) endpoint() string {
-	if r.URL == "" {
+	if r.Endpoint == "" {
 		return "a deleted endpoint"
 	}
-	return r.URL
+	return r.Endpoint
 }
 
 // rateTone is how good a success rate is, by the thresholds of the health summary.
@@ -125,7 +128,7 @@ func rateStat(label string, r health.Rate, period string) components.StatProps {
 
 func latencyStat(p50, p95 time.Duration) components.StatProps {
 	if p50 == 0 {
-		return components.StatProps{Label: "Latency", Value: "–", Note: "No attempts in 24 h"}
+		return components.StatProps{Label: "Latency", Value: "–", Note: "No attempts in the last 24 h"}
 	}
 	return components.StatProps{Label: "Latency p50", Value: components.Duration(p50), Note: "p95 " + components.Duration(p95)}
 }
@@ -133,7 +136,7 @@ func latencyStat(p50, p95 time.Duration) components.StatProps {
 // deadLetterStat is how many deliveries wait to be replayed or archived, and how many failed lately.
 func deadLetterStat(root string, letters, failed int64) components.StatProps {
 	p := components.StatProps{
-		Label: "Dead letters", Value: components.Count(letters), Note: components.Count(failed) + " failed permanently in 24 h",
+		Label: "Dead letters", Value: components.Count(letters), Note: components.Count(failed) + " failed permanently, last 24 h",
 		Href: root + "/deliveries?status=dead_letter",
 	}
 	if letters >= 10_000 {
@@ -164,6 +167,11 @@ func (v OverviewView) seeFailures(a health.Alert) string {
 	return v.Root + "/deliveries?status=all_failed&endpoint=" + a.Endpoint
 }
 
+// replayFailures asks how many dead letters of an endpoint a replay would send.
+func (v OverviewView) replayFailures(a health.Alert) map[string]string {
+	return map[string]string{"action": string(bulk.Replay), "all": "true", "status": delivery.DeadLetter, "endpoint": a.Endpoint}
+}
+
 // after is what an alert says after the endpoint's name.
 func after(a health.Alert) string { return strings.TrimPrefix(a.Detail, a.Name) }
 
@@ -176,7 +184,7 @@ func quieter(s health.Severity) components.Tone {
 }
 
 func (v FeedView) columns() []components.Column {
-	all := []components.Column{{Label: "Event type"}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Last answer"}, {Label: "Created"}}
+	all := []components.Column{{Label: "Event type"}, {Label: "Endpoint"}, {Label: "Status"}, {Label: "Last response"}, {Label: "Created"}}
 	if v.One {
 		return slices.Delete(all, 1, 2)
 	}

@@ -21,8 +21,8 @@ type SignatureView struct {
 }
 
 var checkTitles = map[signature.Check]string{
-	signature.CheckSecret: "The secret", signature.CheckHeaders: "The headers", signature.CheckID: "The message id",
-	signature.CheckTimestamp: "The timestamp", signature.CheckScheme: "The signature's form", signature.CheckSignature: "The signature",
+	signature.CheckSecret: "Secret", signature.CheckHeaders: "Headers", signature.CheckID: "Message id",
+	signature.CheckTimestamp: "Timestamp", signature.CheckScheme: "Signature format", signature.CheckSignature: "Signature",
 }
 
 func findingStep(f signature.Finding) components.StepProps {
@@ -33,7 +33,7 @@ func findingStep(f signature.Finding) components.StepProps {
 	case signature.Broken:
 		p.State = components.StepFailed
 	default:
-		p.State, p.Text = components.StepWaiting, "Not looked at: what stands above must be right first."
+		p.State, p.Text = components.StepWaiting, "Not checked: fix the step above first."
 	}
 	return p
 }

@@ -65,15 +65,15 @@ func signaturePage(v SignatureView) templ.Component {
 			templ_7745c5c3_Var2 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Signature debugger", Text: "Paste a request as your receiver got it, and see which part of its signature fails. Nothing of it is stored."}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.PageHeader(components.HeaderProps{Title: "Signature debugger", Text: "Paste a request as your receiver got it to see which part of its signature fails. Nothing is stored."}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = docsLink(v.Shell, "/docs/verify", "How signatures are made, and code that verifies them").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = docsLink(v.Shell, "/docs/verify", "How signatures work, with code that verifies them").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = components.ErrorSummary("This can't be checked", wrongList(v.Wrong, "format", "secret", "prefix", "headers", "body")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = components.ErrorSummary("The signature can't be checked", wrongList(v.Wrong, "format", "secret", "prefix", "headers", "body")).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -95,12 +95,12 @@ func signaturePage(v SignatureView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if v.Good {
-					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "The signature is good", Text: "A receiver that checks it so should answer with a 2xx."}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Good, Title: "Valid signature", Text: "A receiver that verifies it this way should respond with a 2xx."}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "The signature is refused"}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.Alert(components.AlertProps{Tone: components.Bad, Title: "Invalid signature"}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -201,7 +201,7 @@ func signaturePage(v SignatureView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Check the signature", Icon: icons.Shield, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Button(components.ButtonProps{Label: "Check signature", Icon: icons.Shield, Kind: components.Primary}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -40,10 +40,10 @@ func (h StatusHour) tone() components.Tone {
 }
 
 func (h StatusHour) word() string {
-	return map[components.Tone]string{components.Neutral: "nothing measured", components.Warning: "slower than promised", components.Good: "as promised"}[h.tone()]
+	return map[components.Tone]string{components.Neutral: "No data", components.Warning: "Degraded", components.Good: "Operational"}[h.tone()]
 }
 
-func (h StatusHour) share() string { return fmt.Sprintf("%.1f %%", 100*h.Share) }
+func (h StatusHour) share() string { return fmt.Sprintf("%.1f%%", 100*h.Share) }
 
 // now is the newest hour in which something was measured.
 func (v StatusView) now() (h StatusHour) {

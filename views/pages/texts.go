@@ -25,15 +25,15 @@ func capital(word string) string {
 // Refused is a dialog's form that was refused: which dialog it was, and the reason that was typed.
 type Refused struct {
 	Dialog string // its id
-	components.Said
+	components.ReasonInput
 }
 
 // said is what a dialog shows again; nothing where it was not the one.
-func (r Refused) said(dialog string) components.Said {
+func (r Refused) said(dialog string) components.ReasonInput {
 	if r.Dialog == dialog {
-		return r.Said
+		return r.ReasonInput
 	}
-	return components.Said{}
+	return components.ReasonInput{}
 }
 
 // summary says at the head of the page what is wrong: the dialog is not there any more where somebody else has done it.
@@ -44,7 +44,8 @@ func (r Refused) summary() []components.Wrong {
 	return []components.Wrong{{Detail: r.Wrong}}
 }
 
-// wrongList are the faults of a form for its summary, in the order of its fields; what belongs to none of them comes first.
+// wrongList are the faults of a form for its summary, in the order of its fields; what belongs to none of them comes
+// first.
 func wrongList(wrong map[string]string, names ...string) []components.Wrong {
 	var out []components.Wrong
 	listed := map[string]bool{}

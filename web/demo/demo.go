@@ -1,5 +1,5 @@
-// Package demo is a small shop that uses Posthorn: its catalogue of event types, the receivers of its customers, good and bad, and
-// events that keep coming. It speaks to the server as any product does, through the API.
+// Package demo is a small shop that uses Posthorn: its catalogue of event types, the receivers of its customers, good
+// and bad, and events that keep coming. It speaks to the server as any product does, through the API.
 package demo
 
 import (
@@ -99,7 +99,8 @@ func furnish(ctx context.Context, api *client.Client, receivers string) (first b
 	return true, awaitVerified(ctx, api, made)
 }
 
-// move leads the endpoints of an earlier start to where the receivers listen now. An endpoint that leads elsewhere stays as it is.
+// move leads the endpoints of an earlier start to where the receivers listen now. An endpoint that leads elsewhere
+// stays as it is.
 func move(ctx context.Context, api *client.Client, made []client.Endpoint, receivers string) error {
 	var moved []client.Endpoint
 	for _, e := range made {
@@ -120,7 +121,8 @@ func move(ctx context.Context, api *client.Client, made []client.Endpoint, recei
 	return awaitVerified(ctx, api, moved)
 }
 
-// awaitVerified waits until the endpoints have proven themselves: what is emitted before would only be held for a moment.
+// awaitVerified waits until the endpoints have proven themselves: what is emitted before would only be held for a
+// moment.
 func awaitVerified(ctx context.Context, api *client.Client, made []client.Endpoint) error {
 	for _, e := range made {
 		for {

@@ -21,8 +21,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// broker is an Apache Kafka of one node that is its own controller. It has a listener for everybody, one that asks for SASL, and one
-// whose advertised address can be another than where it listens.
+// broker is an Apache Kafka of one node that is its own controller. It has a listener for everybody, one that asks
+// for SASL, and one whose advertised address can be another than where it listens.
 type broker struct {
 	t                        *testing.T
 	jars, dir                string
@@ -33,8 +33,8 @@ type broker struct {
 	ended                    chan struct{}
 }
 
-// kafkaJars brings Apache Kafka from its published packages, once for a machine: `mvn` with its own settings finds them. Where there
-// is no Java the tests say so and are left out, but not in continuous integration.
+// kafkaJars brings Apache Kafka from its published packages, once for a machine: `mvn` with its own settings finds
+// them. Where there is no Java the tests say so and are left out, but not in continuous integration.
 func kafkaJars(t *testing.T) string {
 	t.Helper()
 	const pom = "testdata/kafka/pom.xml"

@@ -96,12 +96,12 @@ func TestAReplayOfAHundredThousandSurvivesKills(t *testing.T) {
 			t.Errorf("%d %s, want %d", got, what, n)
 		}
 	}
-	if b := w.books(); b.accepted != 2*n || b.failed != n || b.delivered+b.canceled != 0 {
+	if b := w.totals(); b.accepted != 2*n || b.failed != n || b.delivered+b.canceled != 0 {
 		t.Errorf("the books: %+v", b)
 	}
 	w.manage(http.MethodPost, "/endpoints/"+ep+"/resume", settings{"held": "drop"}, nil)
 	eventually(t, 5*time.Minute, "what was held is dropped", func() bool { return w.ask("SELECT count(*) FROM queue") == 0 })
-	if b := w.books(); b.canceled != n {
+	if b := w.totals(); b.canceled != n {
 		t.Errorf("the books: %+v", b)
 	}
 	if got := w.receiver.count(); got > 1 { // the verification

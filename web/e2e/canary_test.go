@@ -20,9 +20,9 @@ import (
 	"posthorn/db/migrations"
 )
 
-// TestSecretsStayWhereTheyBelong gives an installation secrets of every kind, lets deliveries succeed, fail, be refused
-// and be retried with everything logged, and then looks for the secrets where they must not be: logs, metrics, answers of
-// the API, and a plain dump of the database.
+// TestSecretsStayWhereTheyBelong gives an installation secrets of every kind, lets deliveries succeed, fail, be
+// refused and be retried with everything logged, and then looks for the secrets where they must not be: logs,
+// metrics, answers of the API, and a plain dump of the database.
 func TestSecretsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// fakedPostgres is a folder with a PostgreSQL whose clock is off by what set says, by libfaketime. It skips the test where that is
-// not installed; in continuous integration it is.
+// fakedPostgres is a folder with a PostgreSQL whose clock is off by what set says, by libfaketime. It skips the test
+// where that is not installed; in continuous integration it is.
 func fakedPostgres(t *testing.T) (dir string, set func(off time.Duration)) {
 	t.Helper()
 	libraries, _ := filepath.Glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -55,7 +55,8 @@ func fakedPostgres(t *testing.T) (dir string, set func(off time.Duration)) {
 	return dir, set
 }
 
-// TestASteppedClockSendsNothingEarlyOrTwice sets the database's clock an hour ahead, 30 days ahead, and back again, while retries wait.
+// TestASteppedClockSendsNothingEarlyOrTwice sets the database's clock an hour ahead, 30 days ahead, and back again,
+// while retries wait.
 func TestASteppedClockSendsNothingEarlyOrTwice(t *testing.T) {
 	t.Parallel()
 	programs, set := fakedPostgres(t)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestManyWorkersShareTheWork: several workers and web processes on one database deliver everything exactly once, and each
-// of them has a part in it.
+// TestManyWorkersShareTheWork: several workers and web processes on one database deliver everything exactly once, and
+// each of them has a part in it.
 func TestManyWorkersShareTheWork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ workers, webs int }{{4, 2}, {2, 1}} {

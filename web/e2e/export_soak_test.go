@@ -46,7 +46,8 @@ func (w *world) history(days, perDay int) {
 	}
 }
 
-// TestALongHistoryIsExportedInBoundedMemory: however long it is, neither the process nor its temporary folder grows with it.
+// TestALongHistoryIsExportedInBoundedMemory: however long it is, neither the process nor its temporary folder grows
+// with it.
 func TestALongHistoryIsExportedInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestABusyTenantDoesNotSlowAnother: a tenant whose endpoints want twice the slots that a worker has, with a long backlog, leaves the
-// latency of another as it was. The same at full size is the scenario "fairness" of `make bench`.
+// TestABusyTenantDoesNotSlowAnother: a tenant whose endpoints want twice the slots that a worker has, with a long
+// backlog, leaves the latency of another as it was. The same at full size is the scenario "fairness" of `make bench`.
 func TestABusyTenantDoesNotSlowAnother(t *testing.T) {
 	t.Parallel()
 	const (
@@ -71,8 +71,8 @@ func TestABusyTenantDoesNotSlowAnother(t *testing.T) {
 	if waiting == 0 {
 		t.Error("the backlog was done before the measurement was: it proves nothing")
 	}
-	// What both share is the machine. The floor is the objective for a healthy endpoint, which no fault of fairness stays under: a slot
-	// that the busy tenant holds is free after two seconds.
+	// What both share is the machine. The floor is the objective for a healthy endpoint, which no fault of fairness
+	// stays under: a slot that the busy tenant holds is free after two seconds.
 	if bound := max(2*alone, time.Second); beside > bound {
 		t.Errorf("p99 %v beside a busy tenant, %v alone", beside, alone)
 	}

@@ -19,8 +19,8 @@ func (w *world) freeze(table string) (thaw func()) {
 	return thaw
 }
 
-// freezeNext is freeze behind whoever writes to the table now. It returns when it is next in the line; frozen is closed when its
-// turn has come.
+// freezeNext is freeze behind whoever writes to the table now. It returns when it is next in the line; frozen is
+// closed when its turn has come.
 func (w *world) freezeNext(table string) (thaw func(), frozen <-chan struct{}) {
 	w.t.Helper()
 	conn, err := w.sql.Acquire(context.Background())
@@ -48,8 +48,8 @@ func (w *world) freezeNext(table string) (thaw func(), frozen <-chan struct{}) {
 	return thaw, done
 }
 
-// TestAKilledWorkerDisablesAndWarnsOnce kills the worker between each pair of steps of what follows when an endpoint refuses ten
-// times: the step that writes a table is held up, and the worker dies waiting for it.
+// TestAKilledWorkerDisablesAndWarnsOnce kills the worker between each pair of steps of what follows when an endpoint
+// refuses ten times: the step that writes a table is held up, and the worker dies waiting for it.
 func TestAKilledWorkerDisablesAndWarnsOnce(t *testing.T) {
 	t.Parallel()
 	steps := []string{"endpoint_warnings", "endpoints", "endpoint_revisions", "lanes", "notices", "audit_log"}

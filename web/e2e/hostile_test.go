@@ -138,8 +138,8 @@ func resident(t *testing.T, pid int) int64 {
 	return kib << 10
 }
 
-// TestHostileReceiversHurtOnlyThemselves: receivers that drip, flood, reset or never answer end at their limits, in bounded
-// memory, and the others' events arrive as if they were not there.
+// TestHostileReceiversHurtOnlyThemselves: receivers that drip, flood, reset or never answer end at their limits, in
+// bounded memory, and the others' events arrive as if they were not there.
 func TestHostileReceiversHurtOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -21,8 +21,8 @@ import (
 	"posthorn/tools/look"
 )
 
-// TestOperatorsRunThePlatformInABrowser follows operators through the console: a real server, a real browser, real receivers. A pause
-// of everything concerns everybody, so it comes when the others are done.
+// TestOperatorsRunThePlatformInABrowser follows operators through the console: a real server, a real browser, real
+// receivers. A pause of everything concerns everybody, so it comes when the others are done.
 func TestOperatorsRunThePlatformInABrowser(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -166,27 +166,32 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 	late := alertOf(t, "PosthornDeliveriesLate")
 	noisy.backdate(time.Duration(late.bound+60) * time.Second)
 
-	// Who it is, and where it is stuck.
+	// What waits for the endpoint's own rate limit is not late: neither the overview nor the alert says so.
+	eventually(t, patience, "the API says what the backlog waits for", func() bool {
+		_, answer, err := noisy.call(http.MethodGet, noisy.web()+"/api/v1/deliveries?wait=rate_limit&limit=1", "", "")
+		return err == nil && strings.Contains(string(answer), `"reason":"rate_limit"`)
+	})
 	tab := desk.tab(look.View{})
 	tab.Open(s.url + "/console")
-	tab.Sees("Deliveries of Noisy Ltd are late: the oldest has been ready for 6 minutes.")
-	tab.Sees("Ready for the longest")
-	if !tab.Has("Noisy Ltd") || tab.Shows("Deliveries of Quiet Ltd") {
-		t.Error("the overview does not name who is late, or somebody who is not")
+	tab.Sees("Overdue deliveries")
+	if tab.Shows("are overdue: the oldest") {
+		t.Error("the overview calls late what waits for its endpoint's own rate limit")
 	}
 	if lag := s.server.metric(late.metric); lag > late.bound {
 		t.Errorf("an alert rings about a lag of %v s, which the endpoint's own rate limit makes", lag)
 	}
-	tab.Press("Queue and workers")
+
+	// Who it is, and where it is stuck.
+	tab.Open(s.url + "/console/queue")
 	tab.Sees("Longest backlogs")
 	tab.Sees(noisy.customer.url + "/hooks")
 	tab.Press("Noisy Ltd")
 	tab.Arrives("/console/tenants/" + noisy.tenant)
 
 	// Its events are bounded, and its deliveries paused.
-	tab.Fill("Events a second", "1")
-	tab.Press("Save the limits")
-	tab.Sees("Saved. It holds from now on.")
+	tab.Fill("Events per second", "1")
+	tab.Press("Save limits")
+	tab.Sees("Settings saved.")
 	accepted := backlog
 	eventually(t, patience, "what the noisy tenant emits is bounded", func() bool {
 		code := noisy.refusedEvent()
@@ -200,11 +205,11 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 		return true
 	})
 	tab.Open(s.url + "/console/pauses")
-	tab.Choose("What", "One tenant")
+	tab.Choose("Scope", "One tenant")
 	tab.Fill("Which", noisy.tenant)
 	tab.Fill("Reason", "its backlog harms the others")
 	tab.Press("Pause")
-	tab.Sees("Requests under way end as they will.")
+	tab.Sees("Deliveries are paused. In-flight requests finish.")
 	finds(t, tab, s.url+"/console/queue", "paused by operator")
 	eventually(t, patience, "the worker keeps to the pause", func() bool { return s.server.metric("posthorn_dispatch_pauses") == 1 })
 	had := len(noisy.customer.requests())
@@ -255,11 +260,11 @@ func lookLeavesItsTrail(t *testing.T, s *stage, desk *visitor) {
 	tab.Sees("view_as_over")
 	tab.Open(s.url + "/console/tenants/" + o.tenant)
 	gives(tab, "/view-as", "ticket 4711")
-	tab.Press("Open the dashboard")
+	tab.Press("Open dashboard")
 	tab.Arrives(o.root)
 	for _, path := range lookPages {
 		tab.Open(s.url + o.root + filled(path, values))
-		if !tab.Shows("You look at Looked At Ltd as an operator, read-only,") || !tab.Shows("ticket 4711") {
+		if !tab.Shows("You're viewing Looked At Ltd as an operator (read-only)") || !tab.Shows("ticket 4711") {
 			t.Errorf("%s has no banner that says why", path)
 		}
 		if tab.Shows(secret) {
@@ -288,7 +293,7 @@ func lookLeavesItsTrail(t *testing.T, s *stage, desk *visitor) {
 		owner.Sees(path)
 	}
 	tab.Press("End")
-	tab.Sees("You look at the tenant no more.")
+	tab.Sees("You've stopped viewing the tenant.")
 	tab.Open(s.url + o.root + "/deliveries")
 	tab.Sees("view_as_over")
 	for _, action := range []string{"view_as.began", "view_as.ended"} {
@@ -313,7 +318,7 @@ func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
 	tab := desk.tab(look.View{})
 	tab.Open(s.url + "/console/tenants/" + o.tenant)
 	gives(tab, "/suspend", "its invoices are not paid")
-	tab.Press("Suspend the tenant")
+	tab.Press("Suspend tenant")
 	tab.Sees("Suspended Ltd is suspended.")
 	more := 0
 	eventually(t, patience, "its events are refused", func() bool {
@@ -343,7 +348,7 @@ func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
 	owner.Sees("Tenant suspended")
 	tab.Open(s.url + "/console/tenants/" + o.tenant)
 	gives(tab, "/resume", "they have paid")
-	tab.Press("Resume the tenant")
+	tab.Press("Resume tenant")
 	tab.Sees("Suspended Ltd is resumed.")
 	eventually(t, patience, "its events are taken again", func() bool { return o.refusedEvent() == "" })
 	o.await("delivered", events+more+1)
@@ -366,16 +371,16 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	first, second := as.tab(look.View{}), operator(t, s).tab(look.View{})
 	for tab, reason := range map[*look.Tab]string{first: "the way out is being mended", second: "me too"} {
 		tab.Open(s.url + "/console/pauses")
-		tab.Choose("What", "Everything")
+		tab.Choose("Scope", "Everything")
 		tab.Fill("Which", "everything")
 		tab.Fill("Reason", reason)
 	}
 	first.Press("Pause")
-	first.Sees("Requests under way end as they will.")
+	first.Sees("Deliveries are paused. In-flight requests finish.")
 	second.Press("Pause") // on a page that knows nothing of it
-	second.Sees("It was paused already, by operator")
+	second.Sees("It was already paused by operator")
 	for _, tab := range []*look.Tab{first, second} {
-		tab.Sees("Dispatch is paused: nothing is sent to anybody.")
+		tab.Sees("All deliveries are paused. Nothing is sent.")
 		tab.Sees("the way out is being mended")
 		if tab.Shows("me too") {
 			t.Error("two operators made two pauses of one thing")
@@ -390,7 +395,7 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	firms[0].endpoint("/proves-itself", nil) // so the worker works, and people need not wait
 	for _, path := range []string{"", "/tenants", "/tenants/" + firms[0].tenant, "/queue", "/settings", "/audit"} {
 		first.Open(s.url + "/console" + path)
-		first.Sees("Dispatch is paused: nothing is sent to anybody.")
+		first.Sees("All deliveries are paused. Nothing is sent.")
 	}
 	for _, o := range firms {
 		n, waiting := o.deliveries("pending")
@@ -404,10 +409,10 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	first.Open(s.url + "/console/pauses")
 	for _, tab := range []*look.Tab{first, second} {
 		tab.Press("Resume")
-		tab.Sees("What waited goes on at the pace of its endpoints.")
+		tab.Sees("Waiting deliveries are sent at their endpoints' own rates.")
 		tab.Press("Resume")
-		tab.Sees(map[*look.Tab]string{first: "The pause has ended.", second: "This pause has ended already."}[tab])
-		tab.Sees("Nothing is paused")
+		tab.Sees(map[*look.Tab]string{first: "The pause has ended.", second: "This pause has already ended."}[tab])
+		tab.Sees("No pauses")
 	}
 	for _, o := range firms {
 		o.await("delivered", 3)

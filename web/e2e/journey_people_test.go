@@ -30,7 +30,7 @@ func viewerCanDoNothing(t *testing.T, s *stage) {
 	tab := viewer.tab(look.View{})
 	for _, path := range []string{"", "/endpoints", "/endpoints/" + ep, "/endpoints/" + ep + "/settings", "/endpoints/" + ep + "/filter", "/endpoints/" + ep + "/secrets", "/deliveries", "/deliveries/" + delivery, "/events", "/events/" + event, "/event-types", "/members", "/audit-log", "/notices", "/bulk-jobs"} {
 		tab.Open(s.url + o.root + path)
-		for _, name := range []string{"Add endpoint", "Pause", "Send test event", "Replay", "Save filter", "Rotate secret", "Invite", "Create a key", "More actions", "Actions on all results"} {
+		for _, name := range []string{"Add endpoint", "Pause", "Send test event", "Replay", "Save filter", "Rotate secret", "Invite", "Create API key", "More actions", "Actions on all results"} {
 			if tab.Has(name) {
 				t.Errorf("%s offers a viewer %q", path, name)
 			}
@@ -56,17 +56,17 @@ func keyIsShownOnce(t *testing.T, s *stage) {
 	o := s.office(t, "Keys Ltd")
 	tab := o.owner.tab(look.View{})
 	tab.Open(s.url + o.root + "/keys")
-	tab.Press("Create a key")
+	tab.Press("Create API key")
 	tab.Fill("Name", "The shop")
-	tab.Press("Create the key") // with the scope that the form proposes
-	tab.Sees("Copy the new key")
+	tab.Press("Create key") // with the scope that the form proposes
+	tab.Sees("Copy your new key")
 	inspectOpen(t, tab)
 	o.key = once(tab, "new-key")
 	o.emitted("order.paid", `{}`)
 	tab.Open(s.url + tab.Path()) // a reload
 	tab.Arrives(o.root + "/keys")
 	tab.Sees("The shop")
-	if tab.Shows(o.key) || tab.Shows("Copy the new key") {
+	if tab.Shows(o.key) || tab.Shows("Copy your new key") {
 		t.Error("the key is shown a second time")
 	}
 	quiet(t, tab)
@@ -82,8 +82,8 @@ func filled(path string, values map[string]string) string {
 	})
 }
 
-// sendEverything has a page send a form to every action that the server has in a tenant, but those that are a reader's own, and gives
-// the answers: status, the problem's code, the path.
+// sendEverything has a page send a form to every action that the server has in a tenant, but those that are a
+// reader's own, and gives the answers: status, the problem's code, the path.
 func sendEverything(t *testing.T, s *stage, tab *look.Tab, values map[string]string) []string {
 	t.Helper()
 	var routes []struct{ Method, Path, Access string }
@@ -145,8 +145,8 @@ func secondFactorIsAskedFor(t *testing.T, s *stage) {
 	o := s.office(t, "Careful Ltd")
 	tab := o.owner.tab(look.View{})
 	tab.Open(s.url + "/account")
-	tab.Press("Set it up")
-	tab.Sees("Set up the second factor")
+	tab.Press("Set up")
+	tab.Sees("Set up second factor")
 	inspectOpen(t, tab)
 	seed := strings.ReplaceAll(once(tab, "seed"), " ", "")
 	now := time.Now()
@@ -158,15 +158,15 @@ func secondFactorIsAskedFor(t *testing.T, s *stage) {
 		return text
 	}
 	tab.Fill("Code", code(now))
-	tab.Press("Turn it on")
-	tab.Sees("Keep these recovery codes")
+	tab.Press("Turn on")
+	tab.Sees("Save your recovery codes")
 	inspectOpen(t, tab)
 	recovery := strings.Fields(look.Run(tab, chromedp.Text(chromedp.ID("recovery-codes"))))
 	if len(recovery) < 5 || slices.Contains(recovery, "") {
 		t.Fatalf("the recovery codes are %q", recovery)
 	}
-	tab.Press("I have kept them")
-	tab.Sees("recovery codes are left")
+	tab.Press("I've saved them")
+	tab.Sees("recovery codes left")
 	tab.Open(s.url + o.root)
 	signOut(tab)
 	signIn(tab, s, o.owner.email)
@@ -174,7 +174,7 @@ func secondFactorIsAskedFor(t *testing.T, s *stage) {
 	inspectOpen(t, tab)
 	tab.Fill("Code", code(now)) // it was taken already
 	tab.Press("Sign in")
-	tab.Sees("used already")
+	tab.Sees("already used")
 	tab.Fill("Code", code(now.Add(30*time.Second))) // the next one, which a fast clock shows
 	tab.Press("Sign in")
 	tab.Arrives("/t/ten_")
@@ -194,7 +194,7 @@ func signOut(tab *look.Tab) {
 
 func signIn(tab *look.Tab, s *stage, email string) {
 	tab.Open(s.url + "/sign-in")
-	tab.Fill("E-mail address", email)
+	tab.Fill("Email address", email)
 	tab.Fill("Password", password)
 	tab.Press("Sign in")
 }

@@ -39,7 +39,7 @@ func keyboardIsEnough(t *testing.T, s *stage) {
 	tab := s.browser.Visitor(t, look.View{})
 	tab.Open(s.url + "/sign-in")
 	keys := func(text string) { tab.Do(chromedp.KeyEvent(text)) }
-	goTo(t, tab, "E-mail address")
+	goTo(t, tab, "Email address")
 	keys(o.owner.email)
 	goTo(t, tab, "Password")
 	keys(password + kb.Enter)
@@ -84,13 +84,12 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	tab.Press("Add endpoint")
 	tab.Sees("Endpoint added")
 	tab.Press("I've installed it: verify now")
-	tab.Sees("The verification is being sent.") // on the endpoint's page
+	tab.Sees("The verification request is being sent.") // the flow goes on on its page
 	eventually(t, patience, "the endpoint is active", func() bool {
 		tab.Open(s.url + tab.Path())
 		return tab.Has("Send test event")
 	})
-	endpoint := tab.Path()
-	tab.Press("Send test event")
+	endpoint := strings.TrimSuffix(tab.Path(), "/created")
 	tab.Press("Send test event")
 	eventually(t, patience, "the answer is shown", func() bool {
 		if tab.Has("Look again") {

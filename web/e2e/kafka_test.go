@@ -36,9 +36,9 @@ func (w *world) topicEndpoint(server, topic string, sasl any, change settings) (
 	return made.ID, made.Secret
 }
 
-// TestKafkaTopicsReceiveWhatWasAcknowledged: ten thousand events arrive in a topic of a real Apache Kafka, signed and in the order of
-// their keys, through a restart of its broker. Afterwards each trouble of a topic is a clear outcome of its own attempt, and no other
-// endpoint notices.
+// TestKafkaTopicsReceiveWhatWasAcknowledged: ten thousand events arrive in a topic of a real Apache Kafka, signed and
+// in the order of their keys, through a restart of its broker. Afterwards each trouble of a topic is a clear outcome
+// of its own attempt, and no other endpoint notices.
 func TestKafkaTopicsReceiveWhatWasAcknowledged(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t).run()
@@ -78,10 +78,11 @@ func TestKafkaTopicsReceiveWhatWasAcknowledged(t *testing.T) {
 	t.Logf("settled %v after the last acknowledgement", took.Round(time.Millisecond))
 	w.balanced(1)
 	inOrder(t, w, b.records("orders", keys*perKey+1), secret, keys*perKey)
-	// What a broker advertises is asked when a connection to it is made, and again after minutes: a server that is new asks now.
+	// What a broker advertises is asked when a connection to it is made, and again after minutes: a server that is
+	// new asks now.
 	serve.stop()
 	w.serveAt(w.launch("serve", "serve").ready())
-	t.Run("trouble", func(t *testing.T) { eachTroubleIsClear(t, w, b, troubled) })
+	t.Run("trouble", func(t *testing.T) { eachProblemIsClear(t, w, b, troubled) })
 }
 
 // inOrder checks that each acknowledged event is there, verifies, and never comes after a newer one of its key.
@@ -127,15 +128,15 @@ func inOrder(t *testing.T, w *world, records []*kgo.Record, secret string, event
 	if len(seen) != events || verifications != 1 {
 		t.Errorf("%d events and %d verifications arrived, want %d and 1", len(seen), verifications, events)
 	}
-	// The client sends again by itself what a broken connection left open, and the broker knows it; only what an attempt's time-out took
-	// back may be there twice.
+	// The client sends again by itself what a broken connection left open, and the broker knows it; only what an
+	// attempt's time-out took back may be there twice.
 	t.Logf("%d of %d events are there twice", twice, events)
 	if most := w.ask("SELECT count(*) FROM attempts WHERE failure <> 0"); twice > most {
 		t.Errorf("%d events are there twice, and %d attempts failed", twice, most)
 	}
 }
 
-func eachTroubleIsClear(t *testing.T, w *world, b *broker, troubled map[string]string) {
+func eachProblemIsClear(t *testing.T, w *world, b *broker, troubled map[string]string) {
 	b.remove("vanishing")
 	w.manage(http.MethodPatch, "/endpoints/"+troubled["guarded"], settings{"kafka": settings{"sasl": settings{
 		"mechanism": "SCRAM-SHA-512", "username": brokerUser, "password": "wrong",

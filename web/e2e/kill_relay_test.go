@@ -27,7 +27,8 @@ func (w *world) emitSQL(n int, keep bool) (event string, err error) {
 	return event, err
 }
 
-// TestAKilledRelayLosesAndDoublesNothing kills the worker, which holds the relay, again and again while a product emits in SQL.
+// TestAKilledRelayLosesAndDoublesNothing kills the worker, which holds the relay, again and again while a product
+// emits in SQL.
 func TestAKilledRelayLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

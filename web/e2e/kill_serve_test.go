@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// dataDir is a data directory that the private server's own account can reach. It goes with the test, once a server that
-// lost its Posthorn at the end has let go of it.
+// dataDir is a data directory that the private server's own account can reach. It goes with the test, once a server
+// that lost its Posthorn at the end has let go of it.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "posthorn-e2e-data-")
@@ -87,6 +87,7 @@ func TestAKilledServerKeepsWhatItAcknowledged(t *testing.T) {
 	}
 	<-done
 	took := w.settled(2*len(batch), time.Minute)
+	h.late(w)
 	t.Logf("settled %v after the last acknowledgement; refusals by status: %v", took.Round(100*time.Millisecond), w.codes)
 	if len(w.acknowledgements()) != len(batch) {
 		t.Errorf("%d of %d keys were acknowledged", len(w.acknowledgements()), len(batch))

@@ -50,6 +50,7 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 		workers[owner] = w.launch(workers[owner].name, "worker").ready()
 	}
 	took := w.settled(2*events, 3*time.Minute)
+	h.late(w)
 	t.Logf("%d events to two endpoints in %v, settled %v after the last kill; kills hit %d deliveries", events, time.Since(begun).Round(time.Second), took.Round(time.Second), h.total())
 	w.balanced(2)
 	w.receiver.expect(w.acknowledgements(), everyPath("/rate", "/slow"), func(what string) int { return 1 + h[what] })
@@ -93,11 +94,12 @@ func TestLimitsHoldWhileTheOwnerIsKilled(t *testing.T) {
 	}
 }
 
-// jitter is for machines that are busy: requests are paced where they are sent and seen where they arrive, and one may come
-// late and the next in time.
+// jitter is for machines that are busy: requests are paced where they are sent and seen where they arrive, and one
+// may come late and the next in time.
 const jitter = 250 * time.Millisecond
 
-// allowed is how many requests may come within a time, where so many tokens were there at its beginning, on a busy machine.
+// allowed is how many requests may come within a time, where so many tokens were there at its beginning, on a busy
+// machine.
 func allowed(tokens, rate float64, span time.Duration) float64 {
 	return tokens + rate*(span+jitter).Seconds()
 }

@@ -61,7 +61,8 @@ func (w *world) asOwner(do func(*pgxpool.Conn) error) {
 	}
 }
 
-// waits reports whether a statement of queries/ waits for a lock. (Other roles see that there is a statement, and not which.)
+// waits reports whether a statement of queries/ waits for a lock. (Other roles see that there is a statement, and not
+// which.)
 func (w *world) waits(statement string) (yes bool) {
 	w.t.Helper()
 	w.asOwner(func(conn *pgxpool.Conn) error {
@@ -88,7 +89,8 @@ func (o *office) mailed(word string) []resendtest.Mail {
 // mailSteps are what happens from a notice to its mails on record. At each of them, dieAt ends the worker.
 var mailSteps = []string{"InsertMail", "MarkMailed", "ClaimMails", "asked", "taken", "MarkMailSent"}
 
-// dieAt has cause make a notice of which word tells and which goes to so many people, and kills the worker before it does a step.
+// dieAt has cause make a notice of which word tells and which goes to so many people, and kills the worker before it
+// does a step.
 func (o *office) dieAt(step, word string, people int, cause func()) {
 	o.t.Helper()
 	switch step {
@@ -142,7 +144,8 @@ func (o *office) dieAt(step, word string, people int, cause func()) {
 	o.worker.kill()
 }
 
-// goOn starts another worker, five minutes after the last one died as far as mails are concerned: the claims have run out.
+// goOn starts another worker, five minutes after the last one died as far as mails are concerned: the claims have run
+// out.
 func (o *office) goOn() {
 	o.t.Helper()
 	o.exec("UPDATE mails SET due_at = now() WHERE state = 'waiting'")
@@ -157,8 +160,8 @@ func (o *office) allSent(mails int) {
 	})
 }
 
-// TestAKilledWorkerMailsANoticeOnce kills the worker at each step between a notice and its mails: whoever wants it gets it, once,
-// and so do the operators, who are alerted of the same.
+// TestAKilledWorkerMailsANoticeOnce kills the worker at each step between a notice and its mails: whoever wants it
+// gets it, once, and so do the operators, who are alerted of the same.
 func TestAKilledWorkerMailsANoticeOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(*arrival) int { return http.StatusGone })
@@ -250,7 +253,8 @@ func TestAKilledWorkerMakesADigestOnce(t *testing.T) {
 	}
 }
 
-// TestAMailProviderThatHangsDelaysMailsAlone: nothing is answered at Resend, while deliveries and what else follows from them go on.
+// TestAMailProviderThatHangsDelaysMailsAlone: nothing is answered at Resend, while deliveries and what else follows
+// from them go on.
 func TestAMailProviderThatHangsDelaysMailsAlone(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(a *arrival) int {

@@ -89,8 +89,8 @@ func times(t *testing.T, variable string, otherwise int) int {
 	return n
 }
 
-// standstill is for how long the machine has not run this process, in nanoseconds: a virtual machine that was paused, or
-// one that is far too busy. No promise holds meanwhile, so that what tests wait for is measured without it.
+// standstill is for how long the machine has not run this process, in nanoseconds: a virtual machine that was paused,
+// or one that is far too busy. No promise holds during that time, so that what tests wait for is measured without it.
 var standstill atomic.Int64
 
 func watchStandstill() {

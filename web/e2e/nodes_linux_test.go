@@ -59,9 +59,9 @@ type nodes struct {
 	milestones []string
 }
 
-// TestSeveralNodesLoseNothing: two web and three worker processes, each on a machine of its own, while machines are added,
-// stopped, killed, frozen and cut off from the database or from receivers. Run after run nothing is lost, only what was
-// under way at a cut is doubled, and rate, concurrency and order hold at the receivers.
+// TestSeveralNodesLoseNothing: two web and three worker processes, each on a machine of its own, while machines are
+// added, stopped, killed, frozen and cut off from the database or from receivers. Run after run nothing is lost, only
+// what was under way at a cut is doubled, and rate, concurrency and order hold at the receivers.
 func TestSeveralNodesLoseNothing(t *testing.T) {
 	t.Parallel()
 	for run := range times(t, "POSTHORN_E2E_RUNS", 2) {
@@ -233,7 +233,7 @@ func (n *nodes) cutAndHalt(cut, halted, healthy string, freeze bool) {
 		t.Errorf("a worker that is cut off from its database says %d", s)
 	}
 	// What stands now must stand when they are back.
-	before := n.settledFates()
+	before := n.settledStatuses()
 	n.l.heal(n.machines[cut], n.db)
 	healed := startWatch()
 	n.running[cut].log.await(t, "declared dead")
@@ -247,10 +247,10 @@ func (n *nodes) cutAndHalt(cut, halted, healthy string, freeze bool) {
 	for _, name := range []string{cut, halted} {
 		eventually(t, 45*time.Second, name+" serves lanes again", func() bool { return n.lanesOf(name) > 0 })
 	}
-	after := n.settledFates()
-	for id, fate := range before {
-		if after[id] != fate {
-			t.Errorf("a late result changed delivery %s from %s to %s", id, fate, after[id])
+	after := n.settledStatuses()
+	for id, status := range before {
+		if after[id] != status {
+			t.Errorf("a late result changed delivery %s from %s to %s", id, status, after[id])
 		}
 	}
 }
@@ -288,8 +288,8 @@ func (n *nodes) leave(worker string) {
 	}
 }
 
-// settledFates is what has become of the deliveries that have come to their end.
-func (n *nodes) settledFates() map[string]string {
+// settledStatuses is what has become of the deliveries that have come to their end.
+func (n *nodes) settledStatuses() map[string]string {
 	n.t.Helper()
 	rows, err := n.sql.Query(context.Background(), "SELECT id::text, concat_ws(' ', status, reason, attempts, last_status, settled_at) FROM deliveries WHERE status >= 2")
 	if err != nil {
@@ -298,11 +298,11 @@ func (n *nodes) settledFates() map[string]string {
 	defer rows.Close()
 	all := map[string]string{}
 	for rows.Next() {
-		var id, fate string
-		if err := rows.Scan(&id, &fate); err != nil {
+		var id, status string
+		if err := rows.Scan(&id, &status); err != nil {
 			n.t.Fatal(err)
 		}
-		all[id] = fate
+		all[id] = status
 	}
 	if err := rows.Err(); err != nil {
 		n.t.Fatal(err)
@@ -358,8 +358,8 @@ func (n *nodes) check() {
 	}
 	excused, doubles, retries, failed := map[string]int{}, 0, 0, n.failedAttempts()
 	for what, list := range copies {
-		// Answers that were cut off are on record as attempts that failed, and the next attempt is no double. Which of the two
-		// arrives first is the network's affair.
+		// Answers that were cut off are on record as attempts that failed, and the next attempt is no double. Which
+		// of the two arrives first is the network's affair.
 		sent := slices.DeleteFunc(slices.Clone(list), func(a arrival) bool { return failed[what+" "+a.attempt] })
 		excused[what] = len(list) - len(sent)
 		retries += len(list) - len(sent)
@@ -400,8 +400,8 @@ func (n *nodes) checkLimits(all []arrival) {
 			killed = append(killed, f.began)
 		}
 	}
-	// By the moment of sending, and by that of arrival: several machines on one may bunch together what was sent apart, by no
-	// more than the longest way that a request had.
+	// By the moment of sending, and by that of arrival: several machines on one may bunch together what was sent
+	// apart, by no more than the longest way that a request had.
 	moment := n.sent("/rate")
 	paced(n.t, slices.SortedFunc(maps.Values(moment), time.Time.Compare), nodesRate, nodesBurst, jitter)
 	longest := time.Second

@@ -16,12 +16,13 @@ import (
 	"posthorn/domain/notice"
 )
 
-// TestThePlatformHearsOfItsTenantsByWebhook follows what befalls a tenant's endpoints to an endpoint of the platform's own tenant:
-// each event arrives, once, signed as any other (the receiver verifies all), and says whom it is about.
+// TestThePlatformHearsOfItsTenantsByWebhook follows what befalls a tenant's endpoints to an endpoint of the
+// platform's own tenant: each event arrives, once, signed as any other (the receiver verifies all), and says whom it
+// is about.
 func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	heard := map[string][]accounts.Operational{} // by type
+	received := map[string][]accounts.Operational{} // by type
 	var well atomic.Bool
 	w := newWorld(t, func(a *arrival) int {
 		switch a.path {
@@ -40,7 +41,7 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			heard[a.typ] = append(heard[a.typ], o)
+			received[a.typ] = append(received[a.typ], o)
 		}
 		return http.StatusOK
 	})
@@ -86,7 +87,7 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 	count := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, list := range heard {
+		for _, list := range received {
 			n += len(list)
 		}
 		return n
@@ -99,14 +100,14 @@ func TestThePlatformHearsOfItsTenantsByWebhook(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	got := map[string]int{}
-	for kind, list := range heard {
+	for kind, list := range received {
 		for _, o := range list {
 			got[kind+" "+o.Endpoint]++
 			var about struct{ Endpoint string }
 			if err := json.Unmarshal(o.Details, &about); err != nil || o.Tenant != w.tenant || about.Endpoint != o.Endpoint {
 				t.Errorf("%s: %+v %s", kind, o, o.Details)
 			}
-			if u, err := id.Notice.Parse(o.Notice); (err != nil || time.Since(u.Time()) > time.Hour) != (kind == string(notice.DeliveryFailed)) {
+			if noticeID, err := id.Notice.Parse(o.Notice); (err != nil || time.Since(noticeID.Time()) > time.Hour) != (kind == string(notice.DeliveryFailed)) {
 				t.Errorf("%s names the notice %q", kind, o.Notice)
 			}
 		}

@@ -23,7 +23,8 @@ func TestOrderPerKeyHoldsThroughFaults(t *testing.T) {
 		faulty  = 17 // every so many-th event fails at first
 		refused = 23 // every so many-th is refused for good
 	)
-	// The keys go forward side by side: each has its faults at numbers of its own, or they would open the breaker together.
+	// The keys go forward side by side: each has its faults at numbers of its own, or they would open the breaker
+	// together.
 	nth := func(key, n, every int) bool { return (n+key)%every == every-1 }
 	w := newWorld(t, func(a *arrival) int {
 		a.hold(30 * time.Millisecond)
@@ -91,6 +92,7 @@ func TestOrderPerKeyHoldsThroughFaults(t *testing.T) {
 	eventually(t, patience, "deliveries go on", func() bool { return w.receiver.count() > paused+20 })
 	kill()
 	took := w.settled(deliveries, 2*time.Minute)
+	h.late(w)
 	t.Logf("settled %v after the last kill; kills hit %d deliveries", took.Round(100*time.Millisecond), h.total())
 	w.inOrder("/keyed", func(a arrival) string { return a.data.Key })
 	w.inOrder("/strict", func(arrival) string { return "" })

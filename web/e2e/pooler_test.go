@@ -32,14 +32,14 @@ func newPooler(t *testing.T, s *server) *pooler {
 		t.Skip("PgBouncer is not installed (Debian: pgbouncer)")
 	}
 	p := &pooler{t: t, dir: folder(t), port: freePort(t)}
-	text := strings.Join([]string{
-		"[databases]",
-		fmt.Sprintf("posthorn = host=%s port=%s dbname=posthorn", s.host, s.port),
-		"[pgbouncer]",
-		"listen_addr = 127.0.0.1", "listen_port = " + p.port, "unix_socket_dir =",
-		"auth_type = trust", "auth_file = " + filepath.Join(p.dir, "users"),
-		"pool_mode = transaction", "max_client_conn = 200", "default_pool_size = " + strconv.Itoa(pooledConnections), pageSettings(t),
-	}, "\n") + "\n"
+	text := pageSettings(t, [][2]string{
+		{"host=db.internal port=5432", fmt.Sprintf("host=%s port=%s", s.host, s.port)},
+		{"listen_addr = 0.0.0.0", "listen_addr = 127.0.0.1"},
+		{"listen_port = 6432", "listen_port = " + p.port},
+		{"auth_type = scram-sha-256", "auth_type = trust"},
+		{"/etc/pgbouncer/userlist.txt", filepath.Join(p.dir, "users")},
+		{"default_pool_size = 40", "default_pool_size = " + strconv.Itoa(pooledConnections)},
+	})
 	for name, content := range map[string]string{"pgbouncer.ini": text, "users": `"posthorn" ""` + "\n"} {
 		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func newPooler(t *testing.T, s *server) *pooler {
 	return p
 }
 
-// pageSettings are those that docs/ops/deploy.md has one give a pooler.
-func pageSettings(t *testing.T) string {
+// pageSettings is the pgbouncer.ini of docs/ops/deploy.md with what differs here; each of these is in the page.
+func pageSettings(t *testing.T, here [][2]string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root(t), "docs", "ops", "deploy.md"))
 	if err != nil {
@@ -59,6 +59,12 @@ func pageSettings(t *testing.T) string {
 	_, settings, found := strings.Cut(string(page), "\n```ini\n")
 	if settings, _, _ = strings.Cut(settings, "```"); !found || !strings.Contains(settings, "tcp_user_timeout") {
 		t.Fatalf("the page has no settings: %q", settings)
+	}
+	for _, one := range here {
+		if strings.Count(settings, one[0]) != 1 {
+			t.Fatalf("the page's settings do not have %q once: %q", one[0], settings)
+		}
+		settings = strings.Replace(settings, one[0], one[1], 1)
 	}
 	return settings
 }

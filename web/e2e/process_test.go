@@ -277,6 +277,13 @@ func (l *lines) count(holding string) (n int) {
 	return n
 }
 
+// whole is every line as it came.
+func (l *lines) whole() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "\n")
+}
+
 // tail is the last lines, cut, without repetitions and those about single attempts.
 func (l *lines) tail(most int) string {
 	l.mu.Lock()

@@ -91,31 +91,47 @@ func (term *terminal) typeIn(text string) {
 func TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	start, first := typed(t, "Start"), typed(t, "Your first webhook")
+	start, first := typed(t, "Start"), typed(t, "Your first webhook with curl")
 	if len(start) != 1 || len(first) != 6 {
 		t.Fatalf("README.md has %d and %d blocks of commands; this test expects 1 and 6", len(start), len(first))
 	}
-	run, _, _ := strings.Cut(start[0], "\n")
-	if !strings.HasPrefix(run, "make run") {
-		t.Fatalf("README.md begins with %q", run)
+	if !strings.HasPrefix(start[0], "make run") {
+		t.Fatalf("README.md begins with %q", start[0])
 	}
 	server := openTerminal(t, r, "server")
-	server.typeIn(run + "\n")
+	server.typeIn(start[0])
 	server.log.await(t, `"posthorn runs"`)
 	user := openTerminal(t, r, "user")
-	user.typeIn(first[0] + first[1])
-	user.log.await(t, `"secret"`)
-	user.typeIn(first[2])
+	// shown is what the terminal showed last of a kind, which a reader puts in the place of the dots.
+	shown := func(pattern string) string {
+		t.Helper()
+		var found string
+		eventually(t, patience, "the terminal shows "+pattern, func() bool {
+			all := regexp.MustCompile(pattern).FindAllString(user.log.whole(), -1)
+			if len(all) > 0 {
+				found = all[len(all)-1]
+			}
+			return found != ""
+		})
+		return found
+	}
+	user.typeIn(first[0])
+	user.typeIn(strings.ReplaceAll(first[1], "phk_...", shown(`phk_[A-Za-z0-9_]+`)) + "echo\n")
+	secret := shown(`whsec_[A-Za-z0-9+/=]+`)
+	endpoint := shown(`ep_[a-z0-9]{26}`)
+	user.typeIn("\n" + strings.ReplaceAll(first[2], "whsec_...", secret))
 	user.log.await(t, "waiting for webhooks")
-	user.typeIn(first[3])
+	user.typeIn(strings.ReplaceAll(first[3], "ep_...", endpoint) + "echo\n")
+	user.log.await(t, `"verification"`)
+	user.typeIn(first[4] + "echo\n")
 	user.log.await(t, `order.completed {"order_id":"ord_1","total":4200}`)
 	eventually(t, patience, "the delivery is shown as delivered", func() bool {
 		from := user.log.count(`"next_cursor"`)
-		user.typeIn(first[4] + "echo\n")
+		user.typeIn(first[5] + "echo\n")
 		eventually(t, patience, "the list is shown", func() bool { return user.log.count(`"next_cursor"`) > from })
 		return user.log.count(`"status":"delivered"`)+user.log.count(`"status": "delivered"`) > 0
 	})
-	user.typeIn("link=$(" + strings.TrimSpace(first[5]) + "); curl -s -o /dev/null -w 'opened: %{http_code} %{redirect_url}\\n' \"$link\"; " +
+	user.typeIn("link=$(bin/posthorn open); curl -s -o /dev/null -w 'opened: %{http_code} %{redirect_url}\\n' \"$link\"; " +
 		"curl -s -L -c /dev/null \"$(bin/posthorn open)\" | grep -o '<h1[^>]*>Overview' | sed 's/^/shown: /'\n")
 	user.log.await(t, "opened: 303 http://127.0.0.1:8080/")
 	user.log.await(t, "shown: <h1")

@@ -47,6 +47,7 @@ type arrival struct {
 	// guarded by the receiver's mutex
 	ended  time.Time // zero: not answered yet
 	status int
+	cut    bool // the sender hung up before the response
 }
 
 // payload is what the tests emit.
@@ -124,7 +125,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		status = r.answer(a)
 	}
 	r.mu.Lock()
-	a.ended, a.status, a.text = time.Now(), status, nil
+	a.ended, a.status, a.text, a.cut = time.Now(), status, nil, req.Context().Err() != nil
 	r.inFlight--
 	r.mu.Unlock()
 	w.WriteHeader(status)
@@ -180,8 +181,8 @@ func (r *receiver) expectOnce(ids map[string]string, paths func(key string) []st
 	r.expect(ids, paths, func(string) int { return 1 })
 }
 
-// expect checks that every acknowledged event arrived at every one of its paths, at most so often, and nothing else did.
-// ids are the events by idempotency key; what is complained about names the first few.
+// expect checks that every acknowledged event arrived at every one of its paths, at most so often, and nothing else
+// did. ids are the events by idempotency key; what is complained about names the first few.
 func (r *receiver) expect(ids map[string]string, paths func(key string) []string, most func(arrived string) int) {
 	r.t.Helper()
 	tally := r.tally()

@@ -32,16 +32,16 @@ func TestAKilledWorkerShowsInTheConsole(t *testing.T) {
 		victim = slices.IndexFunc(workers, holds)
 		return victim >= 0
 	})
-	if !shows("", "Nothing needs you") || shows("/queue", "silent") {
+	if !shows("", "All clear") || shows("/queue", "silent") {
 		t.Error("the console finds fault before there is any")
 	}
 	killed := time.Now()
 	workers[victim].kill()
 	s.emit(event("a", 1)) // work for whoever takes the lane
 	const bound, looks = 30 * time.Second, 10 * time.Second
-	eventually(t, bound+looks, "the overview tells of the worker", func() bool { return shows("", "1 worker stopped without saying so.") })
+	eventually(t, bound+looks, "the overview tells of the worker", func() bool { return shows("", "1 worker stopped without signing off.") })
 	t.Logf("seen %v after the kill", time.Since(killed).Round(100*time.Millisecond))
-	eventually(t, patience, "the page of the queue tells that its lanes are free", func() bool { return shows("/queue", "its lanes are free") })
+	eventually(t, patience, "the page of the queue tells that its lanes are free", func() bool { return shows("/queue", "its lanes are released") })
 	eventually(t, patience, "the lane moves", func() bool { return holds(workers[1-victim]) })
 	s.settled(2, patience)
 	s.balanced(1)

@@ -16,8 +16,8 @@ import (
 	"posthorn/db/embedded"
 )
 
-// TestSoak lets faults of all kinds happen to an installation, one every half minute or so, for as long as POSTHORN_SOAK
-// says (1h, 90m): make soak SOAK=2h.
+// TestSoak lets faults of all kinds happen to an installation, one every half minute or so, for as long as
+// POSTHORN_SOAK says (1h, 90m): make soak SOAK=2h.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	lasting, err := time.ParseDuration(os.Getenv("POSTHORN_SOAK"))

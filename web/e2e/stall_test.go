@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestAStalledWorkerOverwritesNothing freezes a worker that has requests under way until others have taken its lanes over
-// and decided otherwise. What it finds out when it goes on is logged and changes nothing.
+// TestAStalledWorkerOverwritesNothing freezes a worker that has requests under way until others have taken its lanes
+// over and decided otherwise. What it finds out when it goes on is logged and changes nothing.
 func TestAStalledWorkerOverwritesNothing(t *testing.T) {
 	t.Parallel()
 	const (
@@ -90,7 +90,7 @@ func TestAStalledWorkerOverwritesNothing(t *testing.T) {
 		t.Errorf("the lanes were taken over and served only %v after the stall; 30 s and 30 s more are promised", took)
 	}
 	<-noisy
-	before := w.fates()
+	before := w.statuses()
 	arrivals := w.receiver.count()
 	stalled.signal(syscall.SIGCONT)
 	stalled.log.await(t, "declared dead")
@@ -100,7 +100,7 @@ func TestAStalledWorkerOverwritesNothing(t *testing.T) {
 		return w.ask("SELECT count(*) FROM attempts WHERE late") >= len(first)*inFlight
 	})
 	t.Logf("it was frozen for %v; late attempts: %d", time.Since(frozen).Round(time.Second), w.ask("SELECT count(*) FROM attempts WHERE late"))
-	if after := w.fates(); !slices.Equal(before, after) {
+	if after := w.statuses(); !slices.Equal(before, after) {
 		t.Errorf("late results changed deliveries:\n%v\n%v", before, after)
 	}
 	if n := w.receiver.count(); n != arrivals {
@@ -122,8 +122,8 @@ func TestAStalledWorkerOverwritesNothing(t *testing.T) {
 	w.settledBut(inFlight, deliveries-inFlight+1, 30*time.Second)
 }
 
-// fates is what has become of every delivery, in a fixed order.
-func (w *world) fates() (all []string) {
+// statuses is what has become of every delivery, in a fixed order.
+func (w *world) statuses() (all []string) {
 	w.t.Helper()
 	rows, err := w.sql.Query(context.Background(), "SELECT id::text, status, reason, attempts, last_status, coalesce(settled_at::text, '') FROM deliveries ORDER BY id")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestStopsUnderLoadLoseAndRepeatNothing stops and replaces every process of an installation, one after the other, while
-// events flow: what a deployment does.
+// TestStopsUnderLoadLoseAndRepeatNothing stops and replaces every process of an installation, one after the other,
+// while events flow: what a deployment does.
 func TestStopsUnderLoadLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	const (

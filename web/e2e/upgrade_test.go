@@ -14,8 +14,8 @@ import (
 	"posthorn/db/dbtest"
 )
 
-// previous builds the release before: the commit before the one that added the newest migration. It skips where there is no
-// history to build it from, and says why.
+// previous builds the release before: the commit before the one that added the newest migration. It skips where there
+// is no history to build it from, and says why.
 func previous(t *testing.T) (program string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
@@ -61,8 +61,8 @@ func previous(t *testing.T) (program string) {
 	return program
 }
 
-// TestAnUpgradeUnderLoadLosesNothing migrates while the release before serves, puts a new process of each kind beside the old ones,
-// and stops the old ones, all under a client that goes on.
+// TestAnUpgradeUnderLoadLosesNothing migrates while the release before serves, puts a new process of each kind beside
+// the old ones, and stops the old ones, all under a client that goes on.
 func TestAnUpgradeUnderLoadLosesNothing(t *testing.T) {
 	t.Parallel()
 	old := place{program: previous(t)}

@@ -34,9 +34,9 @@ var elsewhere = []string{"/", "/portal/open", "/sign-in/code", "/sign-in/link", 
 // forSignedIn are pages that show what they are about to who is signed in, unless operators open them to everybody.
 var forSignedIn = []string{"/status"}
 
-// TestEveryPageHoldsUpInABrowser opens every page that the server has, in either theme, wide and narrow: axe-core finds nothing
-// wrong with it, it fits, its console is silent, and its content security policy holds. Pages are found by asking the server for
-// its routes, so that none is forgotten.
+// TestEveryPageHoldsUpInABrowser opens every page that the server has, in either theme, wide and narrow: axe-core
+// finds nothing wrong with it, it fits, its console is silent, and its content security policy holds. Pages are found
+// by asking the server for its routes, so that none is forgotten.
 func TestEveryPageHoldsUpInABrowser(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -152,7 +152,8 @@ func (w *stops) pages(t *testing.T) (all []stop) {
 	return all
 }
 
-// inhabit makes a tenant in which everything has happened, by what its product, its customers and its members really do.
+// inhabit makes a tenant in which everything has happened, by what its product, its customers and its members really
+// do.
 func inhabit(t *testing.T, s *stage) *stops {
 	t.Helper()
 	o := s.office(t, "Acme GmbH & Co. KG")
@@ -180,8 +181,8 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "they have mended it"}, &job)
 	o.manage(http.MethodPost, "/invitations", settings{"email": "invited@example.com", "role": "viewer"}, nil)
 	invitation := s.mailed(t, "invited@example.com", "/invitations/accept?")
-	stranger := s.visitor(t, "stranger@example.com")
-	stranger.send("/sign-up", url.Values{"tenant": {"Strange"}, "name": {"S"}, "email": {stranger.email}})
+	anonymous := s.visitor(t, "stranger@example.com")
+	anonymous.send("/sign-up", url.Values{"tenant": {"Strange"}, "name": {"S"}, "email": {anonymous.email}})
 	o.owner.send("/reset", url.Values{"email": {o.owner.email}})
 	o.owner.send("/account/email", url.Values{"email": {"new-address@example.com"}, "password": {password}})
 	o.owner.send("/account/totp/start", nil)
@@ -196,13 +197,13 @@ func inhabit(t *testing.T, s *stage) *stops {
 		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id":   box.ID, "/inbox/:token :token": box.URL[strings.LastIndex(box.URL, "/")+1:],
 		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":job_id": job.ID,
 		":id": o.tenant, ":mail_id": s.aMail(t), ":page": "delivery", "/docs/adr/:page :page": "0001-ledger", "/docs/ops/:page :page": "backup",
-		":group": "events", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
+		":group": "events", ":operation": "emitEvent", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
 	} {
 		w.values[name] = value
 	}
 	w.queries["/t/:tenant_id/deliveries/live"] = "?rows=&top=" + failed
 	for path, link := range map[string]string{
-		"/invitations/accept": invitation, "/verify-email": s.mailed(t, stranger.email, "/verify-email?"), "/reset/new": s.mailed(t, o.owner.email, "/reset/new?"),
+		"/invitations/accept": invitation, "/verify-email": s.mailed(t, anonymous.email, "/verify-email?"), "/reset/new": s.mailed(t, o.owner.email, "/reset/new?"),
 		"/change-email": s.mailed(t, "new-address@example.com", "/change-email?"), "/console/setup": operatorLink(t, s, "second@example.com"),
 	} {
 		_, query, _ := strings.Cut(link, "?")

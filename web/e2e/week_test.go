@@ -17,7 +17,8 @@ import (
 	"posthorn/domain/id"
 )
 
-// outage is what waits for an endpoint that was down: so many events on each of so many days, emitted one after the other.
+// outage is what waits for an endpoint that was down: so many events on each of so many days, emitted one after the
+// other.
 type outage struct {
 	endpoint string
 	days     int
@@ -26,7 +27,8 @@ type outage struct {
 	retrying bool // those of the first day were tried before it was known to be down
 }
 
-// store writes an outage into the partitions of its days, as the days would have left it. The numbers of the events of one key count up.
+// store writes an outage into the partitions of its days, as the days would have left it. The numbers of the events
+// of one key count up.
 func (o outage) store(w *world) {
 	w.t.Helper()
 	tenant, err := id.Tenant.Parse(w.tenant)
@@ -72,9 +74,9 @@ func (o outage) store(w *world) {
 	}
 }
 
-// TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack: an endpoint was down for a week, so that it was disabled and what came is
-// held. Resumed, it gets every event once, in order where it asked for order, no faster than its rate, and its neighbours do not wait
-// for that.
+// TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack: an endpoint was down for a week, so that it was disabled and
+// what came is held. Resumed, it gets every event once, in order where it asked for order, no faster than its rate,
+// and its neighbours do not wait for that.
 func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	t.Parallel()
 	const (
@@ -93,16 +95,16 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	limits["ordering"] = "key"
 	ids["/keyed"] = w.endpoint("/keyed", limits)
 	for _, ep := range ids {
-		u, err := id.Endpoint.Parse(ep)
+		endpointID, err := id.Endpoint.Parse(ep)
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.exec("UPDATE endpoints SET status = 'disabled', status_reason = 'unhealthy', status_at = now() - interval '2 days' WHERE id = $1", [16]byte(u))
-		w.exec("UPDATE lanes SET held = true, rev = rev + 1 WHERE endpoint_id = $1", [16]byte(u))
+		w.exec("UPDATE endpoints SET status = 'disabled', status_reason = 'unhealthy', status_at = now() - interval '2 days' WHERE id = $1", [16]byte(endpointID))
+		w.exec("UPDATE lanes SET held = true, rev = rev + 1 WHERE endpoint_id = $1", [16]byte(endpointID))
 		w.exec(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, unhealthy_since, first_failure_at, last_failure_at, breaker_state, opened_at, next_probe_at)
 			SELECT tenant_id, id, 80, now() - interval '7 days', now() - interval '7 days', now() - interval '2 days', 1, now() - interval '7 days', now() FROM endpoints WHERE id = $1
 			ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = 80, unhealthy_since = excluded.unhealthy_since, first_failure_at = excluded.first_failure_at,
-				last_failure_at = excluded.last_failure_at, breaker_state = 1, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at`, [16]byte(u))
+				last_failure_at = excluded.last_failure_at, breaker_state = 1, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at`, [16]byte(endpointID))
 	}
 	outage{endpoint: ids["/plain"], days: days, perDay: perDay, retrying: true}.store(w)
 	outage{endpoint: ids["/keyed"], days: days, perDay: perDay, keys: keys}.store(w)
@@ -189,7 +191,7 @@ func TestAWeekOfEventsIsDeliveredWhenItsEndpointComesBack(t *testing.T) {
 	if n := w.ask("SELECT count(*) FROM notices WHERE kind = 'endpoint.recovered'"); n != len(ids) {
 		t.Errorf("%d notices that %d endpoints are well again", n, len(ids))
 	}
-	if b := w.books(); b.accepted != 2*backlog+neighbours || b.delivered != b.accepted {
+	if b := w.totals(); b.accepted != 2*backlog+neighbours || b.delivered != b.accepted {
 		t.Errorf("the books: %+v", b)
 	}
 }

@@ -289,7 +289,8 @@ func (w *world) acknowledgements() map[string]string {
 	return all
 }
 
-// emitAll sends events at a rate (0: as fast as it goes) over so many connections and returns when all are acknowledged.
+// emitAll sends events at a rate (0: as fast as it goes) over so many connections and returns when all are
+// acknowledged.
 func (w *world) emitAll(events []emission, perSecond, connections int) {
 	w.emitting.Add(1)
 	defer w.emitting.Done()
@@ -361,17 +362,18 @@ func (w *world) lanes() string {
 	return text
 }
 
-// owns reports whether a process owns the lane of a path that has work, and is not taken for dead. An empty path: any lane.
+// owns reports whether a process owns the lane of a path that has work, and is not taken for dead. An empty path: any
+// lane.
 func (w *world) owns(p *process, path string) bool {
 	w.t.Helper()
 	return w.ask(`SELECT count(*) FROM lanes l JOIN workers o ON o.id = l.owner JOIN endpoints p ON p.id = l.endpoint_id
 		WHERE NOT o.dead AND o.name = $1 AND p.url LIKE '%' || $2 AND EXISTS (SELECT FROM queue q WHERE q.endpoint_id = l.endpoint_id)`, p.name, path) > 0
 }
 
-// books is what the books say, the entries that are not folded yet included.
-type books struct{ accepted, delivered, failed, canceled int }
+// totals is what the books say, the entries that are not folded yet included.
+type totals struct{ accepted, delivered, failed, canceled int }
 
-func (w *world) books() (b books) {
+func (w *world) totals() (b totals) {
 	w.t.Helper()
 	if err := w.sql.QueryRow(context.Background(), `SELECT coalesce(sum(a), 0)::bigint, coalesce(sum(d), 0)::bigint, coalesce(sum(f), 0)::bigint, coalesce(sum(c), 0)::bigint FROM (
 		SELECT accepted AS a, delivered AS d, failed AS f, canceled AS c FROM books
@@ -383,7 +385,8 @@ func (w *world) books() (b books) {
 	return b
 }
 
-// balanced checks that what clients were told, the deliveries and the books are one and the same. perEvent is the fan-out.
+// balanced checks that what clients were told, the deliveries and the books are one and the same. perEvent is the
+// fan-out.
 func (w *world) balanced(perEvent int) {
 	w.t.Helper()
 	acks := w.acknowledgements()
@@ -393,11 +396,11 @@ func (w *world) balanced(perEvent int) {
 	if n := w.ask("SELECT count(*) FROM (SELECT e.id FROM events e LEFT JOIN deliveries d ON d.event_id = e.id GROUP BY e.id HAVING count(d.id) <> $1) x", perEvent); n != 0 {
 		w.t.Errorf("%d events do not have %d deliveries", n, perEvent)
 	}
-	table := books{
+	table := totals{
 		accepted: w.ask("SELECT count(*) FROM deliveries"), delivered: w.ask("SELECT count(*) FROM deliveries WHERE status = 2"),
 		failed: w.ask("SELECT count(*) FROM deliveries WHERE status = 3"), canceled: w.ask("SELECT count(*) FROM deliveries WHERE status = 4"),
 	}
-	if b := w.books(); b != table || b.accepted != len(acks)*perEvent {
+	if b := w.totals(); b != table || b.accepted != len(acks)*perEvent {
 		w.t.Errorf("the books say %+v, the deliveries %+v, the clients %d", b, table, len(acks)*perEvent)
 	}
 	if n := w.ask("SELECT count(*) FROM dead_letters"); n != table.failed {

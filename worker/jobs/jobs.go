@@ -1,6 +1,6 @@
-// Package jobs does what somebody asked to be done to many deliveries or events: it takes the jobs that are due, does a
-// chunk of each in turn, and writes the progress with it (db/deliveries/bulk_step.go). Any number of workers may run it; a job's lock
-// sees to it that one of them is at it at a time.
+// Package jobs runs bulk jobs: it takes the jobs that are due, does a chunk of each in turn, and writes the progress
+// with it (db/deliveries/bulk_step.go). Any number of workers can run it. A job's lock lets one of them work on it at a
+// time.
 package jobs
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// every is how soon a job is found that nobody announced, and one whose rest is over.
+	// every is how soon a job is found that was not announced, or whose rest is over.
 	every = time.Second
 	most  = 50
 	// breath is the least rest between two rounds: a job must never be all that a database does.
@@ -33,7 +33,7 @@ func New(d *db.DB, listen string, log *slog.Logger) *Runner {
 	return &Runner{db: d, listen: listen, log: log}
 }
 
-// Run does jobs until the context ends. A chunk that is under way then is given up, as if it had not been begun.
+// Run does jobs until the context ends. A chunk that is under way then is rolled back.
 func (r *Runner) Run(ctx context.Context) {
 	wake := make(chan struct{}, 1)
 	poke := func() {

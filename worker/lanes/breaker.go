@@ -11,26 +11,27 @@ import (
 
 // laneHealth is what a lane's owner keeps of its endpoint's health.
 type laneHealth struct {
-	counters delivery.Counters
-	breaker  health.Breaker // half open while a probe is in flight
-	goneAt   time.Time      // the last 410 since the last success
-	epoch    int32          // of the counters in the database; a different one means that they were cleared
-	changes  int64          // numbers what is to be saved, in the order in which it happened
-	saved    int64          // the newest change on record; the recorder's alone
-	savedAt  time.Time      // when a success was last saved
-	resting  bool           // the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
-	alarm    *time.Timer    // ends the rest
-	wanted   int64          // the row that somebody wants to be the next probe; 0: none
+	counters    delivery.Counters
+	breaker     health.Breaker // half open while a probe is in flight
+	goneAt      time.Time      // the last 410 since the last success
+	epoch       int32          // of the counters in the database; a different one means that they were cleared
+	changes     int64          // numbers what is to be saved, in the order in which it happened
+	saved       int64          // the newest change on record; the recorder's alone
+	savedAt     time.Time      // when a success was last saved
+	awaitsProbe bool           // the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
+	alarm       *time.Timer    // ends the rest
+	wanted      int64          // the row that is requested as the next probe; 0: none
 }
 
 // successEvery is how often an endpoint's last success is saved while nothing but successes happen.
 const successEvery = time.Minute
 
-// probeBackoff is by how much a delivery whose probe failed waits longer than the next probe: another delivery goes first where
-// there is one, so that a single delivery that the endpoint rejects does not keep a breaker open.
+// probeBackoff is by how much a delivery whose probe failed waits longer than the next probe: another delivery goes
+// first where there is one, so that a single delivery that the endpoint rejects does not keep a breaker open.
 const probeBackoff = time.Second
 
-// disableWithin is how long a lane waits for its endpoint to be disabled. By then it is held, or goes on if that failed.
+// disableWithin is how long a lane waits for its endpoint to be disabled. By then it is held, or goes on if that
+// failed.
 const disableWithin = 5 * time.Second
 
 // readHealth replaces what is kept by what is on record.
@@ -48,7 +49,7 @@ func (l *Lane) SetHealthSaved(n int64) { l.health.saved = max(l.health.saved, n)
 func (l *Lane) startProbe(now time.Time) bool {
 	halfOpen, isProbe := l.health.breaker.Probe(now)
 	if isProbe {
-		l.health.breaker, l.health.resting = halfOpen, true
+		l.health.breaker, l.health.awaitsProbe = halfOpen, true
 	}
 	return isProbe
 }
@@ -74,9 +75,7 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	if o.Decision.Reason == delivery.Exhausted && !j.IsProbe {
 		h.counters = h.counters.AfterExhausted()
 	}
-	if h.breaker = was.After(h.counters, class, now); was.State != health.Open {
-		h.breaker = h.breaker.Spread(l.jitterFraction(), now)
-	}
+	h.breaker = l.breakerAfter(class, now)
 	goneBefore := h.goneAt
 	if o.Decision.Disable == delivery.DisableGone {
 		h.goneAt = now
@@ -101,8 +100,21 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	}
 }
 
-// evaluate reports whether something is to be decided about the endpoint after an outcome. Where the endpoint is to be disabled
-// it stops the lane: what follows is to be held, not tried.
+// breakerAfter is the breaker after an outcome that the counters already hold.
+func (l *Lane) breakerAfter(class delivery.Class, now time.Time) health.Breaker {
+	if s := l.settings.Load(); s != nil && s.NoBreaker {
+		return health.Breaker{}
+	}
+	was := l.health.breaker
+	b := was.After(l.health.counters, class, now)
+	if was.State != health.Open {
+		b = b.Spread(l.jitterFraction(), now)
+	}
+	return b
+}
+
+// evaluate reports whether something is to be decided about the endpoint after an outcome. Where the endpoint is to be
+// disabled it stops the lane: what follows is to be held, not tried.
 func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker, now time.Time) bool {
 	s := l.settings.Load()
 	if s == nil || l.phase == dropped {
@@ -111,9 +123,9 @@ func (l *Lane) evaluate(o Outcome, before delivery.Counters, was health.Breaker,
 	if o.Decision.Class == delivery.Success {
 		return !before.Clean() || was.State != health.Closed
 	}
-	v := s.Health.JudgeAnswer(o.Decision, now)
+	v := s.Health.EvaluateDecision(o.Decision, now)
 	if !v.Disable {
-		v = s.Health.Judge(l.health.counters, now)
+		v = s.Health.Evaluate(l.health.counters, now)
 	}
 	if until := now.Add(disableWithin); v.Disable && until.After(l.notBefore) {
 		l.notBefore = until
@@ -127,11 +139,11 @@ func (l *Lane) afterProbe(j *Job, d delivery.Decision, now time.Time) delivery.D
 	if l.health.breaker.State == health.Open {
 		wait += max(l.health.breaker.NextProbeAt.Sub(now), 0)
 	}
-	spared, isSpared := d.Spared(wait)
-	if isSpared {
+	postponed, isPostponed := d.AfterProbe(wait)
+	if isPostponed {
 		j.Probes++
 	}
-	return spared
+	return postponed
 }
 
 // followBreaker does what a change of the breaker asks of its lane. The caller holds the mutex.
@@ -142,70 +154,70 @@ func (d *Dispatcher) followBreaker(l *Lane, was health.State, now time.Time) {
 	switch l.health.breaker.State {
 	case health.Open:
 		if was != health.Open {
-			d.rest(l, now)
+			d.openBreaker(l, now)
 		}
 	case health.Closed:
 		if was != health.Closed {
-			d.endRest(l)
+			d.reopen(l)
 		}
 	}
 }
 
-// rest forgets what was read ahead until the next probe is due, so that any number of lanes can wait for their endpoints. The
-// caller holds the mutex.
-func (d *Dispatcher) rest(l *Lane, now time.Time) {
+// openBreaker forgets what was read ahead until the next probe is due, so that any number of lanes can wait for their
+// endpoints. The caller holds the mutex.
+func (d *Dispatcher) openBreaker(l *Lane, now time.Time) {
 	h := &l.health
 	d.forgetReady(l)
-	l.stopResting(now)
+	l.stopAwaitingProbe(now)
 	if h.wanted != 0 {
 		h.breaker = h.breaker.Asked(now)
 	}
 	if h.breaker.MayProbe(now) {
-		d.endRest(l)
+		d.reopen(l)
 		return
 	}
-	h.resting = true
+	h.awaitsProbe = true
 	l.held.begin(now)
 	h.alarm = time.AfterFunc(h.breaker.NextProbeAt.Sub(now), func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.lanes[l.id] == l && h.resting && h.breaker.State == health.Open {
-			d.rest(l, time.Now()) // ends the rest if the probe is due: a timer and the clock can differ a little
+		if d.lanes[l.id] == l && h.awaitsProbe && h.breaker.State == health.Open {
+			d.openBreaker(l, time.Now()) // ends the rest if the probe is due: a timer and the clock can differ a little
 		}
 	})
 }
 
-// endRest has a lane read from its head. The caller holds the mutex.
-func (d *Dispatcher) endRest(l *Lane) {
-	l.stopResting(time.Now())
+// reopen has a lane read from its head. The caller holds the mutex.
+func (d *Dispatcher) reopen(l *Lane) {
+	l.stopAwaitingProbe(time.Now())
 	l.window.wanted = true
 	d.mark(l)
 	d.signal()
 }
 
-func (l *Lane) stopResting(now time.Time) {
+func (l *Lane) stopAwaitingProbe(now time.Time) {
 	h := &l.health
-	if h.resting {
+	if h.awaitsProbe {
 		l.held.end(now)
 	}
-	h.resting = false
+	h.awaitsProbe = false
 	if h.alarm != nil {
 		h.alarm.Stop()
 		h.alarm = nil
 	}
 }
 
-// requestProbe makes a row the next probe, which somebody wants to be sent although the breaker is open, and puts a lane to rest
-// whose probe is not due. row 0: nobody wants one. The caller holds the mutex.
+// requestProbe makes a row the next probe, on request, although the breaker is open. If no probe is due, the lane waits
+// for it. row 0: none is requested. The caller holds the mutex.
 func (d *Dispatcher) requestProbe(l *Lane, row int64, now time.Time) {
 	l.health.wanted = 0
 	switch l.health.breaker.State {
 	case health.Closed:
-		l.stopResting(now)
+		l.stopAwaitingProbe(now)
 	case health.HalfOpen:
 		l.health.wanted = row
 	default:
 		l.health.wanted = row
-		d.rest(l, now)
+		d.openBreaker(l, now)
 	}
 }

@@ -62,7 +62,7 @@ func (b *bench) probing(t *testing.T) *Lane {
 	t.Helper()
 	l, _ := b.open(t, time.Now().Add(-time.Hour))
 	b.d.mu.Lock()
-	b.d.rest(l, time.Now())
+	b.d.openBreaker(l, time.Now())
 	due := l.wantsRead() && l.readAhead() == 1
 	b.d.mu.Unlock()
 	if !due {
@@ -90,7 +90,7 @@ func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
 	if change == nil || change.Breaker.State != health.Open || change.Breaker.Probes != 1 || !about(change.Breaker.NextProbeAt.Sub(now), 2*time.Minute) {
 		t.Errorf("saved: %+v", change)
 	}
-	if !l.health.resting || len(l.ready) != 0 {
+	if !l.health.awaitsProbe || len(l.ready) != 0 {
 		t.Error("the lane does not rest")
 	}
 	// Of a delivery whose schedule is at its end the probe counts nothing either.

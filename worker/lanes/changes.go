@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// An idle lane of ours in which the rescan finds rows is read from its head, but not more often than this: under load the
-	// rescan sees rows that are on their way.
+	// An idle lane of ours in which the rescan finds rows is read from its head, but not more often than this: under
+	// load the rescan sees rows that are on their way.
 	rescanAgain = 5 * time.Second
 	keepIdle    = 10 * time.Minute // an idle lane stays leased for so long
-	// orphanedAfter is how long a lane that is ours in the database can be missing in memory: a lease on its way takes a moment, a
-	// response that was lost never comes.
+	// orphanedAfter is how long a lane that is ours in the database can be missing in memory: a lease on its way takes
+	// a moment, a response that was lost never comes.
 	orphanedAfter = 3 * time.Second
 	forgetOrphan  = time.Minute
 )
@@ -29,8 +29,8 @@ type Revision struct {
 	DropBelow  int64
 }
 
-// Compare drains lanes that are held or deleted and returns those whose configuration changed. all: revs are of all our lanes, and
-// lanes that are missing in them are no longer ours.
+// Compare drains lanes that are held or deleted and returns those whose configuration changed. all: revs are of all our
+// lanes, and lanes that are missing in them are no longer ours.
 func (d *Dispatcher) Compare(revs []Revision, all bool) (changed []id.UUID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,7 +73,8 @@ func (d *Dispatcher) drain(l *Lane) {
 	d.forgetReady(l)
 }
 
-// Configure replaces a lane's configuration; its rows are read again. Settings are nil when the endpoint cannot be served.
+// Configure replaces a lane's configuration; its rows are read again. Settings are nil when the endpoint cannot be
+// served.
 func (d *Dispatcher) Configure(to Lease, s *Settings, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,9 +119,9 @@ func (d *Dispatcher) Pause(pauses *pause.Set, now time.Time) {
 	}
 }
 
-// followPause stops a lane that is paused and resumes one that no longer is. What was read ahead is forgotten, so that any number
-// of lanes can be paused. A resumed lane begins without the tokens that accrued during the pause: endpoints get what waited at
-// their rate, not in a burst. The caller holds the mutex.
+// followPause stops a lane that is paused and resumes one that no longer is. What was read ahead is forgotten, so that
+// any number of lanes can be paused. A resumed lane begins without the tokens that accrued during the pause: endpoints
+// get what waited at their rate, not in a burst. The caller holds the mutex.
 func (d *Dispatcher) followPause(l *Lane, now time.Time) {
 	paused := d.pauses.Covers(l.tenant, l.id, l.host)
 	if paused == l.paused {
@@ -130,6 +131,7 @@ func (d *Dispatcher) followPause(l *Lane, now time.Time) {
 		d.forgetReady(l)
 		return
 	}
+	l.resumedAt = now
 	if l.limiter != nil {
 		l.limiter.AllowN(now, int(l.limiter.TokensAt(now)))
 	}
@@ -144,7 +146,7 @@ type Released struct {
 	Tokens   float64
 }
 
-// ReleaseDrained forgets the drained lanes of which nothing is in flight, and returns them.
+// ReleaseDrained forgets the drained lanes with nothing in flight, and returns them.
 func (d *Dispatcher) ReleaseDrained(now time.Time) (released []Released) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,8 +158,8 @@ func (d *Dispatcher) ReleaseDrained(now time.Time) (released []Released) {
 	return released
 }
 
-// ReleaseIdle forgets idle lanes and returns them, the longest unused first: so many as are surplus, those beyond the bound of warm
-// lanes, and those that have been idle for long.
+// ReleaseIdle forgets idle lanes and returns them, the longest unused first: so many as are surplus, those beyond the
+// bound of warm lanes, and those that have been idle for long.
 func (d *Dispatcher) ReleaseIdle(surplus int, now time.Time) (released []Released) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,8 +211,8 @@ func (d *Dispatcher) Inventory(now time.Time) []Released {
 	return list
 }
 
-// Rescan has an idle lane of ours read from its head. blocked: the lane has rows that wait behind their keys. It returns false for a
-// lane that is not in memory.
+// Rescan has an idle lane of ours read from its head. blocked: the lane has rows that wait behind their keys. It
+// returns false for a lane that is not in memory.
 func (d *Dispatcher) Rescan(ep id.UUID, blocked bool, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -234,8 +236,8 @@ func (d *Dispatcher) Rescan(ep id.UUID, blocked bool, now time.Time) bool {
 	return true
 }
 
-// IsOrphaned reports whether a lane that is ours in the database has been missing in memory for so long that the response to its
-// lease was lost.
+// IsOrphaned reports whether a lane that is ours in the database has been missing in memory for so long that the
+// response to its lease was lost.
 func (d *Dispatcher) IsOrphaned(ep id.UUID, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

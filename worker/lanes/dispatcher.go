@@ -18,9 +18,9 @@ const (
 	maxWarmLanes = 8192     // leased lanes; idle ones beyond are released
 )
 
-// Dispatcher holds the lanes of a worker and decides which delivery starts next. Lanes of a tenant take turns, and so do
-// tenants. When slots are short a tenant holds no more of them than are still free: what one tenant leaves unused is lent to
-// the others, and no number of stuck endpoints takes the last slots from a tenant that has none.
+// Dispatcher holds the lanes of a worker and decides which delivery starts next. Lanes of a tenant take turns, and so
+// do tenants. When slots are short a tenant holds no more of them than are still free: what one tenant leaves unused is
+// lent to the others, and no number of stuck endpoints takes the last slots from a tenant that has none.
 type Dispatcher struct {
 	start    func(*Job) // runs a job in a goroutine of its own
 	signal   func()     // asks for a pass of the reader
@@ -37,7 +37,8 @@ type Dispatcher struct {
 	inFlight  int
 	rows      int
 	bytes     int64
-	paceTimer bool // a timer tries again when a tenant's pace allows its next start
+	looks     int64 // reads that ended and lanes that came, of all lanes: the moments that Mark tells
+	paceTimer bool  // a timer tries again when a tenant's pace allows its next start
 	stopped   bool
 }
 
@@ -79,6 +80,8 @@ func (d *Dispatcher) Install(leased Lease, s *Settings, now time.Time) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.looks++
+	l.looked = d.looks
 	d.lanes[l.id] = l
 	l.paused = d.pauses.Covers(l.tenant, l.id, l.host)
 	delete(d.orphans, l.id)
@@ -118,8 +121,8 @@ func (d *Dispatcher) next(now time.Time) *Job {
 	if d.stopped || d.inFlight >= MaxInFlight || !d.mayStart() {
 		return nil
 	}
-	// Tenants that hold too many slots or are ahead of their pace keep their place. Each has a request in flight, which bounds how
-	// many are passed over.
+	// Tenants that hold too many slots or are ahead of their pace keep their place. Each has a request in flight, which
+	// bounds how many are passed over.
 	for tries := len(d.active); tries > 0; tries-- {
 		t := d.active[0]
 		d.active = d.active[1:]
@@ -155,7 +158,7 @@ func (d *Dispatcher) nextOf(t *tenantQueue, now time.Time) *Job {
 			continue
 		}
 		if l.health.breaker.State != health.Closed && !l.health.breaker.MayProbe(now) {
-			d.rest(l, now)
+			d.openBreaker(l, now)
 			continue
 		}
 		if wait := l.wait(now); wait > 0 {
@@ -264,8 +267,8 @@ func (d *Dispatcher) Finish(j *Job, o Outcome, now time.Time) Finished {
 	return f
 }
 
-// trim gives back what a lane read ahead when it could send more than it can now: an endpoint that only fails must not fill the
-// memory that the others read ahead in. The caller holds the mutex.
+// trim gives back what a lane read ahead when it could send more than it can now: an endpoint that only fails must not
+// fill the memory that the others read ahead in. The caller holds the mutex.
 func (d *Dispatcher) trim(l *Lane) {
 	keep := l.readAhead()
 	if len(l.ready) <= 2*keep {
@@ -322,7 +325,7 @@ func (d *Dispatcher) drop(l *Lane) {
 		l.timer.Stop()
 		l.timer = nil
 	}
-	l.stopResting(time.Now())
+	l.stopAwaitingProbe(time.Now())
 	delete(d.lanes, l.id)
 }
 

@@ -3,6 +3,7 @@
 //
 //	Dispatcher   all lanes of a worker: turns of lanes and tenants, slots, memory        dispatcher.go
 //	  reading    which lanes to read, from where, and what a read brought                reading.go
+//	  handover   rows that come from a commit of the same process instead of a read      handover.go
 //	  changes    configuration, pauses, lanes that are released                          changes.go
 //	  breaker    health of a lane's endpoint, probes                                     breaker.go
 //	  ordering   which rows of an ordered lane are ready                                 ordering.go
@@ -10,6 +11,6 @@
 //	  pace       starts of a tenant that holds many slots                                pace.go
 //	Watermark    up to which number every row was committed or given up                  watermark.go
 //
-// The package has no database and no context. It starts no goroutine; timers call back into the dispatcher. The worker's
-// loops bring it what they read and do what it plans.
+// The package has no database and no context. It starts no goroutine; timers call back into the dispatcher. The
+// worker's loops bring it what they read and do what it plans.
 package lanes

@@ -2,9 +2,9 @@ package lanes
 
 import "time"
 
-// heldBack is the period in which a lane's own limits last kept it from starting a request: rate limit, concurrency, order,
-// Retry-After or circuit breaker. What an endpoint asks for itself is not lateness of the platform. The dispatcher's mutex
-// guards it.
+// heldBack is the period in which a lane's own limits last kept it from starting a request: rate limit, concurrency,
+// order, Retry-After or circuit breaker. What an endpoint asks for itself is not lateness of the platform. The
+// dispatcher's mutex guards it.
 type heldBack struct {
 	from, until time.Time
 }
@@ -36,8 +36,8 @@ func (h *heldBack) since(created time.Time) time.Duration {
 	return max(h.until.Sub(created), 0)
 }
 
-// inherit takes over what is known about the time before this worker leased the lane: an open breaker, and a bucket that its last
-// owner left empty. The bucket of an owner that died is exactly 0 and says nothing.
+// inherit takes over what is known about the time before this worker leased the lane: an open breaker, and a bucket
+// that its last owner left empty. The bucket of an owner that died is exactly 0 and says nothing.
 func (h *heldBack) inherit(l *Lane, saved, idleSeconds float64, now time.Time) {
 	switch opened := l.health.breaker.OpenedAt; {
 	case !opened.IsZero():

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"posthorn/db"
+	"posthorn/domain/condition"
+	"posthorn/domain/id"
+	"posthorn/domain/pause"
 )
 
 func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
@@ -34,15 +37,45 @@ func TestWhatLimitsHoldBackIsTheirPartOfTheWait(t *testing.T) {
 	}
 }
 
-func TestALaneAtItsLimitIsHeldBackUntilNow(t *testing.T) {
+// What a lane's limit kept from being sent is not late, neither while the limit holds nor from the moment at which it
+// ends.
+func TestALimitIsNotedWhenItHoldsAndWhenItEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench()
 	tenant := db.NewID()
-	b.lane(tenant, 10, 3)
-	full := b.lane(tenant, 2, 5)
+	free, full := b.lane(tenant, 10, 3), b.lane(tenant, 2, 50)
 	b.d.Kick()
-	endpoints, until := b.d.HeldBack()
-	if len(endpoints) != 1 || endpoints[0] != full.id || time.Since(until[0]) > time.Minute {
-		t.Errorf("held back are %v until %v, want the lane that has all its requests under way", endpoints, until)
+	now := time.Now()
+	noted := func(want map[id.UUID]LimitNote) {
+		t.Helper()
+		got := map[id.UUID]LimitNote{}
+		for _, n := range append(b.d.Limits(now), b.d.Limits(now)...) { // what lasts a moment is not noted
+			got[n.Endpoint] = n
+		}
+		if len(got) != len(want) {
+			t.Errorf("noted %v, want %v", got, want)
+		}
+		for ep, w := range want {
+			if got[ep] != w {
+				t.Errorf("noted %+v, want %+v", got[ep], w)
+			}
+		}
 	}
+	noted(map[id.UUID]LimitNote{free.id: {Endpoint: free.id}, full.id: {full.id, condition.ByInFlight, now}})
+	now = now.Add(time.Hour)
+	noted(nil)
+	ended := now
+	b.d.mu.Lock()
+	full.settings.Store(&Settings{MaxInFlight: 100})
+	full.held.end(ended)
+	b.d.mu.Unlock()
+	now = now.Add(time.Second)
+	noted(map[id.UUID]LimitNote{full.id: {full.id, condition.Unlimited, ended}})
+	now = now.Add(time.Hour)
+	noted(nil)
+	// A backlog that an operator's pause kept is noted when the pause ends.
+	b.d.Pause(pause.NewSet([]pause.Pause{{Scope: pause.Platform}}), now)
+	b.d.Pause(pause.NewSet(nil), now)
+	b.refill(full, 5)
+	noted(map[id.UUID]LimitNote{full.id: {full.id, condition.Unlimited, now}})
 }

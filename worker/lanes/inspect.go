@@ -10,15 +10,15 @@ import (
 
 // View is the state of a lane at one moment.
 type View struct {
-	Rev       int64
-	Serving   bool
-	Ready     int // read ahead, to be started
-	InFlight  int
-	Held      int // rows in memory
-	NotBefore time.Time
-	Resting   bool // the breaker is not closed and no probe is due
-	Counters  delivery.Counters
-	Breaker   health.Breaker
+	Rev         int64
+	Serving     bool
+	Ready       int // read ahead, to be started
+	InFlight    int
+	Held        int // rows in memory
+	NotBefore   time.Time
+	AwaitsProbe bool // the breaker is not closed and no probe is due
+	Counters    delivery.Counters
+	Breaker     health.Breaker
 }
 
 // View looks at a lane; false: it is not in memory.
@@ -31,7 +31,7 @@ func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 	}
 	return View{
 		Rev: l.rev, Serving: l.phase == serving, Ready: len(l.ready), InFlight: l.inFlight, Held: l.window.held(), NotBefore: l.notBefore,
-		Resting: l.health.resting, Counters: l.health.counters, Breaker: l.health.breaker,
+		AwaitsProbe: l.health.awaitsProbe, Counters: l.health.counters, Breaker: l.health.breaker,
 	}, true
 }
 
@@ -54,22 +54,4 @@ func (d *Dispatcher) IsPaused(tenant, ep id.UUID, host string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pauses.Covers(tenant, ep, host)
-}
-
-// HeldBack returns the lanes that their own limits have held back, and until when: now for those that they hold back at this moment.
-func (d *Dispatcher) HeldBack() (endpoints []id.UUID, until []time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	endpoints, until = []id.UUID{}, []time.Time{}
-	for ep, l := range d.lanes {
-		at := l.held.until
-		if l.timer != nil || l.settings.Load() != nil && l.inFlight >= l.limit() {
-			at = now
-		}
-		if !at.IsZero() {
-			endpoints, until = append(endpoints, ep), append(until, at)
-		}
-	}
-	return endpoints, until
 }

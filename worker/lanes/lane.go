@@ -81,6 +81,7 @@ type Settings struct {
 	MaxInFlight int
 	Rate, Burst int // requests a second; Rate 0: unlimited
 	Ordered     bool
+	NoBreaker   bool         // deliveries keep to their schedules however the endpoint fails
 	Log         *slog.Logger // names the endpoint
 }
 
@@ -93,7 +94,7 @@ type Lease struct {
 	Tokens               float64 // left in the bucket by the last owner
 	IdleSeconds          float64 // since then
 	WaitSeconds          float64 // left of a Retry-After
-	ProbeRequest         int64   // the row that somebody wants to be the next probe; 0: none
+	ProbeRequest         int64   // the row that is requested as the next probe; 0: none
 	Health               Health
 }
 
@@ -115,7 +116,8 @@ const (
 	dropped        // no longer in memory: requests in flight end on their own
 )
 
-// Lane is a leased lane in memory. The dispatcher's mutex guards it, except for settings, which are replaced as a whole.
+// Lane is a leased lane in memory. The dispatcher's mutex guards it, except for settings, which are replaced as a
+// whole.
 type Lane struct {
 	id, tenant id.UUID
 	host       string
@@ -126,6 +128,8 @@ type Lane struct {
 
 	window window
 	ready  []*Job // to be started, in order
+	looked int64  // when its last read ended, or when the lane came
+	handed int    // rows that were handed over since
 	marked bool   // on the dispatcher's list of lanes to check
 
 	inFlight    int
@@ -136,6 +140,7 @@ type Lane struct {
 	health      laneHealth
 	held        heldBack
 	limited     laneLimit
+	resumedAt   time.Time // when an operator's pause ended that covered the lane
 	lastStarted time.Time
 	rescannedAt time.Time // the last full read that the rescan asked for
 	missing     int       // times in a row that the database did not name us as its owner
@@ -152,7 +157,8 @@ func (l *Lane) Tenant() id.UUID { return l.tenant }
 // Settings is the present configuration; nil for a lane that could never be served.
 func (l *Lane) Settings() *Settings { return l.settings.Load() }
 
-// limit is how many requests may be in flight: as many as the endpoint allows, or one probe while its breaker is not closed.
+// limit is how many requests can be in flight: as many as the endpoint allows, or one probe while its breaker is not
+// closed.
 func (l *Lane) limit() int {
 	if l.health.breaker.State != health.Closed {
 		return 1
@@ -169,7 +175,7 @@ func (l *Lane) readAhead() int {
 }
 
 // stopped reports whether nothing of the lane is read or started now, whatever waits.
-func (l *Lane) stopped() bool { return l.phase != serving || l.paused || l.health.resting }
+func (l *Lane) stopped() bool { return l.phase != serving || l.paused || l.health.awaitsProbe }
 
 // wantsRead reports whether the next pass should read the lane.
 func (l *Lane) wantsRead() bool {

@@ -33,6 +33,8 @@ type queueModel struct {
 	rows     map[int64]*row
 	top      int64
 	unsaid   []id.UUID // committed, not announced yet
+	mark     int64     // before the transaction of this process that is under way
+	own      []*row    // of this process, committed and not handed over yet
 	flying   []*Job
 	ended    []*Job // finished, not recorded yet
 	again    map[int64]bool
@@ -79,6 +81,16 @@ func (m *queueModel) insert() {
 func (m *queueModel) commit(r *row) {
 	r.committed = true
 	m.unsaid = append(m.unsaid, r.lane)
+}
+
+// handOver ends the transaction that began at the mark: its rows go to their lanes, or are announced.
+func (m *queueModel) handOver() {
+	rows := make([]Fresh, len(m.own))
+	for i, r := range m.own {
+		rows[i] = Fresh{Seq: r.seq, EndpointID: r.lane, DeliveryID: r.dlv, Event: &send.Payload{Event: &sql.Event{ID: r.dlv, Data: []byte("{}")}}}
+	}
+	m.d.Wake(m.d.HandOver(m.mark, id.UUID{}, rows))
+	m.own, m.mark = nil, 0
 }
 
 func (m *queueModel) announce() {
@@ -152,7 +164,7 @@ func (m *queueModel) record() {
 	m.ended = nil
 }
 
-func (m *queueModel) promote(r *row) {
+func (m *queueModel) makeReady(r *row) {
 	r.ready = true
 	m.d.WakeFrom(map[id.UUID]int64{r.lane: r.seq})
 }
@@ -181,6 +193,7 @@ func (m *queueModel) drain() {
 		m.commit(r)
 	}
 	m.announce()
+	m.handOver()
 	for range 10*len(m.rows) + 50 {
 		if m.reading == nil {
 			m.plan()
@@ -197,13 +210,13 @@ func (m *queueModel) drain() {
 		}
 		m.record()
 		for _, r := range m.those(func(r *row) bool { return !r.ready }) {
-			m.promote(r)
+			m.makeReady(r)
 		}
 	}
 }
 
-// Whatever the order of commits, announcements, reads, results, retries and changes: every row is sent, none twice at once,
-// and none that is not there to be sent.
+// Whatever the order of commits, announcements, reads, results, retries and changes: every row is sent, none twice at
+// once, and none that is not there to be sent.
 func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,6 +229,46 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 			},
 			"commit":   func(*rapid.T) { m.commit(m.one(func(r *row) bool { return !r.committed }, "row")) },
 			"announce": func(*rapid.T) { m.announce() },
+			// A transaction of this process: others go on between any two of its steps.
+			"mark": func(t *rapid.T) {
+				if m.mark != 0 {
+					t.Skip("a transaction is under way")
+				}
+				m.mark = m.d.Mark()
+			},
+			"commit own": func(t *rapid.T) {
+				if m.mark == 0 || m.own != nil {
+					t.Skip("nothing to commit")
+				}
+				for range rapid.IntRange(1, 12).Draw(t, "rows") {
+					m.insert()
+					r := m.rows[m.top]
+					r.committed = true
+					m.own = append(m.own, r)
+				}
+			},
+			// Whatever a read finds is sent and recorded before anything else happens.
+			"whole pass": func(t *rapid.T) {
+				if m.reading != nil {
+					t.Skip("a read is under way")
+				}
+				m.d.Wake(m.lanes)
+				if m.plan(); m.reading == nil {
+					t.Skip("nothing to read")
+				}
+				m.look()
+				m.take(m.settled)
+				for len(m.flying) > 0 {
+					m.finish(0, false)
+				}
+				m.record()
+			},
+			"hand over": func(t *rapid.T) {
+				if m.own == nil {
+					t.Skip("nothing to hand over")
+				}
+				m.handOver()
+			},
 			"plan": func(t *rapid.T) {
 				if m.reading != nil {
 					t.Skip("a read is under way")
@@ -249,14 +302,14 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 				m.finish(rapid.IntRange(0, len(m.flying)-1).Draw(t, "job"), rapid.Bool().Draw(t, "again"))
 			},
 			"record":  func(*rapid.T) { m.record() },
-			"promote": func(*rapid.T) { m.promote(m.one(func(r *row) bool { return !r.ready }, "row")) },
+			"promote": func(*rapid.T) { m.makeReady(m.one(func(r *row) bool { return !r.ready }, "row")) },
 			"change": func(t *rapid.T) {
 				m.rev++
 				m.d.Configure(Lease{EndpointID: rapid.SampledFrom(m.lanes).Draw(t, "lane"), Rev: m.rev}, &Settings{MaxInFlight: 3}, time.Now())
 			},
 			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
 			"cancel": func(*rapid.T) {
-				r := m.one(func(r *row) bool { return r.committed && !r.flying }, "row")
+				r := m.one(func(r *row) bool { return r.committed && !r.flying && !slices.Contains(m.own, r) }, "row")
 				delete(m.rows, r.seq)
 				m.rev++
 				m.d.Configure(Lease{EndpointID: r.lane, Rev: m.rev}, &Settings{MaxInFlight: 3}, time.Now())

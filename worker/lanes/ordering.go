@@ -2,21 +2,21 @@ package lanes
 
 import "posthorn/domain/id"
 
-// ordering is what the owner of an ordered lane knows about its blocked rows. The worker reads the database and makes rows
-// ready; the dispatcher says what to look at:
+// ordering is what the owner of an ordered lane knows about its blocked rows. The worker reads the database and makes
+// rows ready; the dispatcher says what to look at:
 //   - a key whose head has gone (recorded, so committed) is checked again;
 //   - a new owner sweeps once through all keys;
 //   - new rows are checked in their order: ready if no row of their key is before them, else left to the first rule.
 //
-// A row that commits after its key was checked is found by the third rule, since that only passes settled numbers. A row
-// that was checked while its predecessor was still there is found by the first, since that runs after the commit.
+// A row that commits after its key was checked is found by the third rule, since that only passes settled numbers. A
+// row that was checked while its predecessor was still there is found by the first, since that runs after the commit.
 type ordering struct {
 	sweep    sweepState
 	after    string              // last key of the sweep
 	arrived  bool                // rows were announced since the last look
 	arrivals int64               // blocked rows up to here have been checked
 	most     int32               // how many to check in one go
-	recheck  map[string]struct{} // keys whose head has gone
+	recheck  map[string]struct{} // keys whose head has ended
 }
 
 type sweepState uint8
@@ -101,8 +101,8 @@ type Sweep struct {
 	order *ordering
 }
 
-// BeginSweep begins the next step. The first one sees whatever was committed up to the watermark; what comes later is found as an
-// arrival.
+// BeginSweep begins the next step. The first one sees whatever was committed up to the watermark; what comes later is
+// found as an arrival.
 func (d *Dispatcher) BeginSweep(l *Lane, settled int64) (s Sweep, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,13 +159,13 @@ func (d *Dispatcher) AbandonArrivals(a Arrivals) {
 	a.order.arrived = true
 }
 
-// EndArrivals takes in what a look found: how many rows, the last of them, and those that were made ready. settled is the
-// watermark from before the look.
-func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, promoted []int64, settled int64) {
+// EndArrivals takes in what a look found: how many rows, the last of them, and those that were made ready. settled is
+// the watermark from before the look.
+func (d *Dispatcher) EndArrivals(a Arrivals, found int, last int64, ready []int64, settled int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := a.order
-	for _, seq := range promoted {
+	for _, seq := range ready {
 		d.lower(a.lane, seq)
 	}
 	if found == int(a.Most) {

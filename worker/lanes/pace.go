@@ -10,10 +10,10 @@ const (
 	paceDebt  = 4 // starts that a timer which fires late catches up
 )
 
-// pace spreads the starts of a tenant that holds many slots. Requests that start together end together where their responses
-// take equally long, and their successors would start together again: once in that time a thousand of them would keep every
-// core from other tenants' deliveries. So two starts are at least so far apart that all slots are filled within the
-// duration of one request. That is no limit for a tenant with few slots, nor for fast responses.
+// pace spreads the starts of a tenant that holds many slots. If responses are equally slow, requests that start
+// together end together, and their successors would start together again: a thousand at once would keep every core from
+// other tenants' deliveries. So two starts are far enough apart that all slots are filled within the duration of one
+// request. That limits neither a tenant with few slots nor fast responses.
 type pace struct {
 	took time.Duration // by a request: a moving average
 	next time.Time     // no start before

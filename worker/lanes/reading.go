@@ -33,8 +33,8 @@ func (d *Dispatcher) WakeAll() {
 	d.signal()
 }
 
-// WakeFrom marks lanes that have rows again and makes their next reads begin at these rows or before. It returns the endpoints
-// that are not ours.
+// WakeFrom marks lanes that have rows again and makes their next reads begin at these rows or before. It returns the
+// endpoints that are not ours.
 func (d *Dispatcher) WakeFrom(first map[id.UUID]int64) (foreign []id.UUID) {
 	d.mu.Lock()
 	for ep, seq := range first {
@@ -135,9 +135,10 @@ func (d *Dispatcher) Plan() (p Plan) {
 			limit = min(limit, 4) // enough that every lane goes on
 		}
 		p.Known = l.window.begin(p.Known)
+		l.handed = 0
 		floor := l.window.floor
 		if l.health.wanted != 0 {
-			floor = l.window.beginAt(l.health.wanted) // the probe that somebody wants, wherever it is in the lane
+			floor = l.window.beginAt(l.health.wanted) // the requested probe, wherever it is in the lane
 			l.health.wanted = 0
 		}
 		p.Endpoints = append(p.Endpoints, l.id)
@@ -177,7 +178,7 @@ type progress struct {
 	cut  bool // an event was left for the next read, and with it all that follows
 }
 
-// Take puts what a read brought into memory, and returns the rows whose event is gone.
+// Take puts what a read brought into memory, and returns the rows whose event was dropped.
 func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -210,7 +211,8 @@ func (d *Dispatcher) Take(p Plan, found Found) (lost []*Job) {
 	return lost
 }
 
-// remember keeps a row in memory; nil when it is there already, or when the lane takes no rows now. The caller holds the mutex.
+// remember keeps a row in memory; nil when it is there already, or when the lane takes no rows now. The caller holds
+// the mutex.
 func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.UUID) *Job {
 	if l.window.rows[row.Seq] != nil || l.phase != serving || l.window.read == readStale {
 		return nil
@@ -225,7 +227,9 @@ func (d *Dispatcher) remember(l *Lane, row *Row, event *send.Payload, epoch id.U
 // endReads moves the floors of the lanes that were read. The caller holds the mutex.
 func (d *Dispatcher) endReads(p Plan, seen map[id.UUID]*progress, settled int64) {
 	again := false
+	d.looks++
 	for i, l := range p.lanes {
+		l.looked = d.looks
 		at := seen[l.id]
 		if at == nil {
 			at = &progress{}

@@ -48,10 +48,10 @@ type reader struct {
 	snapshot         map[int64]bool
 }
 
-// checkHorizon runs transactions and readers in any order and fails when a reader that was told that everything up to a
-// number is settled could not see a row up to there which was committed later. faulty transactions draw before they have
-// a number, as they must not.
-func checkHorizon(t *rapid.T, faulty bool) (violated bool) {
+// checkWatermark runs transactions and readers in any order and fails when a reader that was told that everything up to
+// a number is settled could not see a row up to there which was committed later. faulty transactions draw before they
+// have a number, as they must not.
+func checkWatermark(t *rapid.T, faulty bool) (violated bool) {
 	m := &model{nextXid: 100, committed: map[int64]bool{}, rows: map[int64]bool{}}
 	var h Watermark
 	var r reader
@@ -143,10 +143,10 @@ func (m *model) pick(t *rapid.T, own *transaction) *transaction {
 	return others[rapid.IntRange(0, len(others)-1).Draw(t, "transaction")]
 }
 
-func TestNoRowUpToTheHorizonIsCommittedUnseen(t *testing.T) {
+func TestNoRowUpToTheWatermarkIsCommittedUnseen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		if checkHorizon(t, false) {
+		if checkWatermark(t, false) {
 			t.Fatal("a row was committed below the horizon of a reader that did not see it")
 		}
 	})
@@ -154,12 +154,12 @@ func TestNoRowUpToTheHorizonIsCommittedUnseen(t *testing.T) {
 
 // The rule that every transaction has its number before it draws one of the queue's is what the horizon rests on: the
 // check must notice where it is broken.
-func TestTheHorizonsCheckNoticesADrawBeforeTheNumber(t *testing.T) {
+func TestTheWatermarksCheckNoticesADrawBeforeTheNumber(t *testing.T) {
 	t.Parallel()
 	found := false
 	for seed := range 200 {
 		// A run of its own, which neither fails nor shrinks.
-		gen := rapid.Custom(func(t *rapid.T) bool { return checkHorizon(t, true) })
+		gen := rapid.Custom(func(t *rapid.T) bool { return checkWatermark(t, true) })
 		if found = gen.Example(seed); found {
 			break
 		}
@@ -169,7 +169,7 @@ func TestTheHorizonsCheckNoticesADrawBeforeTheNumber(t *testing.T) {
 	}
 }
 
-func TestTheHorizonMovesUpAndIsBounded(t *testing.T) {
+func TestTheWatermarkMovesUpAndIsBounded(t *testing.T) {
 	t.Parallel()
 	var h Watermark
 	if got := h.Observe(10, 100, 100); got != 10 {

@@ -3,14 +3,14 @@ package lanes
 // window is the part of a lane's queue that is in memory, and what the next read has to ask for.
 type window struct {
 	rows      map[int64]*Job // by seq: read ahead, in flight, or waiting to be recorded
-	done      []int64        // recorded while a read was in progress, which may have seen them
+	done      []int64        // recorded while a read was in progress that can have seen them
 	floor     int64          // everything up to here has been read
 	dropBelow int64          // rows up to here were held and are to be dropped by a job: no read takes them
 	read      readState
 	wanted    bool // a read would bring something: rows were announced, or the last read did not reach the end
 }
 
-// readState is how a lane's read stands.
+// readState is the state of a lane's read.
 type readState uint8
 
 const (
@@ -42,8 +42,8 @@ func (w *window) restart() {
 	}
 }
 
-// forget drops a row whose outcome is recorded. While a read is in progress, which may have begun before, the row stays known
-// until the next read.
+// forget drops a row whose outcome is recorded. During a read, which can have started before, the row stays known until
+// the next read.
 func (w *window) forget(seq int64) {
 	if w.isReading() {
 		w.done = append(w.done, seq)
@@ -73,7 +73,7 @@ func (w *window) beginAt(seq int64) (floor int64) {
 	return seq - 1
 }
 
-// end ends a read: last is the greatest number it took, complete says that nothing is left above it, settled is the
+// end ends a read: last is the greatest number it read, complete says that nothing is left above it, settled is the
 // watermark of the read.
 func (w *window) end(last int64, complete bool, settled int64) {
 	was := w.read

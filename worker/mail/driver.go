@@ -1,9 +1,9 @@
 // Package mail empties the outbox: it composes what waits there and hands it to a provider, once for every purpose.
 //
-// A mail is claimed by moving its due time ahead, so that a worker that dies gives it up. What is sent twice all the same
-// (the provider took it, and the worker died before it could write that down) carries the same idempotency key and the same
-// bytes, and the provider makes one mail of it. A provider that is down or slow delays mails and nothing else: the outbox has
-// goroutines and connections of its own.
+// A mail is claimed by moving its due time ahead, so that the claim of a dead worker expires. A mail that is sent twice
+// (the provider accepted it, and the worker died before recording that) carries the same idempotency key and the same
+// bytes, and the provider makes one mail of it. A provider that is down or slow delays only mails: the outbox has its
+// own goroutines and connections.
 package mail
 
 import (
@@ -27,13 +27,13 @@ type Message struct {
 	At       time.Time         // when it was put into the outbox
 }
 
-// Driver is a way by which mail leaves. Send returns the provider's own id of the mail; its error is a *Refusal wherever the
-// provider said something. It is safe for concurrent use.
+// Driver is a way by which mail leaves. Send returns the provider's own id of the mail; its error is a *Refusal
+// wherever the provider said something. It is safe for concurrent use.
 type Driver interface {
 	Send(ctx context.Context, m Message) (providerID string, err error)
 }
 
-// Refusal is a provider's answer that is no success. Its text holds no secret and is shown to operators.
+// Refusal is a provider's response that is no success. Its text holds no secret and is shown to operators.
 type Refusal struct {
 	Verdict    mail.Verdict
 	RetryAfter time.Duration // asked for by the provider; 0 says nothing

@@ -81,7 +81,7 @@ func (o *Outbox) Run(ctx context.Context) error {
 		case err != nil && ctx.Err() == nil && !db.IsUnavailable(err):
 			o.Log.Warn("the outbox could not be read", "error", err)
 		case err == nil && n == claimMost:
-			continue // there may be more
+			continue // there can be more
 		}
 		select {
 		case <-time.After(lookEvery):
@@ -209,8 +209,8 @@ func (o *Outbox) pause() time.Time {
 	return o.paused
 }
 
-// write records an outcome, also when the worker is being stopped. What can't be written is tried again when the claim has
-// run out, under the same key.
+// write records an outcome, also when the worker is being stopped. What can't be written is tried again when the claim
+// has run out, under the same key.
 func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context, *sql.Queries) error) {
 	o.sent.WithLabelValues(string(row.Kind), outcome).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -238,7 +238,8 @@ func TestTooManyRequestsMakeTheWholeOutboxWaitAndUseUpNoTry(t *testing.T) {
 		p.queue(fmt.Sprintf("reset:%d", i), "ada@acme.example")
 	}
 	p.start(resendDriverTo(t, f, resendtest.Key))
-	// Of those that are on their way at once any may be refused first; the others are given back without having been sent.
+	// Of those that are on their way at once any may be refused first; the others are given back without having been
+	// sent.
 	refused := ""
 	p.until("one says so", func() bool {
 		err := p.sql.QueryRow(t.Context(), "SELECT coalesce(min(key), '') FROM mails WHERE last_error LIKE '%429%'").Scan(&refused)
@@ -302,7 +303,7 @@ func TestTheConsoleKeepsMailsAndTellsTheLogNoLink(t *testing.T) {
 	p.queue("reset:1", "ada@acme.example")
 	p.start(NewConsole(p.db, p.ring, slog.New(slog.NewTextHandler(p, nil))))
 	p.until("it is kept", func() bool { return p.state("reset:1").State == "sent" })
-	kept, err := accounts.KeptMails(t.Context(), p.db, p.ring)
+	kept, _, err := accounts.KeptMails(t.Context(), p.db, p.ring)
 	if err != nil || len(kept) != 1 || !strings.Contains(kept[0].Text, "/reset/canary") || kept[0].To != "ada@acme.example" {
 		t.Fatalf("%+v, %v", kept, err)
 	}

@@ -25,10 +25,10 @@ const ResendURL = "https://api.resend.com/"
 // maxIdempotencyKey is the longest key that Resend takes.
 const maxIdempotencyKey = 256
 
-// maxAnswer bounds what is read of the provider's answer.
+// maxAnswer bounds what is read of the provider's response.
 const maxAnswer = 64 << 10
 
-// NewResend sends by Resend's API. address may be empty.
+// NewResend sends by Resend's API. address can be empty.
 func NewResend(apiKey, address string) (Driver, error) {
 	if address == "" {
 		address = ResendURL
@@ -64,13 +64,13 @@ func (d *resendDriver) Send(ctx context.Context, m Message) (string, error) {
 	}
 	switch {
 	case seen.status == 0:
-		return "", &Refusal{Detail: "No answer from Resend: " + d.clean(err)}
+		return "", &Refusal{Detail: "No response from Resend: " + d.clean(err)}
 	case seen.status < 300:
-		return "", &Refusal{Detail: "Resend's answer could not be read."}
+		return "", &Refusal{Detail: "Resend's response couldn't be read."}
 	}
 	return "", &Refusal{
-		Verdict: mail.Judge(seen.status, seen.Name), RetryAfter: seen.retryAfter,
-		Detail: d.clean(fmt.Errorf("Resend answered %d %s: %s", seen.status, seen.Name, seen.Message)),
+		Verdict: mail.Classify(seen.status, seen.Name), RetryAfter: seen.retryAfter,
+		Detail: d.clean(fmt.Errorf("Resend returned %d %s: %s", seen.status, seen.Name, seen.Message)),
 	}
 }
 
@@ -100,7 +100,7 @@ func idempotencyKey(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// answer is what the library does not tell of a refusal: only 429 keeps its status there.
+// answer is what the library leaves out of an error: it keeps the status only for 429.
 type answer struct {
 	Name       string `json:"name"`
 	Message    string `json:"message"`
@@ -110,7 +110,7 @@ type answer struct {
 
 type answerKey struct{}
 
-// witness notes the status and the error of each answer for the call that it belongs to.
+// witness notes the status and the error of each response for its call.
 type witness struct{ next http.RoundTripper }
 
 func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -130,7 +130,7 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	seen.status = resp.StatusCode
 	if resp.StatusCode >= 300 {
-		_ = json.Unmarshal(body, seen) // what is no JSON says nothing more
+		_ = json.Unmarshal(body, seen) // a body that is not JSON says nothing more
 		seen.retryAfter = retryAfter(resp.Header)
 	}
 	return resp, nil

@@ -23,12 +23,12 @@ import (
 	"posthorn/domain/mail"
 )
 
-// smtpPhase is how long a mail server may take over one step.
+// smtpPhase bounds the time of a mail server for one step.
 const smtpPhase = 15 * time.Second
 
-// NewSMTP sends by a mail server. The address is smtp://user:password@host:587, where the connection is encrypted by
-// STARTTLS before anything is said, or smtps://...:465, where it is from the start. A server on this machine itself may do
-// without encryption. There is no switch that turns the check of certificates off; roots is nil but in tests.
+// NewSMTP sends by a mail server. The address is smtp://user:password@host:587, where STARTTLS encrypts the connection
+// before anything is sent, or smtps://...:465, where it is encrypted from the start. A server on this machine can do
+// without encryption. No switch turns the check of certificates off; roots is nil except in tests.
 func NewSMTP(address string, roots *tls.Config) (Driver, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
@@ -84,7 +84,7 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 	select {
 	case err = <-said:
 	case <-ctx.Done():
-		return "", &Refusal{Detail: "The mail server did not answer in time."}
+		return "", &Refusal{Detail: "The mail server did not respond in time."}
 	}
 	if err != nil {
 		return "", d.refusal(err)
@@ -92,7 +92,7 @@ func (d *smtpDriver) Send(ctx context.Context, m Message) (string, error) {
 	return messageID, nil
 }
 
-// compose writes a mail. Its Message-ID is made of its key: where a server gets a mail twice, whoever stores it can tell.
+// compose writes a mail. Its Message-ID is made of its key, so that the recipient's server can recognize a duplicate.
 func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	msg := gomail.NewMsg(gomail.WithEncoding(gomail.EncodingQP), gomail.WithNoDefaultUserAgent())
 	if err := msg.From(m.From); err != nil {
@@ -119,8 +119,8 @@ func (d *smtpDriver) compose(m Message) (*gomail.Msg, string, error) {
 	return msg, messageID, nil
 }
 
-// encodeLookalikes encodes a subject that holds what a mail program would decode (RFC 2047, section 2), so that it shows as
-// it is. The library encodes what is not ASCII; the rest it sends as it stands.
+// encodeLookalikes encodes a subject that contains what a mail program would decode (RFC 2047, section 2), so that it
+// is shown as written. The library encodes only what is not ASCII.
 func encodeLookalikes(subject string) string {
 	if !strings.Contains(subject, "=?") || strings.ContainsFunc(subject, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return subject
@@ -154,22 +154,22 @@ func (d *smtpDriver) options() []gomail.Option {
 	return options
 }
 
-// onThisMachine reports whether nobody else can listen to what is said to the server.
+// onThisMachine reports whether the connection to the server stays on this machine.
 func (d *smtpDriver) onThisMachine() bool {
 	ip, err := netip.ParseAddr(d.host)
 	return d.host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// refusal says what a server's answer means.
+// refusal says what a server's response means.
 func (d *smtpDriver) refusal(err error) *Refusal {
-	r := &Refusal{Detail: "The mail server did not take it: " + d.clean(err)}
+	r := &Refusal{Detail: "The mail server rejected it: " + d.clean(err)}
 	var reply *textproto.Error
 	var send *gomail.SendError
 	switch {
 	case errors.As(err, &reply):
-		r.Verdict = mail.JudgeSMTP(reply.Code)
+		r.Verdict = mail.ClassifySMTP(reply.Code)
 	case errors.As(err, &send) && send.ErrorCode() > 0:
-		r.Verdict = mail.JudgeSMTP(send.ErrorCode())
+		r.Verdict = mail.ClassifySMTP(send.ErrorCode())
 	}
 	return r
 }

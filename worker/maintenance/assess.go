@@ -20,8 +20,8 @@ const (
 // Assess asks for a decision about endpoints.
 func (m *Maintenance) Assess(endpoints ...id.UUID) { m.assessing.Ask(endpoints...) }
 
-// assess decides about the endpoints that were asked for, until the context ends. What a stop leaves undone is found by the
-// periodic job of another worker: all that the decision needs is on record.
+// assess decides about the endpoints that were asked for, until the context ends. What a stop leaves undone is found by
+// the periodic job of another worker: all that the decision needs is on record.
 func (m *Maintenance) assess(ctx context.Context) {
 	for {
 		select {
@@ -46,8 +46,9 @@ func (m *Maintenance) assess(ctx context.Context) {
 
 // assessAll decides about every endpoint that fails, was warned of or recovers.
 func (m *Maintenance) assessAll(ctx context.Context) error {
-	// Claimed apart from what is done: that is safe to do twice, and a worker that dies amid it leaves the rest to the next time.
-	claimed, err := m.db.Chore(ctx, "assess health", assessEvery, func(*sql.Queries) error { return nil })
+	// Claimed apart from what is done: that is safe to do twice, and a worker that dies amid it leaves the rest to the
+	// next time.
+	claimed, err := m.db.Periodic(ctx, "assess health", assessEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
 		return err
 	}

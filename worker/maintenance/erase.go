@@ -15,15 +15,15 @@ const (
 	eraseMost  = 500
 )
 
-// eraseTenants erases what deleted tenants had. It rests as long as each batch took, so that it never has more than half a
-// connection's work.
+// eraseTenants erases the data of deleted tenants. It rests as long as each batch took, so that it never has more than
+// half a connection's work.
 func (m *Maintenance) eraseTenants(ctx context.Context) error {
 	tenants, err := maintenance.TenantsToErase(ctx, m.db, eraseAfter)
 	if err != nil {
 		return err
 	}
-	for _, u := range tenants {
-		done, err := maintenance.EraseTenant(ctx, m.db, u, eraseMost, func(took time.Duration) error {
+	for _, tenantID := range tenants {
+		done, err := maintenance.EraseTenant(ctx, m.db, tenantID, eraseMost, func(took time.Duration) error {
 			loop.Sleep(ctx, took)
 			return ctx.Err()
 		})
@@ -31,7 +31,7 @@ func (m *Maintenance) eraseTenants(ctx context.Context) error {
 			return err
 		}
 		if done.Done {
-			m.log.Info("tenant erased", "tenant", id.Tenant.Format(u), "events", done.Events, "deliveries", done.Deliveries, "attempts", done.Attempts)
+			m.log.Info("tenant erased", "tenant", id.Tenant.Format(tenantID), "events", done.Events, "deliveries", done.Deliveries, "attempts", done.Attempts)
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func (m *Maintenance) expireKeys(ctx context.Context) error {
 func (m *Maintenance) forgetExpired(ctx context.Context) error {
 	for {
 		var n int64
-		if _, err := m.db.Chore(ctx, "forget expired sessions", 0, func(q *sql.Queries) (err error) {
+		if _, err := m.db.Periodic(ctx, "forget expired sessions", 0, func(q *sql.Queries) (err error) {
 			n, err = q.ForgetExpired(ctx, forgetMost)
 			return err
 		}); err != nil || n < forgetMost {
@@ -76,7 +76,7 @@ func (m *Maintenance) forgetDeadWorkers(ctx context.Context) error {
 
 // expireHeld ends what was held for too long, and tells owners before.
 func (m *Maintenance) expireHeld(ctx context.Context) error {
-	claimed, err := m.db.Chore(ctx, "expire held deliveries", heldEvery, func(*sql.Queries) error { return nil })
+	claimed, err := m.db.Periodic(ctx, "expire held deliveries", heldEvery, func(*sql.Queries) error { return nil })
 	if err != nil || !claimed {
 		return err
 	}

@@ -8,24 +8,28 @@ import (
 
 	"posthorn/db/maintenance"
 	"posthorn/db/sql"
+	"posthorn/domain/condition"
 	"posthorn/domain/health"
+	"posthorn/domain/incidents"
 	"posthorn/worker/loop"
 )
 
 const (
 	gaugeEvery = 15 * time.Second
-	gaugeRests = 400 // times what a look took: 100,000 that wait take 0.1 s of a core, which shows in the slowest hundredth of deliveries
+	gaugeRests = 400 // times the duration of a look: 100,000 waiting deliveries take 0.1 s of a core, which shows in the p99 of deliveries
 )
 
 // gauges are the metrics of what waits, under the names that readers of the field expect.
 type gauges struct {
 	disabled  *prometheus.CounterVec
 	pending   *prometheus.GaugeVec
+	waiting   *prometheus.GaugeVec
+	endpoints *prometheus.GaugeVec
 	dead      prometheus.Gauge
 	outbox    prometheus.Gauge
 	lag       prometheus.Gauge
 	rejected  prometheus.Gauge
-	books     prometheus.Gauge
+	totals    prometheus.Gauge
 	unchecked prometheus.Gauge
 }
 
@@ -37,19 +41,25 @@ func newGauges(r prometheus.Registerer) *gauges {
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "deliveries_pending", Help: "Deliveries that wait, by age; counted up to 200,000.",
 		}, []string{"age"}),
+		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "posthorn_deliveries_waiting", Help: "Deliveries that wait, by reason; counted up to 200,000.",
+		}, []string{"reason"}),
+		endpoints: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "posthorn_endpoints", Help: "Endpoints by condition.",
+		}, []string{"condition"}),
 		dead: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "dead_letters", Help: "Dead letters that were neither replayed nor archived; counted up to 100,000.",
 		}),
 		outbox: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_size", Help: "What waits for this server alone: events in the outbox, and deliveries ready to be sent to endpoints that receive; counted up to 300,000.",
+			Name: "outbox_size", Help: "Events in the outbox, and deliveries that are sent as soon as their endpoints' limits and the workers allow; counted up to 300,000.",
 		}),
 		lag: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "outbox_lag_seconds", Help: "How long the oldest of them has been ready.",
+			Name: "outbox_lag_seconds", Help: "How long the oldest of them has waited for the platform alone.",
 		}),
 		rejected: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "outbox_rejected", Help: "Events emitted in SQL that could not be stored, in the table outbox_rejected.",
 		}),
-		books: prometheus.NewGauge(prometheus.GaugeOpts{
+		totals: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "posthorn_books_difference", Help: "Deliveries by which the books differ from the tables, over the pages that were found to differ and still do. Must be 0.",
 		}),
 		unchecked: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -61,7 +71,7 @@ func newGauges(r prometheus.Registerer) *gauges {
 		g.disabled.WithLabelValues(string(reason))
 	}
 	if r != nil {
-		r.MustRegister(g.disabled, g.pending, g.dead, g.outbox, g.lag, g.rejected, g.books, g.unchecked)
+		r.MustRegister(g.disabled, g.pending, g.waiting, g.endpoints, g.dead, g.outbox, g.lag, g.rejected, g.totals, g.unchecked)
 	}
 	return g
 }
@@ -80,12 +90,15 @@ func (m *Maintenance) setGauges(ctx context.Context) error {
 // Measure sets the gauges once.
 func (m *Maintenance) Measure(ctx context.Context) error {
 	var byAge []sql.PendingByAgeRow
+	var conditions []sql.CountConditionsRow
 	var dead, rejected int64
-	var books sql.BooksStateRow
+	var totals sql.ReconcileStateRow
 	var outbox sql.OutboxSizeRow
-	limited, until := m.heldBack()
 	if err := m.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		if byAge, err = q.PendingByAge(ctx, sql.PendingByAgeParams{Endpoints: limited, Until: until}); err != nil {
+		if byAge, err = q.PendingByAge(ctx, incidents.Silent.Seconds()); err != nil {
+			return err
+		}
+		if conditions, err = q.CountConditions(ctx, sql.CountConditionsParams{SilentSeconds: incidents.Silent.Seconds()}); err != nil {
 			return err
 		}
 		if outbox, err = q.OutboxSize(ctx); err != nil {
@@ -94,7 +107,7 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 		if rejected, err = q.CountRejected(ctx); err != nil {
 			return err
 		}
-		if books, err = maintenance.ReadBooksState(ctx, q); err != nil {
+		if totals, err = maintenance.ReadReconcileState(ctx, q); err != nil {
 			return err
 		}
 		dead, err = q.CountDeadLetters(ctx)
@@ -102,22 +115,43 @@ func (m *Maintenance) Measure(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	counts := [len(ages)]int64{}
-	var sendable int64
-	var lag float64
-	for _, a := range byAge {
-		counts[a.Bucket] = a.N
-		sendable += a.Sendable
-		lag = max(lag, a.LagSeconds)
-	}
-	m.gauges.outbox.Set(float64(sendable + outbox.N))
+	ready, lag := m.gauges.setWaiting(byAge)
+	m.gauges.outbox.Set(float64(ready + outbox.N))
 	m.gauges.lag.Set(max(lag, outbox.LagSeconds))
+	m.gauges.setConditions(conditions)
 	m.gauges.rejected.Set(float64(rejected))
-	for i, label := range ages {
-		m.gauges.pending.WithLabelValues(label).Set(float64(counts[i]))
-	}
 	m.gauges.dead.Set(float64(dead))
-	m.gauges.books.Set(float64(books.Differs))
-	m.gauges.unchecked.Set(books.Unchecked)
+	m.gauges.totals.Set(float64(totals.Differs))
+	m.gauges.unchecked.Set(totals.Unchecked)
 	return nil
+}
+
+// setWaiting sets what waits by age and by reason. It returns how many deliveries are ready, and for how many seconds
+// the oldest has waited for the platform alone.
+func (g *gauges) setWaiting(rows []sql.PendingByAgeRow) (ready int64, lag float64) {
+	byAge, byReason := [len(ages)]int64{}, map[condition.Reason]int64{}
+	for _, r := range rows {
+		byAge[r.Bucket] += r.N
+		byReason[condition.Reason(r.Reason)] += r.N
+		ready += r.Ready
+		lag = max(lag, r.LagSeconds)
+	}
+	for i, label := range ages {
+		g.pending.WithLabelValues(label).Set(float64(byAge[i]))
+	}
+	for _, reason := range condition.Reasons() {
+		g.waiting.WithLabelValues(string(reason)).Set(float64(byReason[reason]))
+	}
+	return ready, lag
+}
+
+// setConditions sets how many endpoints are in each condition.
+func (g *gauges) setConditions(rows []sql.CountConditionsRow) {
+	n := map[condition.State]int64{}
+	for _, r := range rows {
+		n[condition.State(r.Condition)] = r.N
+	}
+	for _, state := range condition.States() {
+		g.endpoints.WithLabelValues(string(state)).Set(float64(n[state]))
+	}
 }

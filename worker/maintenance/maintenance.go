@@ -24,8 +24,6 @@ type Config struct {
 	Log      *slog.Logger
 	Registry prometheus.Registerer // nil: metrics are kept to itself
 	Changed  func(id.UUID)         // is told of endpoints whose state was changed
-	// HeldBack tells which lanes their own limits have held back, and until when.
-	HeldBack func() (endpoints []id.UUID, until []time.Time)
 }
 
 // Maintenance runs the periodic jobs. Make it with New.
@@ -35,12 +33,11 @@ type Maintenance struct {
 	gauges    *gauges
 	assessing *loop.Asked
 	changed   func(id.UUID)
-	heldBack  func() ([]id.UUID, []time.Time)
 }
 
 // New returns maintenance that does nothing before Run.
 func New(c Config) *Maintenance {
-	return &Maintenance{db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(), changed: c.Changed, heldBack: c.HeldBack}
+	return &Maintenance{db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(), changed: c.Changed}
 }
 
 // sweepMost is how many deliveries end in one transaction.

@@ -21,7 +21,7 @@ func (m *Maintenance) partitions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A day back: an id may be from the other side of midnight.
+	// A day back: an id can be from the other side of midnight.
 	if _, err := maintenance.MakePartitions(ctx, m.db, now.Add(-24*time.Hour), now.Add(partitionsAhead)); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (m *Maintenance) DropExpiredDays(ctx context.Context, now time.Time) error 
 			if _, err := q.DropOldCancellations(ctx, db.FirstID(end)); err != nil {
 				return err
 			}
-			_, err := q.DropOldDifferences(ctx, end)
+			_, err := q.DropOldDiscrepancies(ctx, end)
 			return err
 		}); err != nil {
 			return err

@@ -14,7 +14,7 @@ const (
 
 // reconcile compares some pages of the books with the tables.
 func (m *Maintenance) reconcile(ctx context.Context) error {
-	n, err := maintenance.CheckBooks(ctx, m.db, reconcileEvery, reconcileBudget)
+	n, err := maintenance.Reconcile(ctx, m.db, reconcileEvery, reconcileBudget)
 	if n > 0 {
 		m.log.Error("the books differ from the deliveries; the console's page of the books names the rows", "pages", n)
 	}

@@ -1,8 +1,8 @@
-// Package notify turns what happened into what people hear of: notices into mails, the state of tenants into daily digests
-// and alerts, and what the platform itself wants to know into events of its own tenant.
+// Package notify turns what happened into what people hear of: notices into mails, the state of tenants into daily
+// digests and alerts, and what the platform itself wants to know into events of its own tenant.
 //
-// Every step is a transaction that marks what it did. Steps may be repeated, on several workers and after any death, and
-// nothing is told twice.
+// Every step is a transaction that marks what it did. Steps can be repeated, on several workers and after a crash, and
+// nothing is announced twice.
 package notify
 
 import (
@@ -22,16 +22,16 @@ import (
 
 // How often the work is looked at, and sweeps are made.
 const (
-	lookEvery    = time.Second
-	mailMost     = 20
-	relayMost    = 200
-	sweepLook    = 5 * time.Second // a sweep that is asked for from outside waits at most so long
-	digestEvery  = time.Hour
-	overdueEvery = 5 * time.Minute
-	booksEvery   = 30 * time.Second
-	tidyEvery    = time.Hour
-	keepNotices  = 90 * 24 * time.Hour
-	tidyMost     = 1000
+	lookEvery          = time.Second
+	mailMost           = 20
+	relayMost          = 200
+	sweepLook          = 5 * time.Second // a sweep that is asked for from outside waits at most so long
+	digestEvery        = time.Hour
+	overdueEvery       = 5 * time.Minute
+	discrepanciesEvery = 30 * time.Second
+	tidyEvery          = time.Hour
+	keepNotices        = 90 * 24 * time.Hour
+	tidyMost           = 1000
 )
 
 // Config is what a notifier works with.
@@ -64,7 +64,7 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"mail notices", lookEvery, n.mail},
 		{"digests", sweepLook, n.digests},
 		{"overdue deliveries", sweepLook, n.overdue},
-		{"differences of the books", booksEvery, n.books},
+		{"differences of the books", discrepanciesEvery, n.discrepancies},
 		{"relay notices", lookEvery, func(ctx context.Context) error {
 			return drain(ctx, func(ctx context.Context, most int32) (int, error) { return accounts.RelayNotices(ctx, n.DB, most) })
 		}},
@@ -110,7 +110,7 @@ func drain(ctx context.Context, take func(context.Context, int32) (int, error)) 
 	return nil
 }
 
-// digests posts the daily summary of every tenant that needs one. A tenant that can't be summarised keeps nobody else from it.
+// digests posts the daily summary of every tenant that needs one. An error for one tenant does not stop the others.
 func (n *Notifier) digests(ctx context.Context) error {
 	_, err := n.DB.Sweep(ctx, endpoints.SweepDigests, digestEvery, func(tenant id.UUID, _ string) error {
 		now, err := n.DB.ServerTime(ctx)
@@ -139,13 +139,13 @@ func (n *Notifier) overdue(ctx context.Context) error {
 	return err
 }
 
-// books alerts the operators where the books were found to differ from the tables.
-func (n *Notifier) books(ctx context.Context) error {
+// discrepancies alerts the operators where the books were found to differ from the tables.
+func (n *Notifier) discrepancies(ctx context.Context) error {
 	now, err := n.DB.ServerTime(ctx)
 	if err != nil {
 		return err
 	}
-	return maintenance.AlertBooks(ctx, n.DB, n.Links, now)
+	return maintenance.AlertDiscrepancies(ctx, n.DB, n.Links, now)
 }
 
 // survive lets a sweep go on after an error that concerns one tenant.

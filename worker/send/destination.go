@@ -22,13 +22,15 @@ type Destination struct {
 	signing   signature.Signing
 	expires   []time.Time // of the signing keys, zero for none; parallel to signing.Keys
 	typeField signature.TypeField
-	wire      string // how requests are rendered, as attempts keep it
+	bare      bool      // the body is the data alone
+	alsoUntil time.Time // when the second signature ends; zero for never
+	wire      string    // how requests are rendered, as attempts keep it
 	headers   []signature.Header
 	timeout   time.Duration
 }
 
-// NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and names no
-// secret.
+// NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and
+// names no secret.
 func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) (*Destination, error) {
 	e := &l.Endpoint
 	transport := s.transports[settings.Kind]
@@ -46,20 +48,26 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	for name, value := range settings.Headers.Values() {
 		d.headers = append(d.headers, signature.Header{Name: name, Value: value})
 	}
-	return d, d.readSecrets(l, ring)
+	return d, d.readSecrets(l, settings, ring)
 }
 
-func (t *Destination) readSecrets(l queue.Leased, ring *seal.Ring) error {
+func (t *Destination) readSecrets(l queue.Leased, settings endpoint.Settings, ring *seal.Ring) error {
 	e := &l.Endpoint
-	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures)}
+	t.signing = signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures), Shape: settings.Shape}
+	t.signing.Prepare()
 	t.typeField = signature.TypeField(e.TypeField)
-	t.wire = t.signing.Wire(signature.Message{TypeField: t.typeField}).String()
+	wire := t.signing.Wire(signature.Message{TypeField: t.typeField})
+	t.wire, t.bare = wire.String(), wire.Bare()
+	newest := ""
 	for i, s := range l.Secrets {
 		plain, err := ring.Open(s.Sealed, e.TenantID, e.ID)
 		if err != nil {
 			return fmt.Errorf("secret %d: %w", i, err)
 		}
-		key, err := signature.ParseKey(t.signing.Format, string(plain))
+		if i == 0 {
+			newest = string(plain)
+		}
+		key, err := wire.ParseKey(string(plain))
 		if err != nil {
 			return fmt.Errorf("secret %d does not fit the format %s", i, e.Format)
 		}
@@ -73,6 +81,16 @@ func (t *Destination) readSecrets(l queue.Leased, ring *seal.Ring) error {
 		}
 		t.expires = append(t.expires, until)
 	}
+	if settings.Shape != nil && settings.Shape.AlsoSign != nil {
+		also := settings.Shape.AlsoSign
+		if also.OwnSecret {
+			newest = settings.AlsoSecret
+		}
+		if also.Until != nil {
+			t.alsoUntil = *also.Until
+		}
+		t.signing.Also = signature.SignAlso(also, newest)
+	}
 	return t.signing.Validate()
 }
 
@@ -84,10 +102,13 @@ func (t *Destination) signingAt(now time.Time) signature.Signing {
 			expired++
 		}
 	}
-	if expired == 0 || expired == len(t.expires) {
-		return t.signing
-	}
 	s := t.signing
+	if s.Also != nil && !t.alsoUntil.IsZero() && now.After(t.alsoUntil) {
+		s.Also = nil
+	}
+	if expired == 0 || expired == len(t.expires) {
+		return s
+	}
 	s.Keys, s.Slot = nil, 0
 	for i, k := range t.signing.Keys {
 		if until := t.expires[i]; until.IsZero() || !now.After(until) {

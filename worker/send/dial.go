@@ -31,8 +31,8 @@ type dialError struct {
 func (e *dialError) Error() string { return e.text }
 func (e *dialError) Unwrap() error { return e.cause }
 
-// phases gathers when what happened in one attempt, in microseconds since it began; 0: did not happen. A dial may go on
-// after the request that asked for it has found another connection, hence the atomics.
+// phases gathers when each phase of an attempt happened, in microseconds since its start; 0: it did not happen. A dial
+// can continue after its request has found another connection, so the fields are atomics.
 type phases struct {
 	began                             time.Time
 	plain                             bool // the URL is http
@@ -45,8 +45,8 @@ func (p *phases) mark(at *atomic.Int64) { at.Store(max(time.Since(p.began).Micro
 
 type phasesKey struct{}
 
-// guard dials for outbound requests: it resolves the name once, has the policy judge the whole answer, and dials an
-// address that was judged. The control hook judges again what the kernel is asked to connect to, and fails closed.
+// guard dials for outbound requests: it resolves the name once, lets the policy check the whole DNS response, and dials
+// a checked address. The control hook checks again what the kernel is asked to connect to, and fails closed.
 type guard struct {
 	policy   egress.Policy
 	resolver *net.Resolver
@@ -132,7 +132,7 @@ func dnsText(err error) string {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return "no such host"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &dns) && dns.IsTimeout:
-		return "the name server did not answer in time"
+		return "the name server did not respond in time"
 	}
 	return "the host name could not be resolved"
 }

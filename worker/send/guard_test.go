@@ -241,27 +241,27 @@ func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatChangesIsJudgedAnewAtEveryConnection(t *testing.T) {
+func TestADNSResponseThatChangesIsCheckedAtEveryConnection(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
-	target := someDestination(t, "http://"+net.JoinHostPort("rebind.test.example", port))
+	destination := someDestination(t, "http://"+net.JoinHostPort("rebind.test.example", port))
 	names.set("rebind.test.example", "127.0.0.2")
-	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 {
+	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != 200 {
 		t.Fatalf("%+v %q", r, a.Error)
 	}
 	names.set("rebind.test.example", "127.0.0.1")
 	// The connection that was judged may be used again: it is still the same machine.
-	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
+	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("on the open connection: %+v %q", r, a.Error)
 	}
 	stockTransport(s).CloseIdleConnections()
 	for range 3 {
-		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
+		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 			t.Errorf("on a new connection: %+v, want a blocked address", r)
 		}
 	}
 	names.set("rebind.test.example", "127.0.0.2")
-	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != 200 {
+	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != 200 {
 		t.Errorf("after it healed: %+v %q", r, a.Error)
 	}
 	for _, c := range canaries {
@@ -273,11 +273,11 @@ func TestAnAnswerThatChangesIsJudgedAnewAtEveryConnection(t *testing.T) {
 func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
 	t.Parallel()
 	s, names, port, canaries := guarded(t)
-	target := someDestination(t, "http://"+net.JoinHostPort("flip.test.example", port))
+	destination := someDestination(t, "http://"+net.JoinHostPort("flip.test.example", port))
 	reached, blocked := 0, 0
 	for i := range 60 {
 		names.set("flip.test.example", []string{"127.0.0.2", "127.0.0.1", "127.0.0.3"}[i%3])
-		r, _ := s.Deliver(t.Context(), target, someMessage(`{}`))
+		r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`))
 		switch {
 		case r.Status == 200:
 			reached++
@@ -294,15 +294,15 @@ func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestLiteralsAreJudgedLikeNames(t *testing.T) {
+func TestLiteralsAreCheckedLikeNames(t *testing.T) {
 	t.Parallel()
 	s, _, port, canaries := guarded(t)
 	for _, host := range []string{
 		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "169.254.169.254", "10.0.0.1", "[fd00:ec2::254]", "[fe80::1%25lo]",
 		"127.0.0.3", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "①②⑦.⓪.⓪.①", "127。0。0。1",
 	} {
-		target := someDestination(t, "http://"+host+":"+port)
-		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure == delivery.FailNone {
+		destination := someDestination(t, "http://"+host+":"+port)
+		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure == delivery.FailNone {
 			t.Errorf("%s: answered %d", host, r.Status)
 		}
 	}
@@ -323,8 +323,8 @@ func TestPlainHTTPGoesNowhereThatTheOperatorDidNotList(t *testing.T) {
 	names.set("public.test.example", "93.184.216.34")
 	s := New(egress.Policy{})
 	s.guard.resolver = names.resolver()
-	target := someDestination(t, "http://public.test.example")
-	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
+	destination := someDestination(t, "http://public.test.example")
+	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 		t.Errorf("%+v %q, want a blocked address", r, a.Error)
 	}
 }
@@ -336,10 +336,10 @@ func TestASilentNameServerIsADNSErrorWithinItsTime(t *testing.T) {
 	s := New(loopback(t))
 	s.guard.resolver = names.resolver()
 	for _, limit := range []time.Duration{time.Second, 15 * time.Second} {
-		target := someDestination(t, "http://silent.test.example")
-		target.timeout = limit
+		destination := someDestination(t, "http://silent.test.example")
+		destination.timeout = limit
 		began := time.Now()
-		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
+		r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
 		if took := time.Since(began); r.Failure != delivery.FailDNS || took > min(limit, dnsTimeout)+time.Second {
 			t.Errorf("with a time-out of %v: %s %q after %v", limit, r.Failure, a.Error, took)
 		}
@@ -426,23 +426,23 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 	}{
 		{"trusted", withTLS(&tls.Config{Certificates: []tls.Certificate{good}}), []tls.Certificate{good}, delivery.FailNone, ""},
 		{"HTTP/2 on offer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, NextProtos: []string{"h2", "http/1.1"}}), []tls.Certificate{good}, delivery.FailNone, ""},
-		{"unknown issuer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}}), nil, delivery.FailTLS, "certificate not accepted"},
+		{"unknown issuer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}}), nil, delivery.FailTLS, "invalid certificate"},
 		{"expired", withTLS(&tls.Config{Certificates: []tls.Certificate{expired}}), []tls.Certificate{expired}, delivery.FailTLS, "expired"},
 		{"another name", withTLS(&tls.Config{Certificates: []tls.Certificate{other}}), []tls.Certificate{other}, delivery.FailTLS, "other.test.example"},
 		{"TLS 1.1", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), []tls.Certificate{good}, delivery.FailTLS, "handshake failed"},
 		{"plain HTTP", func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1000))
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad request\r\nContent-Length: 0\r\n\r\n")
-		}, nil, delivery.FailTLS, "plain HTTP where TLS was expected"},
+		}, nil, delivery.FailTLS, "plain HTTP instead of TLS"},
 		{"hangs up", func(c net.Conn) { _, _ = c.Read(make([]byte, 1000)); _ = c.Close() }, nil, delivery.FailTLS, "handshake failed"},
 		{"resets", func(c net.Conn) { _, _ = c.Read(make([]byte, 1000)); resetConn(c) }, nil, delivery.FailTLS, "handshake failed"},
-		{"stalls", func(net.Conn) { time.Sleep(3 * time.Second) }, nil, delivery.FailTLS, "did not end in time"},
+		{"stalls", func(net.Conn) { time.Sleep(3 * time.Second) }, nil, delivery.FailTLS, "timed out"},
 		{"closes after the handshake", func(c net.Conn) {
 			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{good}})
 			_ = s.Handshake()
 			_, _ = s.Read(make([]byte, 1))
 			_ = s.Close()
-		}, []tls.Certificate{good}, delivery.FailReset, "closed before an answer"},
+		}, []tls.Certificate{good}, delivery.FailReset, "closed before a response"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -469,10 +469,10 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 				pool.AddCert(c.Leaf)
 			}
 			stockTransport(s).TLSClientConfig.RootCAs = pool
-			target := someDestination(t, "https://tls.test.example:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-			target.timeout = 1500 * time.Millisecond
+			destination := someDestination(t, "https://tls.test.example:"+strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+			destination.timeout = 1500 * time.Millisecond
 			began := time.Now()
-			r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
+			r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
 			if r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.failure == delivery.FailNone && (r.Status != 200 || a.TLS == 0) {
 				t.Errorf("%s (status %d): %q; want %s: %q", r.Failure, r.Status, a.Error, tt.failure, tt.text)
 			}

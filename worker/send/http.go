@@ -21,13 +21,14 @@ import (
 	"posthorn/domain/signature"
 )
 
-// maxAnswerHead bounds an answer's headers, in bytes.
+// maxAnswerHead bounds a response's headers, in bytes.
 const maxAnswerHead = 64 << 10
 
 // maxIdlePerHost lets all requests that a worker has in flight go to one host and keep their connections.
 const maxIdlePerHost = 1024
 
-// httpTransport makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its own account.
+// httpTransport makes requests. It follows no redirect, uses no proxy, speaks HTTP/1.1, and never sends twice on its
+// own account.
 type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
@@ -56,8 +57,8 @@ type httpAddress struct {
 	plain bool // http: only to addresses that the operator allows
 }
 
-// configure accepts a URL that the policy rejects, since the policy can be stricter now than when the endpoint was saved:
-// nothing is sent, and the attempt says why.
+// configure accepts a URL that the policy rejects, since the policy can be stricter now than when the endpoint was
+// saved: nothing is sent, and the attempt says why.
 func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 	u, err := h.guard.policy.CheckURL(s.URL)
 	if err != nil {
@@ -70,7 +71,7 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 
 func (h *httpTransport) close() { h.transport.CloseIdleConnections() }
 
-func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result {
+func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
 	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
@@ -79,8 +80,8 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 	return r
 }
 
-// exchange writes a request and reads its answer, within the endpoint's time-out.
-func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *queue.AttemptRecord) (delivery.Result, http.Header) {
+// exchange writes a request and reads its response, within the endpoint's timeout.
+func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *queue.Attempt) (delivery.Result, http.Header) {
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
@@ -90,7 +91,7 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 		r.Status = answer.StatusCode
 		a.ResponseExcerpt, err = readExcerpt(ctx, answer)
 		if err != nil {
-			a.Error = "the answer's body did not end in time or broke off"
+			a.Error = "the response body was incomplete or timed out"
 		}
 	} else {
 		r.Failure, a.Error = classify(err, p)
@@ -118,8 +119,8 @@ func post(ctx context.Context, t *Destination, body []byte, headers []signature.
 	req := &http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-		// With it the transport may try another connection where the first was found closed before a byte was written:
-		// that is no second send. It has no other use, since nothing is redirected.
+		// With it the transport can try another connection if the first was found closed before a byte was written:
+		// that is no second send. It has no other use, since redirects are not followed.
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil },
 	}
 	if h["Idempotency-Key"] != nil || h["X-Idempotency-Key"] != nil {
@@ -145,7 +146,7 @@ func (p *phases) trace() *httptrace.ClientTrace {
 }
 
 // fill turns moments into durations of phases.
-func (p *phases) fill(a *queue.AttemptRecord) {
+func (p *phases) fill(a *queue.Attempt) {
 	total := max(time.Since(p.began).Microseconds(), 1)
 	dns, connected, tlsBegun, tlsDone := p.dns.Load(), p.connected.Load(), p.tlsBegun.Load(), p.tlsDone.Load()
 	wrote, first := p.wrote.Load(), p.firstByte.Load()
@@ -163,7 +164,7 @@ func (p *phases) fill(a *queue.AttemptRecord) {
 	}
 }
 
-// readExcerpt reads at most the excerpt; the connection of a longer answer is not used again.
+// readExcerpt reads at most the excerpt. The connection of a longer response is not reused.
 func readExcerpt(ctx context.Context, answer *http.Response) ([]byte, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusSwitchingProtocols {
@@ -190,22 +191,22 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 	case errors.As(err, &dial):
 		return dial.failure, dial.text
 	case errors.Is(err, context.Canceled):
-		return delivery.FailReset, "broken off: this worker was stopped before an answer came"
+		return delivery.FailReset, "interrupted: this worker was stopped before a response arrived"
 	case timedOut && p.got.Load() == 0 && p.tlsBegun.Load() == 0:
 		// The endpoint's time-out was shorter than the dial's own, which has not said anything yet.
 		if p.resolving.Load() && p.dns.Load() == 0 {
-			return delivery.FailDNS, "the name server did not answer in time"
+			return delivery.FailDNS, "the name server did not respond in time"
 		}
 		return delivery.FailConnect, "no connection in time"
 	case p.wrote.Load() == 0 && p.tlsBegun.Load() > 0 && isTLS(err, timedOut):
 		return delivery.FailTLS, tlsText(err, timedOut)
 	case timedOut:
-		return delivery.FailTimeout, "no answer in time"
+		return delivery.FailTimeout, "no response in time"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
-		return delivery.FailReset, "the connection was closed before an answer came"
+		return delivery.FailReset, "the connection was closed before a response arrived"
 	}
-	return delivery.FailProtocol, "the answer is not valid HTTP, or its headers are over 64 KiB"
+	return delivery.FailProtocol, "the response is not valid HTTP, or its headers are larger than 64 KiB"
 }
 
 func isTLS(err error, timedOut bool) bool {
@@ -224,11 +225,11 @@ func tlsText(err error, timedOut bool) string {
 	switch {
 	case errors.As(err, &certificate):
 		// The x509 texts name hosts and dates, no addresses of ours.
-		return delivery.Clip("certificate not accepted: "+certificate.Err.Error(), 300)
+		return delivery.Clip("invalid certificate: "+certificate.Err.Error(), 300)
 	case timedOut:
-		return "the TLS handshake did not end in time"
+		return "the TLS handshake timed out"
 	case errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/":
-		return "the server answered plain HTTP where TLS was expected"
+		return "the server responded with plain HTTP instead of TLS"
 	}
 	return "the TLS handshake failed"
 }

@@ -15,7 +15,7 @@ import (
 
 // verify sends the challenge in the endpoint's mode and checks the response.
 func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
-	a := &queue.AttemptRecord{}
+	a := &queue.Attempt{}
 	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {
 			return getChallenge(ctx, t, c.text)
@@ -24,13 +24,13 @@ func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, 
 	}, a)
 	switch {
 	case r.Failure != delivery.FailNone:
-		return 0, "The endpoint did not answer: " + a.Error + ".", false
+		return 0, "The endpoint didn't respond: " + a.Error + ".", false
 	case r.Status < 200 || r.Status > 299:
-		return r.Status, "The endpoint answered " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
+		return r.Status, "The endpoint returned " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status)) + " instead of a 2xx.", false
 	case c.mode == "simple" || echoes(a.ResponseExcerpt, c.text):
 		return r.Status, "", true
 	}
-	return r.Status, "The endpoint answered 2xx, but its body is not the challenge. Answer with the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
+	return r.Status, "The endpoint returned 2xx, but its body isn't the challenge. Return the challenge as plain text, or as JSON {\"challenge\": \"...\"}.", false
 }
 
 func getChallenge(ctx context.Context, t *Destination, challenge string) *http.Request {

@@ -15,9 +15,9 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// inboxDoor leads to the receiver of test inboxes in this very process. It is a listener without an address: what dials it
-// gets one end of a pipe in memory, and the receiver the other. So a delivery to an inbox opens no socket, needs no way to
-// the web process, and can arrive nowhere else, whatever its URL says (docs/adr/0011-inbox.md).
+// inboxDoor leads to the receiver of test inboxes in this very process. It is a listener without an address: what dials
+// it gets one end of a pipe in memory, and the receiver the other. So a delivery to an inbox opens no socket, needs no
+// way to the web process, and can arrive nowhere else, whatever its URL says (docs/adr/0011-inbox.md).
 type inboxDoor struct {
 	conns  chan net.Conn
 	shut   chan struct{}
@@ -29,7 +29,7 @@ func newInboxDoor() *inboxDoor {
 	return &inboxDoor{conns: make(chan net.Conn), shut: make(chan struct{})}
 }
 
-// open lets a receiver answer until the returned function is called. It is called once.
+// open lets a receiver respond until the returned function is called. It is called once.
 func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 	server := &http.Server{Handler: receiver, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	var serving sync.WaitGroup
@@ -41,8 +41,8 @@ func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 	}
 }
 
-// newInboxTransport sends over HTTP as to any URL, through the door alone. Its transport is its own: the other one keeps
-// connections by host, and an inbox's host is this server's public one.
+// newInboxTransport sends over HTTP as to any URL, through the door alone. Its transport is its own: the other one
+// keeps connections by host, and an inbox's host is this server's public one.
 func newInboxTransport(g *guard) *inboxTransport {
 	c := &inboxTransport{newHTTPTransport(g), newInboxDoor()}
 	c.transport.DialContext = c.door.dial

@@ -11,8 +11,9 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs sends to addresses that the policy refuses: as a test inbox it
-// arrives at the receiver, with the URL's own path and host; as any other endpoint, to the very same URL, it is refused.
+// TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs sends to addresses that the policy refuses: as a test
+// inbox it arrives at the receiver, with the URL's own path and host; as any other endpoint, to the very same URL, it
+// is refused.
 func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int32
@@ -28,19 +29,19 @@ func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 	own := s.transports[endpoint.Inbox]
 	defer own.close()
 	for _, address := range []string{"http://127.0.0.1:8080/inbox/token", "https://127.0.0.1:8080/inbox/token"} {
-		target := someDestination(t, address)
+		destination := someDestination(t, address)
 		inside, err := own.configure(endpoint.Settings{URL: address})
 		if err != nil {
 			t.Fatal(err)
 		}
-		target.kind, target.to = endpoint.Inbox, inside
+		destination.kind, destination.to = endpoint.Inbox, inside
 		for range 3 {
-			if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status != http.StatusTeapot {
+			if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != http.StatusTeapot {
 				t.Fatalf("%s: %+v", address, r)
 			}
 		}
-		target = someDestination(t, address)
-		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
+		destination = someDestination(t, address)
+		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 			t.Errorf("%s as an ordinary endpoint: %+v", address, r)
 		}
 	}
@@ -48,9 +49,9 @@ func TestAnInboxIsReachedThroughTheProcessAloneAndNothingElseIs(t *testing.T) {
 		t.Errorf("%d arrived as they should, want 6", n)
 	}
 	shut()
-	target := someDestination(t, "http://127.0.0.1:8080/inbox/token")
-	target.kind = endpoint.Inbox
-	if r, a := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Failure == delivery.FailNone {
+	destination := someDestination(t, "http://127.0.0.1:8080/inbox/token")
+	destination.kind = endpoint.Inbox
+	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure == delivery.FailNone {
 		t.Errorf("after the end: %+v %+v", r, a)
 	}
 }

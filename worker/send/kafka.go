@@ -16,13 +16,13 @@ import (
 	"posthorn/domain/signature"
 )
 
-// kafkaTransport writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for each endpoint
-// that has something to send.
+// kafkaTransport writes records to topics: acknowledged by all replicas in sync, by an idempotent producer, one for
+// each endpoint that has something to send.
 //
-// An attempt ends with its endpoint's time-out whatever its client still does. A record whose outcome is not known by then is taken
-// back and tried again by the schedule, so that it may be in the topic twice, with the same id. Older records never come after
-// newer ones of their key: an ordered lane has one of a key under way, and after one that was taken back the producer goes on under
-// another epoch, so that brokers refuse what was still on its way.
+// An attempt ends with its endpoint's timeout whatever its client still does. A record whose outcome is not known by
+// then is taken back and retried by the schedule, so it can be in the topic twice, with the same id. Older records
+// never follow newer ones of their key: an ordered lane has one record of a key in flight, and after one was taken back
+// the producer continues under another epoch, so that brokers reject what was still on its way.
 type kafkaTransport struct {
 	guard     *guard
 	roots     *x509.CertPool // nil: the system's
@@ -46,7 +46,7 @@ func (k *kafkaTransport) configure(s endpoint.Settings) (any, error) {
 
 func (k *kafkaTransport) close() { k.producers.closeAll() }
 
-func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result {
+func (k *kafkaTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
 	said := k.write(ctx, t, p, a.StartedAt)
 	a.Error, a.ResponseExcerpt = said.text, said.excerpt
 	a.DNS, a.Connect, a.TLS = said.spent.dns, said.spent.connect, said.spent.tls
@@ -60,9 +60,9 @@ func (k *kafkaTransport) verify(ctx context.Context, t *Destination, p *request,
 	said := k.write(ctx, t, p, time.Now())
 	switch {
 	case said.result.Failure != delivery.FailNone:
-		return 0, "The topic could not be written to: " + said.text + ".", false
+		return 0, "Writing to the topic failed: " + said.text + ".", false
 	case said.result.Status != 200:
-		return said.result.Status, "The topic could not be written to: " + said.text + ".", false
+		return said.result.Status, "Writing to the topic failed: " + said.text + ".", false
 	}
 	return 200, "", true
 }
@@ -77,20 +77,20 @@ func (k *kafkaTransport) write(ctx context.Context, t *Destination, p *request, 
 		return said{result: delivery.Result{Failure: delivery.FailInternal}, text: "the connection's settings could not be used", took: time.Since(began)}
 	}
 	defer k.producers.giveBack(pr)
-	s := pr.write(bounded, func() *kgo.Record { return recordOfParcel(t, p, to.Topic, at) })
+	s := pr.write(bounded, func() *kgo.Record { return kafkaRecord(t, p, to.Topic, at) })
 	if ctx.Err() != nil && s.result.Status != 200 {
-		s = said{result: delivery.Result{Failure: delivery.FailReset}, text: "broken off: this worker was stopped before an answer came"}
+		s = said{result: delivery.Result{Failure: delivery.FailReset}, text: "interrupted: this worker was stopped before an acknowledgment arrived"}
 	}
 	if s.result.Status == 404 {
-		k.producers.replace(pr) // or another topic of the same name would be taken for the one that is gone
+		k.producers.replace(pr) // or another topic of the same name would be taken for the deleted one
 	}
 	s.took, s.spent = time.Since(began), pr.spentSince(began)
 	return s
 }
 
-// recordOfParcel is a message as its record: the body is the value, the event's key the key, the headers record headers with names in
-// lower case, since those of records are told apart by case.
-func recordOfParcel(t *Destination, p *request, topic string, at time.Time) *kgo.Record {
+// kafkaRecord is a message as its record: the body is the value, the event's key the key, the headers record headers
+// with names in lower case, since those of records are told apart by case.
+func kafkaRecord(t *Destination, p *request, topic string, at time.Time) *kgo.Record {
 	r := &kgo.Record{Topic: topic, Value: p.body, Timestamp: at, Headers: make([]kgo.RecordHeader, 0, len(p.headers)+len(t.headers)+1)}
 	if p.key != "" {
 		r.Key = []byte(p.key)

@@ -25,7 +25,7 @@ type said struct {
 	spent   spent
 }
 
-// final reports whether no waiting mends a connection that did not come about.
+// final reports whether waiting can't fix a failed connection.
 func (s said) final() bool {
 	return s.result.Failure == delivery.FailBlocked || s.result.Failure == delivery.FailTLS || s.result.Status == 401 || s.result.Status == 403
 }
@@ -57,23 +57,23 @@ func saidOf(err error) said {
 		return fail(delivery.FailProtocol, errIterations.Error())
 	case errors.As(err, &broker):
 		return said{
-			result: delivery.OfKafka(broker.Message), text: "the broker answered " + broker.Message,
+			result: delivery.OfKafka(broker.Message), text: "the broker returned " + broker.Message,
 			excerpt: excerpt(map[string]string{"error": broker.Message, "description": broker.Description}),
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries),
 		errors.As(err, &network) && network.Timeout():
-		s := fail(delivery.FailTimeout, "no acknowledgement in time")
+		s := fail(delivery.FailTimeout, "no acknowledgment in time")
 		s.vague = true
 		return s
 	case errors.Is(err, kgo.ErrClientClosed):
-		return fail(delivery.FailReset, "the endpoint's connection was changed before an acknowledgement came")
+		return fail(delivery.FailReset, "the endpoint's connection was changed before an acknowledgment arrived")
 	}
 	var first *kgo.ErrFirstReadEOF
 	switch {
 	case errors.As(err, &first):
-		return fail(delivery.FailReset, "the broker closed the connection at the first request: it may want TLS or SASL")
+		return fail(delivery.FailReset, "the broker closed the connection at the first request: it probably requires TLS or SASL")
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fail(delivery.FailReset, "the broker closed the connection before an acknowledgement came")
+		return fail(delivery.FailReset, "the broker closed the connection before an acknowledgment arrived")
 	}
-	return fail(delivery.FailProtocol, "what answers does not speak Kafka's protocol, or not in a version that is known here")
+	return fail(delivery.FailProtocol, "the server does not use Kafka's protocol, or uses an unsupported version")
 }

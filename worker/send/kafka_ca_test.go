@@ -41,7 +41,7 @@ func pemOf(c tls.Certificate) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Leaf.Raw}))
 }
 
-func TestBrokersAreJudgedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
+func TestBrokersAreVerifiedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 	t.Parallel()
 	private, other := certificate(t, nil), certificate(t, nil)
 	_, to := fakeCluster(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{issued(t, private)}}))
@@ -49,7 +49,7 @@ func TestBrokersAreJudgedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 	s := newTestSender(t)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(private.Leaf)
-	refused := outcome{delivery.Result{Failure: delivery.FailTLS}, "certificate not accepted"}
+	refused := outcome{delivery.Result{Failure: delivery.FailTLS}, "invalid certificate"}
 	// All go through one transport: what one endpoint trusts helps no other, neither a session that one has had there.
 	for _, c := range []struct {
 		name, ca string
@@ -66,9 +66,9 @@ func TestBrokersAreJudgedByTheAuthorityThatTheirEndpointNames(t *testing.T) {
 		kafkaOf(s).roots = c.machine
 		connection := to.Clone().(*endpoint.KafkaConnection)
 		connection.CA = c.ca
-		target := topicDestination(t, connection)
-		target.Endpoint, target.timeout = c.name, 10*time.Second
-		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
+		destination := topicDestination(t, connection)
+		destination.Endpoint, destination.timeout = c.name, 10*time.Second
+		r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
 		if r != c.want.result {
 			t.Error(c.name)
 		}

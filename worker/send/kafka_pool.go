@@ -14,8 +14,8 @@ const (
 	producerIdle     = time.Minute
 )
 
-// producers keeps the clients of endpoints open from one delivery to the next. One that is in use is never closed: their number is
-// bounded by that of the deliveries under way.
+// producers keeps the clients of endpoints open from one delivery to the next. One that is in use is never closed:
+// their number is bounded by that of the deliveries under way.
 type producers struct {
 	open func(name string, to *endpoint.KafkaConnection) (*producer, error)
 
@@ -24,13 +24,14 @@ type producers struct {
 	sweep *time.Timer          // armed while there are some
 }
 
-// borrow is the producer of an endpoint's present connection; one of an earlier connection is closed when nobody uses it.
+// borrow returns the producer of an endpoint's present connection. One of an earlier connection is closed when it is no
+// longer in use.
 func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*producer, error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.by[name]
 	if p != nil && p.as != to && !reflect.DeepEqual(p.as, to) {
-		ps.retire(p)
+		ps.discard(p)
 		p = nil
 	}
 	if p == nil {
@@ -46,7 +47,7 @@ func (ps *producers) borrow(name string, to *endpoint.KafkaConnection) (*produce
 			ps.sweep = time.AfterFunc(producerIdle/2, ps.closeIdle)
 		}
 	}
-	p.as = to // the same, perhaps read anew
+	p.as = to // the same, possibly read again
 	p.users++
 	return p, nil
 }
@@ -56,7 +57,7 @@ func (ps *producers) giveBack(p *producer) {
 	defer ps.mu.Unlock()
 	p.users--
 	p.lastUsed = time.Now()
-	if p.retired {
+	if p.discarded {
 		if p.users == 0 {
 			go p.close()
 		}
@@ -64,7 +65,7 @@ func (ps *producers) giveBack(p *producer) {
 	}
 	if len(ps.by) > maxIdleProducers {
 		if oldest := ps.oldestIdle(); oldest != nil {
-			ps.retire(oldest)
+			ps.discard(oldest)
 		}
 	}
 }
@@ -78,19 +79,19 @@ func (ps *producers) oldestIdle() (oldest *producer) {
 	return oldest
 }
 
-// replace has the next who borrows begin anew.
+// replace makes the next borrower start with a new producer.
 func (ps *producers) replace(p *producer) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.retire(p)
+	ps.discard(p)
 }
 
-// retire takes a producer out of use, and closes it once it is in nobody's. The caller holds the mutex.
-func (ps *producers) retire(p *producer) {
+// discard takes a producer out of use, and closes it once no request uses it. The caller holds the mutex.
+func (ps *producers) discard(p *producer) {
 	if ps.by[p.endpoint] == p {
 		delete(ps.by, p.endpoint)
 	}
-	p.retired = true
+	p.discarded = true
 	if p.users == 0 {
 		go p.close() // it waits for goroutines of its own
 	}
@@ -101,7 +102,7 @@ func (ps *producers) closeIdle() {
 	defer ps.mu.Unlock()
 	for _, p := range ps.by {
 		if p.users == 0 && time.Since(p.lastUsed) >= producerIdle {
-			ps.retire(p)
+			ps.discard(p)
 		}
 	}
 	ps.sweep = nil
@@ -110,7 +111,7 @@ func (ps *producers) closeIdle() {
 	}
 }
 
-// closeAll closes what nobody uses, and the rest when it is given back.
+// closeAll closes the producers that are not in use, and the rest when they are given back.
 func (ps *producers) closeAll() {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -119,6 +120,6 @@ func (ps *producers) closeAll() {
 		ps.sweep = nil
 	}
 	for _, p := range ps.by {
-		ps.retire(p)
+		ps.discard(p)
 	}
 }

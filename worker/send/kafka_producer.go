@@ -21,13 +21,13 @@ import (
 // The bounds of one producer.
 const (
 	kafkaMaxRecord   = 2 << 20   // bytes of a batch; brokers take less, and say so
-	kafkaMaxAnswer   = 512 << 10 // bytes of a broker's answer: the metadata of a topic of thousands of partitions
+	kafkaMaxAnswer   = 512 << 10 // bytes of a broker's response: the metadata of a topic of thousands of partitions
 	kafkaMaxBuffered = 256       // records
 	kafkaIdle        = 30 * time.Second
 	kafkaMetadataMin = 250 * time.Millisecond
-	kafkaRead        = 5 * time.Second // for an answer that takes a broker no work
-	// kafkaGrace is how long a record may still be acknowledged after a broker was found that it must not or can't go to: perhaps
-	// another leads its partition.
+	kafkaRead        = 5 * time.Second // for a response that costs a broker no work
+	// kafkaGrace is how long a record can still be acknowledged after a broker was found unreachable or closed to it:
+	// another broker can lead its partition.
 	kafkaGrace = 500 * time.Millisecond
 )
 
@@ -38,23 +38,23 @@ type producer struct {
 	transport *kafkaTransport
 	roots     *x509.CertPool // nil: the system's
 	many      *kgo.Client
-	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which tells at
-	// once and exactly what is wrong.
+	// known says that the topic was there and nothing has failed since; else an attempt asks for the topic first, which
+	// tells at once and exactly what is wrong.
 	known atomic.Bool
 
 	mu      sync.Mutex
 	alone   *kgo.Client    // opened when it is needed
 	dials   []dialled      // the last ones
-	trouble []noConnection // the last ones
+	problem []noConnection // the last ones
 
 	// Guarded by the mutex of producers.
-	as       *endpoint.KafkaConnection // the connection by which it was last borrowed
-	users    int
-	retired  bool
-	lastUsed time.Time
+	as        *endpoint.KafkaConnection // the connection by which it was last borrowed
+	users     int
+	discarded bool
+	lastUsed  time.Time
 }
 
-// dialled is what a connection took until it was there.
+// dialled is how long a connection took to open.
 type dialled struct {
 	at    time.Time
 	spent spent
@@ -169,7 +169,7 @@ func (p *producer) remember(ph *phases) {
 	p.dials = append(p.dials, d)
 }
 
-// spentSince is what connections took that came about since a moment.
+// spentSince is how long the connections that opened since a moment took to open.
 func (p *producer) spentSince(began time.Time) (all spent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,17 +188,17 @@ func (p *producer) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.trouble) == kafkaRemembered {
-		p.trouble = append(p.trouble[:0], p.trouble[1:]...)
+	if len(p.problem) == kafkaRemembered {
+		p.problem = append(p.problem[:0], p.problem[1:]...)
 	}
-	p.trouble = append(p.trouble, noConnection{time.Now(), saidOf(err)})
+	p.problem = append(p.problem, noConnection{time.Now(), saidOf(err)})
 }
 
-// troubleSince is the last connection that did not come about since a moment; those that no waiting mends come first.
-func (p *producer) troubleSince(began time.Time) (last noConnection, found bool) {
+// problemSince is the last failed connection since a moment. Failures that waiting can't fix come first.
+func (p *producer) problemSince(began time.Time) (last noConnection, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, t := range p.trouble {
+	for _, t := range p.problem {
 		if t.at.After(began) && (!found || t.said.final() || !last.said.final()) {
 			last, found = t, true
 		}
@@ -217,7 +217,7 @@ func (p *producer) write(ctx context.Context, record func() *kgo.Record) said {
 	}
 	s := p.produce(ctx, p.many, record(), began)
 	if s.result.Status == 413 {
-		// The broker refuses a batch whole, and others' records may have been in it.
+		// The broker rejects a batch as a whole, and records of others can have been in it.
 		if alone, err := p.lone(); err == nil {
 			s = p.produce(ctx, alone, record(), began)
 		}
@@ -273,7 +273,7 @@ func (p *producer) produce(ctx context.Context, client *kgo.Client, r *kgo.Recor
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // takes back a record that is still under way
 	done := make(chan error, 1)
-	// In a goroutine of its own: where the client holds as many records as it may, it waits, and not for the grace.
+	// In a goroutine of its own: a client that holds its maximum of records blocks, without regard to the grace.
 	go client.Produce(ctx, r, func(_ *kgo.Record, err error) { done <- err })
 	look := time.NewTicker(kafkaGrace)
 	defer look.Stop()
@@ -287,7 +287,7 @@ func (p *producer) produce(ctx context.Context, client *kgo.Client, r *kgo.Recor
 		case <-ctx.Done():
 			return saidOf(ctx.Err())
 		case <-look.C:
-			if t, found := p.troubleSince(began); found && t.said.final() && time.Since(t.at) >= kafkaGrace {
+			if t, found := p.problemSince(began); found && t.said.final() && time.Since(t.at) >= kafkaGrace {
 				return t.said
 			}
 		}
@@ -299,7 +299,7 @@ func (p *producer) explain(ctx context.Context, s said, began time.Time) said {
 	if !s.vague {
 		return s
 	}
-	if t, found := p.troubleSince(began); found {
+	if t, found := p.problemSince(began); found {
 		return t.said
 	}
 	if ctx.Err() != nil {

@@ -13,7 +13,8 @@ import (
 	"posthorn/domain/endpoint"
 )
 
-// maxIterations bounds the work that a broker can ask for before it has proved anything; Kafka itself asks for 4,096 to 16,384.
+// maxIterations bounds the work that a broker can ask for before it has proved anything; Kafka itself asks for 4,096 to
+// 16,384.
 const maxIterations = 100_000
 
 var errIterations = errors.New("the broker asks for more SCRAM iterations than are made here (100,000)")

@@ -14,6 +14,7 @@ type Payload struct {
 	mu        sync.Mutex
 	format    signature.Format
 	typeField signature.TypeField
+	bare      bool
 	body      []byte
 }
 
@@ -21,8 +22,9 @@ type Payload struct {
 func (p *Payload) render(f signature.Format, m signature.Message) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.body == nil || p.format != f || p.typeField != m.TypeField {
-		p.format, p.typeField, p.body = f, m.TypeField, signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
+	if p.body == nil || p.format != f || p.typeField != m.TypeField || p.bare != m.Bare {
+		p.format, p.typeField, p.bare = f, m.TypeField, m.Bare
+		p.body = signature.AppendBody(make([]byte, 0, len(m.Data)+192), f, m)
 	}
 	return p.body
 }

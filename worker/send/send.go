@@ -1,8 +1,8 @@
 // Package send makes delivery attempts: it renders and signs a message and hands it to the transport of the endpoint's
 // kind. It knows destinations and messages, and nothing of queues or lanes.
 //
-// Every connection is opened through one guard (dial.go), which resolves a name once, checks the whole answer and dials
-// a checked address.
+// Every connection is opened through one guard (dial.go), which resolves a name once, checks the whole DNS response and
+// dials a checked address.
 package send
 
 import (
@@ -46,17 +46,17 @@ type Message struct {
 }
 
 // Deliver makes one attempt and returns its result and its record.
-func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *queue.AttemptRecord) {
-	a := &queue.AttemptRecord{ID: db.NewID(), URL: to.Masked}
+func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (delivery.Result, *queue.Attempt) {
+	a := &queue.Attempt{ID: db.NewID(), URL: to.Masked}
 	a.StartedAt = a.ID.Time()
 	// The signed time is the time on record, so that the request's headers can be shown again exactly.
 	now := a.StartedAt
 	content := queue.Message(m.Event.Event, m.EventID, m.DeliveryID, to.Endpoint)
-	content.FirstID, content.TypeField = m.FirstID, to.typeField
+	content.FirstID, content.TypeField, content.Bare = m.FirstID, to.typeField, to.bare
 	signing := to.signingAt(now)
 	body := m.Event.render(signing.Format, content)
 	headers := signing.Headers(make([]signature.Header, 0, 8), content, body, signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed})
-	a.Format, a.Signature = to.wire, signature.Of(headers)
+	a.Format, a.Signature = to.wire, signing.Kept(headers)
 	r := &request{message: content, body: body, headers: headers}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key

@@ -121,7 +121,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 		text    string
 		within  time.Duration // at most; the endpoint's time-out is a second
 	}{
-		{"never answers", func(c net.Conn, _ int) { time.Sleep(3 * time.Second) }, "", 0, delivery.FailTimeout, "no answer in time", 2 * time.Second},
+		{"never answers", func(c net.Conn, _ int) { time.Sleep(3 * time.Second) }, "", 0, delivery.FailTimeout, "no response in time", 2 * time.Second},
 		{"head drips", func(c net.Conn, _ int) {
 			for range 60 {
 				if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nX: y"[:1]); err != nil {
@@ -129,7 +129,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-		}, "", 0, delivery.FailTimeout, "no answer in time", 2 * time.Second},
+		}, "", 0, delivery.FailTimeout, "no response in time", 2 * time.Second},
 		{"body drips", func(c net.Conn, _ int) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
 			for range 60 {
@@ -138,7 +138,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-		}, "", 200, delivery.FailNone, "did not end in time", 2 * time.Second},
+		}, "", 200, delivery.FailNone, "timed out", 2 * time.Second},
 		{"resets", func(c net.Conn, _ int) { resetConn(c) }, "", 0, delivery.FailReset, "connection was closed", time.Second},
 		{"closes", func(c net.Conn, _ int) { _ = c.Close() }, "", 0, delivery.FailReset, "connection was closed", time.Second},
 		{"resets in the head", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: b\r\n"); resetConn(c) }, "", 0, delivery.FailReset, "connection was closed", time.Second},
@@ -150,7 +150,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 					return
 				}
 			}
-		}, "", 0, delivery.FailProtocol, "over 64 KiB", time.Second},
+		}, "", 0, delivery.FailProtocol, "larger than 64 KiB", time.Second},
 		{"one header without end", func(c net.Conn, _ int) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX: ")
 			for {
@@ -158,7 +158,7 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 					return
 				}
 			}
-		}, "", 0, delivery.FailProtocol, "over 64 KiB", time.Second},
+		}, "", 0, delivery.FailProtocol, "larger than 64 KiB", time.Second},
 		{"early hints without end", func(c net.Conn, _ int) {
 			for {
 				if _, err := io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"); err != nil {
@@ -184,10 +184,10 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 				server = newRaw(t, tt.serve)
 				address = server.url()
 			}
-			target := someDestination(t, address)
-			target.timeout = time.Second
+			destination := someDestination(t, address)
+			destination.timeout = time.Second
 			began := time.Now()
-			r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`))
+			r, a := newTestSender(t).Deliver(t.Context(), destination, someMessage(`{}`))
 			if took := time.Since(began); took > tt.within+time.Second {
 				t.Errorf("ended after %v", took)
 			}
@@ -302,10 +302,10 @@ func TestResponseBombsEndAtTheirLimitWithinBoundedMemory(t *testing.T) {
 		server := newRaw(t, serve)
 		for range 8 { // at once
 			all.Go(func() {
-				target := someDestination(t, server.url())
-				target.timeout = 2 * time.Second
+				destination := someDestination(t, server.url())
+				destination.timeout = 2 * time.Second
 				began := time.Now()
-				_, a := s.Deliver(context.Background(), target, someMessage(`{}`))
+				_, a := s.Deliver(context.Background(), destination, someMessage(`{}`))
 				if took := time.Since(began); took > 5*time.Second {
 					t.Errorf("%s: ended after %v", name, took)
 				}
@@ -344,10 +344,10 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)
-	target := someDestination(t, server.url())
-	var first, last *queue.AttemptRecord
+	destination := someDestination(t, server.url())
+	var first, last *queue.Attempt
 	for i := range 5 {
-		r, a := s.Deliver(t.Context(), target, someMessage(`{}`))
+		r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
 		if r.Status != 200 {
 			t.Fatalf("%+v: %s", r, a.Error)
 		}
@@ -387,14 +387,14 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 				answerOK(c)
 			})
 			s := newTestSender(t)
-			target := someDestination(t, server.url())
-			target.headers = tt.headers
+			destination := someDestination(t, server.url())
+			destination.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.Verify(t.Context(), target, "challenge_get", sql.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+					status, _, _ := s.Verify(t.Context(), destination, "challenge_get", sql.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
 					return delivery.Result{Status: status}
 				}
-				r, _ := s.Deliver(t.Context(), target, someMessage(`{}`))
+				r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`))
 				return r
 			}
 			if r := send(); r.Status != 200 {
@@ -418,13 +418,13 @@ func TestNoHeaderCanBeInjected(t *testing.T) {
 	server := newRaw(t, func(c net.Conn, _ int) { answerOK(c) })
 	s := newTestSender(t)
 	for _, value := range []string{"a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\x00b", "a\r\n\r\nPOST /evil HTTP/1.1"} {
-		target := someDestination(t, server.url())
-		target.headers = []signature.Header{{Name: "X-Shop", Value: value}}
-		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status == 200 {
+		destination := someDestination(t, server.url())
+		destination.headers = []signature.Header{{Name: "X-Shop", Value: value}}
+		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status == 200 {
 			t.Errorf("%q was sent", value)
 		}
-		target.headers = []signature.Header{{Name: value, Value: "x"}}
-		if r, _ := s.Deliver(t.Context(), target, someMessage(`{}`)); r.Status == 200 {
+		destination.headers = []signature.Header{{Name: value, Value: "x"}}
+		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status == 200 {
 			t.Errorf("a header named %q was sent", value)
 		}
 	}
@@ -480,10 +480,10 @@ func TestAHostThatDoesNotAnswerIsAConnectError(t *testing.T) {
 			defer func() { _ = c.Close() }()
 		}
 	}
-	target := someDestination(t, "http://"+address)
-	target.timeout = time.Second
+	destination := someDestination(t, "http://"+address)
+	destination.timeout = time.Second
 	began := time.Now()
-	r, a := newTestSender(t).Deliver(t.Context(), target, someMessage(`{}`))
+	r, a := newTestSender(t).Deliver(t.Context(), destination, someMessage(`{}`))
 	if r.Failure != delivery.FailConnect || a.Error != "no connection in time" {
 		t.Errorf("%s: %q, want a connect error", r.Failure, a.Error)
 	}

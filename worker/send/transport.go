@@ -11,13 +11,13 @@ import (
 	"posthorn/domain/signature"
 )
 
-// transport delivers to the endpoints of one kind. It keeps the endpoint's timeout whatever the other side does, never sends
-// again by itself what has an outcome, and opens connections through the guard alone.
+// transport delivers to the endpoints of one kind. It keeps the endpoint's timeout whatever the other side does, never
+// sends again by itself what has an outcome, and opens connections through the guard alone.
 type transport interface {
 	// configure reads where an endpoint is, once per configuration. The error is for operators and names no secret.
 	configure(s endpoint.Settings) (any, error)
 	// deliver makes one attempt, and records the response and the duration of each phase in it.
-	deliver(ctx context.Context, t *Destination, p *request, a *queue.AttemptRecord) delivery.Result
+	deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result
 	// verify sends a verification. The detail is for the endpoint's owner.
 	verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool)
 	// close closes idle connections.

@@ -45,10 +45,10 @@ func someDestination(t testing.TB, address string) *Destination {
 
 // someMessage is an event for nobody in particular.
 func someMessage(data string) Message {
-	u := db.NewID()
+	eventID := db.NewID()
 	return Message{
-		Event:   &Payload{Event: &sql.Event{ID: u, CreatedAt: u.Time(), Type: "order.completed", Data: []byte(data)}},
-		EventID: id.Event.Format(u), DeliveryID: id.Delivery.Format(db.NewID()), Attempt: 1,
+		Event:   &Payload{Event: &sql.Event{ID: eventID, CreatedAt: eventID.Time(), Type: "order.completed", Data: []byte(data)}},
+		EventID: id.Event.Format(eventID), DeliveryID: id.Delivery.Format(db.NewID()), Attempt: 1,
 	}
 }
 

@@ -1,5 +1,5 @@
-// Command kafka is what a customer of yours writes who takes events from a topic: it verifies each record with the official
-// Standard Webhooks library, and acts once on each event.
+// Command kafka is what a customer of yours writes who takes events from a topic: it verifies each record with the
+// official Standard Webhooks library, and acts once on each event.
 //
 //	WEBHOOK_SECRET=whsec_... BROKERS=broker.example.com:9092 TOPIC=orders go run ./docs/examples/kafka
 package main
@@ -62,8 +62,8 @@ func newConsumer(secret string, act func(event)) (*consumer, error) {
 	return &consumer{verifier: verifier, act: act, seen: map[string]bool{}}, err
 }
 
-// take verifies a record and acts on its event, unless that was done before: deliveries are at least once, and a duplicate carries
-// the same id.
+// take verifies a record and acts on its event, unless that was done before: deliveries are at least once, and a
+// duplicate carries the same id.
 func (c *consumer) take(r *kgo.Record) {
 	if err := c.verify(r); err != nil {
 		log.Printf("record %d of partition %d is not Posthorn's: %v", r.Offset, r.Partition, err)

@@ -1,5 +1,5 @@
-// Command outbox shows how a product that shares Posthorn's PostgreSQL server emits an event in the transaction of its own
-// change: the order and its event exist together, or not at all.
+// Command outbox shows how a product that shares Posthorn's PostgreSQL server emits an event in the transaction of
+// its own change: the order and its event exist together, or not at all.
 //
 //	DATABASE_URL=postgres://... TENANT=ten_... go run ./docs/examples/outbox
 //

@@ -1,5 +1,5 @@
-// Package resendtest is Resend's API for tests, as its documentation has it: bearer key, JSON without unknown fields, one mail
-// for an idempotency key within a day, typed errors, rate limit headers.
+// Package resendtest is Resend's API for tests, as its documentation has it: bearer key, JSON without unknown fields,
+// one mail for an idempotency key within a day, typed errors, rate limit headers.
 package resendtest
 
 import (
@@ -51,14 +51,15 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// OnCall has fn look at each call, counted from 1, before it is; true: fn has answered it. Nil takes all.
+// OnCall calls fn before each call, counted from 1; true: fn has responded to it. Nil: every call is accepted.
 func (s *Server) OnCall(fn func(w http.ResponseWriter, call int) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.call = fn
 }
 
-// OnTaken has fn run after a mail was taken, or was there already, and before the answer; gone is closed when the caller hangs up.
+// OnTaken calls fn after a mail was accepted, or was there already, and before the response. gone is closed when the
+// caller hangs up.
 func (s *Server) OnTaken(fn func(m Mail, gone <-chan struct{})) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,18 +73,18 @@ func (s *Server) Sent() []Mail {
 	return append([]Mail(nil), s.mails...)
 }
 
-// Calls is how often somebody asked for something.
+// Calls is how many calls were made.
 func (s *Server) Calls() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls
 }
 
-// Refuse answers with an error of Resend's form.
+// Refuse responds with an error of Resend's form.
 func Refuse(w http.ResponseWriter, status int, name, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"statusCode": status, "name": name, "message": message}) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(map[string]any{"statusCode": status, "name": name, "message": message}) // the caller can have hung up
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,129 @@
+package accounts
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// FindSession finds the session of a cookie's token. A session that has expired, or whose person is disabled, is
+// deleted, so that nothing can revive it; it and an unknown token are fault.ErrNotFound.
+func FindSession(ctx context.Context, d *db.DB, kind account.Kind, token string) (row sql.FindSessionRow, err error) {
+	ended := false
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		if row, err = q.FindSession(ctx, HashToken(token)); err != nil {
+			return err
+		}
+		if ended = row.Disabled || row.Kind != string(kind) || !kind.Alive(row.Now, row.SeenAt, row.ExpiresAt); ended {
+			_, err := q.DeleteSession(ctx, row.ID)
+			return err
+		}
+		return nil
+	})
+	if err == nil && ended {
+		err = fault.ErrNotFound
+	}
+	return row, err
+}
+
+// DeleteSession ends a session.
+func DeleteSession(ctx context.Context, d *db.DB, session id.UUID) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		_, err := q.DeleteSession(ctx, session)
+		return err
+	})
+}
+
+// SaveSessionData stores what a session remembers between pages.
+func SaveSessionData(ctx context.Context, d *db.DB, session id.UUID, data json.RawMessage) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		return q.SetSessionData(ctx, sql.SetSessionDataParams{ID: session, Data: data})
+	})
+}
+
+// KeepOnce stores a sealed value that one page of a session shows a single time. It replaces the value before it.
+func KeepOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		return q.SetSessionOnce(ctx, sql.SetSessionOnceParams{ID: session, Once: sealed})
+	})
+}
+
+// TakeOnce deletes a value that KeepOnce stored. It is true for one caller alone.
+func TakeOnce(ctx context.Context, d *db.DB, session id.UUID, sealed []byte) (taken bool, err error) {
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		n, err := q.TakeSessionOnce(ctx, sql.TakeSessionOnceParams{ID: session, Once: sealed})
+		taken = n > 0
+		return err
+	})
+	return taken, err
+}
+
+// TouchSession records that a session is in use, and from where.
+func TouchSession(ctx context.Context, d *db.DB, session id.UUID, address string) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		return q.TouchSession(ctx, sql.TouchSessionParams{ID: session, Address: address})
+	})
+}
+
+// RotateSession gives a session a new token, in the transaction at hand, after its owner has authenticated again. A
+// pending session becomes a full one. A session that has ended is fault.ErrNotFound.
+func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, session id.UUID) (token string, err error) {
+	token, hash := NewToken()
+	n, err := q.RotateSession(ctx, sql.RotateSessionParams{ID: session, Hash: hash, Lives: int32(kind.Life() / time.Second)})
+	if err == nil && n == 0 {
+		err = fault.ErrNotFound
+	}
+	return token, err
+}
+
+// EndSessionOf ends one session of a person and audits it. A session that is not the person's is fault.ErrNotFound.
+func EndSessionOf(ctx context.Context, d *db.DB, person, session id.UUID, address string) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		n, err := q.EndSessionOfPerson(ctx, sql.EndSessionOfPersonParams{PersonID: &person, ID: session})
+		if err == nil && n == 0 {
+			err = fault.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return AuditPerson(ctx, q, person, address, "sessions.ended", nil)
+	})
+}
+
+// EndOtherSessions ends all sessions of a person but one, and audits it.
+func EndOtherSessions(ctx context.Context, d *db.DB, person, keep id.UUID, address string) error {
+	return d.Account(ctx, func(q *sql.Queries) error {
+		if _, err := q.EndSessionsOfPerson(ctx, sql.EndSessionsOfPersonParams{PersonID: &person, But: keep}); err != nil {
+			return err
+		}
+		return AuditPerson(ctx, q, person, address, "sessions.ended", nil)
+	})
+}
+
+// TenantDeleted is the state of a tenant that was deleted and is not erased yet. It has no members, even if a person
+// joined while it was being deleted.
+const TenantDeleted = "deleted"
+
+// EnterTenant returns the tenants of a person, and among them the one to be entered, which is remembered as the last. A
+// tenant that is deleted or not the person's is fault.ErrNotFound.
+func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID) (all []sql.TenantsOfRow, entered sql.TenantsOfRow, err error) {
+	err = d.Account(ctx, func(q *sql.Queries) error {
+		if all, err = q.TenantsOf(ctx, person); err != nil {
+			return err
+		}
+		for _, t := range all {
+			if t.TenantID == tenant && t.TenantState != TenantDeleted {
+				entered = t
+				return q.SetLastTenant(ctx, sql.SetLastTenantParams{PersonID: person, TenantID: &tenant})
+			}
+		}
+		return fault.ErrNotFound
+	})
+	return all, entered, err
+}

@@ -1,0 +1,287 @@
+package deliveries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+)
+
+// CrossTenant asks for a page of the deliveries of all tenants, newest first. Zero values of filters select all.
+type CrossTenant struct {
+	Tenant       *id.UUID
+	Endpoint     *id.UUID
+	Host         string // of the endpoint's URL
+	Status       *delivery.Status
+	EventType    string
+	Since, Until time.Time
+	After        id.UUID // the page begins beyond this id; zero at the list's beginning
+	Most         int
+}
+
+// CrossTenantPage is a page of such a list, with what its endpoints are called.
+type CrossTenantPage struct {
+	Rows   []State
+	Labels map[id.UUID]sql.LabelEndpointsRow
+	Next   *id.UUID // After of the next page; nil at the end
+}
+
+// How far a page looks: so many rows of each tenant, so many endpoints of a host, and so many stretches of time, each
+// scanGrowth as long as the one before.
+const (
+	crossTenantScan  = 500
+	crossTenantHosts = 200
+	crossTenantTime  = 24 * time.Hour
+	crossTenantParts = 4
+)
+
+// ListCrossTenant reads a page of the deliveries of all tenants. It changes how its transaction plans, so call it last.
+func ListCrossTenant(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
+	switch {
+	case l.Endpoint != nil, l.Host != "":
+		page, err = listOfEndpoints(ctx, q, l)
+	case l.Tenant != nil:
+		var p Page
+		p, err = List(ctx, q, *l.Tenant, l.of(nil))
+		page.Rows, page.Next = p.Rows, p.Next
+	default:
+		page, err = listOfAll(ctx, q, l)
+	}
+	if err != nil {
+		return page, err
+	}
+	ids := make([]id.UUID, len(page.Rows))
+	for i, d := range page.Rows {
+		ids[i] = d.EndpointID
+	}
+	page.Labels, err = labelsOf(ctx, q, ids)
+	return page, err
+}
+
+func labelsOf(ctx context.Context, q *sql.Queries, endpoints []id.UUID) (map[id.UUID]sql.LabelEndpointsRow, error) {
+	rows, err := q.LabelEndpoints(ctx, endpoints)
+	labels := make(map[id.UUID]sql.LabelEndpointsRow, len(rows))
+	for _, r := range rows {
+		labels[r.ID] = r
+	}
+	return labels, err
+}
+
+// of is the list of one tenant, or of one of its endpoints.
+func (l CrossTenant) of(endpoint *id.UUID) ListOptions {
+	return ListOptions{Status: l.Status, EventType: l.EventType, Endpoint: endpoint, Since: l.Since, Until: l.Until, After: l.After, Most: l.Most}
+}
+
+// listOfEndpoints lays the lists of a few endpoints together. Where one of them could not be followed to the end, the
+// page is whole down to there alone.
+func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
+	var found []sql.EndpointsOfHostRow
+	if l.Endpoint != nil {
+		labels, err := labelsOf(ctx, q, []id.UUID{*l.Endpoint})
+		if e, ok := labels[*l.Endpoint]; ok {
+			found = []sql.EndpointsOfHostRow{{TenantID: e.TenantID, ID: e.ID}}
+		}
+		if err != nil {
+			return page, err
+		}
+	} else if found, err = q.EndpointsOfHost(ctx, sql.EndpointsOfHostParams{TenantID: l.Tenant, Host: l.Host, Most: crossTenantHosts}); err != nil {
+		return page, err
+	}
+	var whole id.UUID // above and at this id nothing is missing
+	for _, e := range found {
+		if l.Tenant != nil && e.TenantID != *l.Tenant {
+			continue
+		}
+		p, err := List(ctx, q, e.TenantID, l.of(&e.ID))
+		if err != nil {
+			return page, err
+		}
+		page.Rows = append(page.Rows, p.Rows...)
+		if p.Next != nil && db.CompareIDs(*p.Next, whole) > 0 {
+			whole = *p.Next
+		}
+	}
+	page.cut(whole, l.Most)
+	return page, nil
+}
+
+// cut orders a page, and leaves away what lies below the id down to which it is whole, and what is too much.
+func (p *CrossTenantPage) cut(whole id.UUID, most int) {
+	slices.SortFunc(p.Rows, func(a, b State) int { return db.CompareIDs(b.ID, a.ID) })
+	p.Rows = slices.DeleteFunc(p.Rows, func(d State) bool { return db.CompareIDs(d.ID, whole) < 0 })
+	if !whole.IsZero() {
+		p.Next = &whole
+	}
+	if len(p.Rows) > most {
+		p.Rows = p.Rows[:most]
+		p.Next = &p.Rows[most-1].ID
+	}
+}
+
+// listOfAll walks all tenants, a stretch of time after the other, until the page is full or it has looked far enough.
+func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTenantPage, err error) {
+	floor, err := q.OldestShown(ctx)
+	if err != nil {
+		return page, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return page, err
+	}
+	list := l.of(nil)
+	w, length := list.window(floor), crossTenantTime
+	ask := sql.ScanAllDeliveriesParams{Source: "deliveries", Status: -1, EventType: l.EventType, Scan: crossTenantScan}
+	if l.Status != nil {
+		from(&ask, *l.Status)
+	}
+	for range crossTenantParts {
+		part := w.slice(length, time.Now(), false)
+		ask.Low, ask.High, ask.LowAt, ask.HighAt, ask.Most = part.low, part.high, part.low.Time(), part.high.Time(), int32(l.Most+1-len(page.Rows))
+		found, err := q.ScanAllDeliveries(ctx, ask)
+		if err != nil {
+			return page, err
+		}
+		rows, err := readCrossTenant(ctx, q, found, &list)
+		if err != nil {
+			return page, err
+		}
+		page.Rows = append(page.Rows, rows...)
+		switch n := len(found.Ids); {
+		case len(page.Rows) > l.Most:
+			page.cut(id.UUID{}, l.Most)
+			return page, nil
+		case n == int(ask.Most): // what was read has changed since
+			page.Next = &found.Ids[n-1]
+			return page, nil
+		case !found.Reached.IsZero():
+			page.Next = &found.Reached
+			return page, nil
+		case part == w:
+			page.Next = nil
+			return page, nil
+		}
+		w.beyond(part.low, false)
+		page.Next = &part.low
+		length *= scanGrowth
+	}
+	return page, nil
+}
+
+// from says which table knows a status.
+func from(p *sql.ScanAllDeliveriesParams, s delivery.Status) {
+	switch s {
+	case delivery.Pending, delivery.Retrying, delivery.Held:
+		p.Source, p.Held, p.Tried = "queue", s == delivery.Held, s == delivery.Retrying
+	case delivery.Failed, DeadLetters:
+		p.Source, p.Open = "dead_letters", s == DeadLetters
+	case delivery.Canceled:
+		p.Source = "cancellations"
+	default:
+		p.Status = int32(s)
+	}
+}
+
+// readCrossTenant reads the rows of what was found, in its order, a day's partition at a time, without those that do
+// not fit.
+func readCrossTenant(ctx context.Context, q *sql.Queries, found sql.ScanAllDeliveriesRow, l *ListOptions) ([]State, error) {
+	read := make(map[id.UUID]State, len(found.Ids))
+	at := 0
+	for _, day := range splitByDay(found.Ids) {
+		rows, err := q.ReadAllDeliveries(ctx, sql.ReadAllDeliveriesParams{
+			Tenants: found.Tenants[at : at+len(day.ids)], Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+		})
+		if err != nil {
+			return nil, err
+		}
+		at += len(day.ids)
+		for _, r := range rows {
+			s := stateOf(r.Delivery, r.Held, queued{r.Queued, r.Seq, r.QueueState, r.NextAt, r.Asked, r.OrderKey})
+			s.replays(r.Dead, r.ReplayedBy)
+			read[r.Delivery.ID] = s
+		}
+	}
+	out := make([]State, 0, len(found.Ids))
+	for _, deliveryID := range found.Ids {
+		if d, ok := read[deliveryID]; ok {
+			out = append(out, d)
+		}
+	}
+	if err := explainWaits(ctx, q, nil, out); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(out, func(d State) bool { return !l.takes(d) }), nil
+}
+
+// CrossTenantEvents asks for a page of the events of all tenants, newest first.
+type CrossTenantEvents struct {
+	Tenant       *id.UUID
+	Type         string
+	Since, Until time.Time
+	After        id.UUID
+	Most         int
+}
+
+// ListCrossTenantEvents reads a page of the events of all tenants, and where the next page starts. It changes how its
+// transaction plans.
+func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEvents) (page []sql.ScanAllEventsRow, next *id.UUID, err error) {
+	floor, err := q.OldestShown(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return nil, nil, err
+	}
+	list := ListOptions{Since: l.Since, Until: l.Until, After: l.After}
+	w, length := list.window(floor), crossTenantTime
+	scan := l.Most + 1
+	if l.Type != "" {
+		scan = crossTenantScan
+	}
+	for range crossTenantParts {
+		part := w.slice(length, time.Now(), false)
+		rows, err := q.ScanAllEvents(ctx, sql.ScanAllEventsParams{
+			TenantID: l.Tenant, Type: l.Type, Low: part.low, High: part.high, LowAt: part.low.Time(), HighAt: part.high.Time(), Scan: int32(scan), Most: int32(scan + 1),
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		// A tenant that has more than was looked at ends the page at the last row that was.
+		for _, r := range rows {
+			if r.Matches {
+				page = append(page, r)
+			}
+			if len(page) > l.Most {
+				return page[:l.Most], &page[l.Most-1].ID, nil
+			}
+			if r.Place == int64(scan) {
+				return page, &r.ID, nil
+			}
+		}
+		if part == w {
+			return page, nil, nil
+		}
+		w.beyond(part.low, false)
+		next = &part.low
+		length *= scanGrowth
+	}
+	return page, next, nil
+}
+
+// DeliveriesOf are the newest deliveries of one event, with what their endpoints are called. It changes how its
+// transaction plans.
+func DeliveriesOf(ctx context.Context, q *sql.Queries, tenant, event id.UUID, most int) (page CrossTenantPage, err error) {
+	p, err := List(ctx, q, tenant, ListOptions{Event: &event, Most: most})
+	if err != nil {
+		return page, err
+	}
+	page.Rows, page.Next = p.Rows, p.Next
+	ids := make([]id.UUID, len(p.Rows))
+	for i, d := range p.Rows {
+		ids[i] = d.EndpointID
+	}
+	page.Labels, err = labelsOf(ctx, q, ids)
+	return page, err
+}

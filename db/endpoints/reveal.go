@@ -1,0 +1,34 @@
+package endpoints
+
+import (
+	"context"
+
+	"posthorn/db"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+)
+
+// Reveal opens the newest secret of an endpoint, for a platform that asks as it asked Svix, and writes into the audit
+// log that it did.
+func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string, error) {
+	if _, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+		return "", err
+	}
+	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
+	if err != nil {
+		return "", err
+	}
+	if len(live) == 0 {
+		return "", endpoint.ErrNoSecret
+	}
+	text, err := ring.Open(live[0].Sealed, tenant, endpointID)
+	if err != nil {
+		return "", db.Unopened(err)
+	}
+	return string(text), db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "endpoint.secret_revealed", Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
+		Details: map[string]string{"secret": id.Secret.Format(live[0].ID)},
+	})
+}

@@ -1,0 +1,159 @@
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+	"posthorn/domain/search"
+)
+
+// The bounds of a search: how long it lasts, how long one of its statements can, and how many events each reads. The
+// events of a tenant can be large, so the first statement reads few, and the next ones more while they are quick.
+const (
+	searchTime      = 1500 * time.Millisecond
+	searchStatement = 3 * time.Second
+	searchFirst     = 200
+	searchMost      = 10_000
+	searchQuick     = 150 * time.Millisecond
+	searchOpened    = 20 // how many events' data is read at once
+)
+
+// EventSearch asks for events by a text.
+type EventSearch struct {
+	search.Query
+	InData bool    // whoever asks can read the data
+	Before id.UUID // the search goes on below this event; zero: from the newest on
+	Most   int
+}
+
+// FoundEvent is an event that a search found, and where.
+type FoundEvent struct {
+	sql.FoundEventsRow
+	ByKey bool   // its ordering key is the text
+	Where string // the field of its data; empty with ByKey
+}
+
+// SearchedEvents is what a search found. Reached is the oldest event that it looked at; zero where it looked at all.
+type SearchedEvents struct {
+	Found   []FoundEvent
+	Reached id.UUID
+	Looked  int
+}
+
+// SearchEvents looks at a tenant's events, newest first, until it has found enough or its time is over. Each look is a
+// short transaction of its own.
+func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, now time.Time) (out SearchedEvents, err error) {
+	started, scan := time.Now(), int32(searchFirst)
+	high := s.Before
+	for {
+		begun := time.Now()
+		var page sql.SearchEventsRow
+		err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
+			if page, err = s.look(ctx, q, tenant, high, scan, now); err != nil || len(page.Ids) == 0 {
+				return err
+			}
+			var found []FoundEvent
+			if found, err = s.open(ctx, q, tenant, page.Ids); err == nil {
+				out.Found = append(out.Found, found...)
+			}
+			return err
+		})
+		if canceled(err) && !high.IsZero() && high != s.Before {
+			return out, nil // what was looked at before counts
+		}
+		if err != nil {
+			return out, err
+		}
+		out.Looked += int(page.Scanned)
+		if page.Scanned < scan {
+			out.Reached = id.UUID{}
+			return s.cut(out), nil
+		}
+		out.Reached, high = page.Reached, page.Reached
+		if len(out.Found) >= s.Most || time.Since(started) > searchTime {
+			return s.cut(out), nil
+		}
+		if time.Since(begun) < searchQuick {
+			scan = min(scan*4, searchMost)
+		}
+	}
+}
+
+// canceled reports whether a statement took longer than it was given.
+func canceled(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "57014"
+}
+
+// cut leaves as many as were asked for; the search goes on below the last of them.
+func (s EventSearch) cut(out SearchedEvents) SearchedEvents {
+	if len(out.Found) > s.Most {
+		out.Found = out.Found[:s.Most]
+		out.Reached = out.Found[s.Most-1].ID
+	}
+	return out
+}
+
+// look finds candidates among the next events.
+func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.UUID, scan int32, now time.Time) (page sql.SearchEventsRow, err error) {
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return page, err
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return page, err
+	}
+	if err := q.BoundStatements(ctx, int32(searchStatement.Milliseconds())); err != nil {
+		return page, err
+	}
+	ask := sql.SearchEventsParams{TenantID: tenant, LowAt: floor, HighAt: now.Add(time.Minute), High: id.Last, Key: s.Text, InData: s.InData, Needle: s.Needle(), Scan: scan}
+	if !high.IsZero() {
+		ask.High, ask.HighAt = high, high.Time()
+	}
+	return q.SearchEvents(ctx, ask)
+}
+
+// open reads candidates and keeps those that have what is searched for.
+func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (out []FoundEvent, err error) {
+	for some := range slices.Chunk(ids, searchOpened) {
+		ask := sql.FoundEventsParams{TenantID: tenant, Ids: some, WithData: s.InData}
+		for _, u := range some {
+			ask.Created = append(ask.Created, u.Time())
+		}
+		ask.First, ask.Last = some[len(some)-1].Time(), some[0].Time()
+		rows, err := q.FoundEvents(ctx, ask)
+		if err != nil {
+			return out, err
+		}
+		for _, r := range rows {
+			f := FoundEvent{FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text}
+			in := false
+			if !f.ByKey && s.InData {
+				f.Where, in = s.In(r.Data)
+			}
+			if f.Data = nil; f.ByKey || in {
+				out = append(out, f)
+			}
+		}
+		if len(out) > s.Most {
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// EventOfKey is the event that was emitted under an idempotency key, while the key is kept; zero where there is none.
+func EventOfKey(ctx context.Context, q *sql.Queries, key string) (id.UUID, error) {
+	u, err := q.EventOfIdempotencyKey(ctx, key)
+	if db.IsMissing(err) {
+		return id.UUID{}, nil
+	}
+	return u, err
+}

@@ -1,0 +1,276 @@
+package endpoints_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/dbtest"
+	"posthorn/db/endpoints"
+	"posthorn/db/migrations"
+	"posthorn/db/sql"
+	"posthorn/domain/condition"
+	"posthorn/domain/id"
+	"posthorn/domain/incidents"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+// everyLane inserts an endpoint with its lane for every combination of the facts that decide about a condition and a
+// wait.
+const everyLane = `
+WITH combos AS (
+	SELECT row_number() OVER () AS n, * FROM unnest($1::uuid[]) AS tenant(tenant), unnest(ARRAY['active', 'unverified', 'paused', 'disabled']) AS status(status),
+		unnest(ARRAY['http', 'listen']) AS kind(kind), unnest(ARRAY['http://one.example/', 'http://Paused.example:8443/x']) AS url(url),
+		unnest(ARRAY['none', 'closed', 'open', 'counted', 'torn']) AS breaker(breaker), unnest(ARRAY['none', 'live', 'dead']) AS owner(owner),
+		unnest(ARRAY[0, 1, 2]) AS limited(limited), unnest(ARRAY[NULL, 5]) AS rate(rate), unnest(ARRAY[NULL, -1, 1]) AS pause(pause)
+), keyed AS (
+	SELECT *, (left(posthorn.first_id(now())::text, 24) || lpad(to_hex(n), 12, '0'))::uuid AS id FROM combos
+), e AS (
+	INSERT INTO endpoints (tenant_id, id, kind, url, event_types, status, status_at, rate_limit, created_at)
+	SELECT tenant, id, kind, url, '{*}', status, now() - interval '1 hour', rate, now() FROM keyed
+), h AS (
+	INSERT INTO endpoint_health (tenant_id, endpoint_id, breaker_state, opened_at, next_probe_at, consecutive_failures, last_failure_at)
+	SELECT tenant, id, (breaker IN ('open', 'torn'))::int, CASE WHEN breaker IN ('open', 'torn') THEN now() END, CASE WHEN breaker = 'open' THEN now() + interval '1 hour' END,
+		CASE breaker WHEN 'counted' THEN 10 ELSE 9 END, now() FROM keyed WHERE breaker <> 'none'
+)
+INSERT INTO lanes (endpoint_id, tenant_id, held, owner, limited_by, not_before)
+SELECT id, tenant, status <> 'active', CASE owner WHEN 'live' THEN $2::uuid WHEN 'dead' THEN $3::uuid END, limited, now() + make_interval(mins => pause) FROM keyed`
+
+type laneState struct {
+	endpoint, tenant id.UUID
+	condition, waits string
+	listens          bool
+	ready, due       bool
+	notBefore        *time.Time
+}
+
+// statesWorld is a database with a tenant that is sent to and one that is suspended.
+type statesWorld struct {
+	t                 *testing.T
+	db                *db.DB
+	url               string
+	active, suspended id.UUID
+	live              id.UUID
+}
+
+func newStatesWorld(t *testing.T) *statesWorld {
+	t.Helper()
+	w := &statesWorld{t: t, url: dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp), live: db.NewID()}
+	d, err := db.Open(t.Context(), w.url, db.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	w.db = d
+	for _, u := range []*id.UUID{&w.active, &w.suspended} {
+		row, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		*u = row.ID
+	}
+	dead := db.NewID()
+	w.as("console", func(c pgx.Tx) error {
+		if _, err := c.Exec(t.Context(), "UPDATE tenants SET state = 'suspended', state_at = now() WHERE id = $1", w.suspended.String()); err != nil {
+			return err
+		}
+		_, err := c.Exec(t.Context(), `INSERT INTO dispatch_pauses (id, scope, host, reason, actor_kind, created_at)
+			VALUES (gen_random_uuid(), 'host', 'paused.example', 'test', 'operator', now())`)
+		return err
+	})
+	w.as("worker", func(c pgx.Tx) error {
+		_, err := c.Exec(t.Context(), "INSERT INTO workers (id, name, dead, beat_at) VALUES ($1, 'live', false, now()), ($2, 'dead', true, now())", w.live.String(), dead.String())
+		return err
+	})
+	conn, err := pgx.Connect(t.Context(), w.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	w.asAdmin(conn, func() error {
+		_, err := conn.Exec(t.Context(), everyLane, []string{w.active.String(), w.suspended.String()}, w.live.String(), dead.String())
+		return err
+	})
+	return w
+}
+
+// asAdmin does something that no role of the product can do: as the worker, with the right to insert endpoints.
+func (w *statesWorld) asAdmin(conn *pgx.Conn, do func() error) {
+	w.t.Helper()
+	for _, text := range []string{"GRANT INSERT ON posthorn.endpoints TO posthorn_worker", "SET ROLE posthorn_worker", "SET search_path = posthorn"} {
+		if _, err := conn.Exec(w.t.Context(), text); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := do(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// as does something in a transaction of a role.
+func (w *statesWorld) as(role string, do func(pgx.Tx) error) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	err = pgx.BeginFunc(w.t.Context(), conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(w.t.Context(), "SET LOCAL ROLE posthorn_"+role); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(w.t.Context(), "SELECT set_config('search_path', 'posthorn', true), set_config('posthorn.tenant', $1, true)", w.active.String()); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// states is what the function in the database says of lanes, to a role, of one tenant or all.
+func (w *statesWorld) states(role string, of *id.UUID) (found []laneState) {
+	w.t.Helper()
+	var tenant *string
+	if of != nil {
+		tenant = new(of.String())
+	}
+	w.as(role, func(tx pgx.Tx) error {
+		rows, err := tx.Query(w.t.Context(), `SELECT endpoint_id, tenant_id, condition, waits, listens, ready, due, not_before
+			FROM posthorn.lane_states($1, $2)`, tenant, incidents.Silent.Seconds())
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s laneState, err error) {
+			return s, row.Scan((*[16]byte)(&s.endpoint), (*[16]byte)(&s.tenant), &s.condition, &s.waits, &s.listens, &s.ready, &s.due, &s.notBefore)
+		})
+		return err
+	})
+	return found
+}
+
+// lanes is what domain/condition says of the same lanes.
+func (w *statesWorld) lanes(of []laneState) (lanes map[id.UUID]endpoints.WaitingLane) {
+	w.t.Helper()
+	ids := make([]id.UUID, len(of))
+	for i, s := range of {
+		ids[i] = s.endpoint
+	}
+	err := w.db.Console(w.t.Context(), func(q *sql.Queries) (err error) {
+		lanes, err = endpoints.WaitingLanes(w.t.Context(), q, nil, ids)
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return lanes
+}
+
+// agree compares the states of lanes in SQL with those of domain/condition.
+func (w *statesWorld) agree(what string, states []laneState) {
+	w.t.Helper()
+	differ, lanes := 0, w.lanes(states)
+	for _, s := range states {
+		l := lanes[s.endpoint]
+		wait := condition.WaitOf(condition.Row{State: condition.RowReady}, l.Lane, l.At).Reason
+		want := fmt.Sprint(l.Condition.State, wait, l.Listens, l.Ready(l.At), l.Due(l.At))
+		if got := fmt.Sprint(s.condition, s.waits, s.listens, s.ready, s.due); got != want {
+			if differ++; differ <= 10 {
+				w.t.Errorf("%s: SQL says %s, domain/condition %s of %+v", what, got, want, l.Lane)
+			}
+		}
+	}
+	if differ > 10 {
+		w.t.Errorf("%s: %d of %d lanes differ", what, differ, len(states))
+	}
+}
+
+// Queries that count many endpoints and deliveries compute states in SQL. They say what domain/condition says, whatever
+// the facts.
+func TestStatesInSQLAreThoseOfTheDomain(t *testing.T) {
+	t.Parallel()
+	w := newStatesWorld(t)
+	all := w.states("console", nil)
+	seen := map[string]bool{}
+	for _, s := range all {
+		seen[s.condition], seen[s.waits] = true, true
+	}
+	for _, s := range condition.States() {
+		if !seen[string(s)] {
+			t.Errorf("no lane is %s: the combinations lack a fact", s)
+		}
+	}
+	w.agree("console", all)
+	own := w.states("tenant", &w.active)
+	if len(own) != len(all)/2 {
+		t.Errorf("a tenant sees %d lanes, want its own %d", len(own), len(all)/2)
+	}
+	w.agree("tenant", own)
+	w.agree("worker, one tenant", w.states("worker", &w.suspended))
+	w.rowsAgree(all, seen)
+	for _, r := range condition.Reasons() {
+		if !seen[string(r)] {
+			t.Errorf("no delivery waits for %s: the combinations lack a fact", r)
+		}
+	}
+	w.as("worker", func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "UPDATE workers SET beat_at = now() - interval '1 hour' WHERE NOT dead")
+		return err
+	})
+	w.agree("no live worker", w.states("console", nil))
+	w.as("console", func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `INSERT INTO dispatch_pauses (id, scope, host, reason, actor_kind, created_at) VALUES (gen_random_uuid(), 'platform', '', 'test', 'operator', now())`)
+		return err
+	})
+	w.agree("everything paused", w.states("console", nil))
+}
+
+// rowsAgree compares why rows of the queue wait, for one lane of each kind.
+func (w *statesWorld) rowsAgree(all []laneState, seen map[string]bool) {
+	w.t.Helper()
+	conn, err := pgx.Connect(w.t.Context(), w.url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	ask := func(state int16, due time.Time, asked bool, s laneState) (waits string) {
+		w.t.Helper()
+		row := conn.QueryRow(w.t.Context(), "SELECT posthorn.row_waits($1, $2, $3, $4, $5, $6)", state, due, asked, s.condition, s.waits, s.notBefore)
+		if err := row.Scan(&waits); err != nil {
+			w.t.Fatal(err)
+		}
+		return waits
+	}
+	w.asAdmin(conn, func() error { return nil })
+	lanes, kinds := w.lanes(all), map[string]laneState{}
+	for _, s := range all {
+		kinds[fmt.Sprint(s.condition, s.waits, s.notBefore == nil, s.notBefore != nil && s.notBefore.After(time.Now()))] = s
+	}
+	for _, s := range kinds {
+		l := lanes[s.endpoint]
+		for _, state := range []int16{condition.RowReady, condition.RowRetry, condition.RowBlocked, condition.RowDeferred} {
+			for _, due := range []time.Duration{-time.Minute, 30 * time.Second, time.Hour} {
+				for _, asked := range []bool{false, true} {
+					at := l.At.Add(due)
+					r := condition.Row{State: state, Due: at, Asked: asked}
+					if state == condition.RowBlocked {
+						r.Behind = db.NewID()
+					}
+					want := string(condition.WaitOf(r, l.Lane, l.At).Reason)
+					got := ask(state, at, asked, s)
+					if seen[got] = true; got != want {
+						w.t.Errorf("row %+v: SQL says %s, domain/condition %s of %+v", r, got, want, l.Lane)
+					}
+				}
+			}
+		}
+	}
+}

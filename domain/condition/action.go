@@ -1,0 +1,71 @@
+package condition
+
+import (
+	"slices"
+
+	"posthorn/domain/access"
+)
+
+// Action is something that the endpoint's owner can do about a condition. Programs see the words.
+type Action string
+
+// The actions.
+const (
+	Resume   Action = "resume"    // send again; a disabled endpoint is verified first
+	Verify   Action = "verify"    // send the verification again
+	ProbeNow Action = "probe_now" // send a test event, which is the next probe
+	Replay   Action = "replay"    // send again what failed permanently
+	Recover  Action = "recover"   // send again everything that failed since a time
+)
+
+// offers says how each surface offers an action: the label of its button, the API's operation, the command up to the
+// endpoint's id and after it, and what a member needs.
+var offers = map[Action]struct {
+	label, operation, command, flags string
+	permission                       access.Action
+}{
+	Resume:   {"Resume endpoint", "POST /endpoints/{endpoint_id}/resume", "posthorn endpoints resume", "", access.ChangeEndpoints},
+	Verify:   {"Verify now", "POST /endpoints/{endpoint_id}/verify", "posthorn endpoints verify", "", access.ChangeEndpoints},
+	ProbeNow: {"Probe now with a test event", "POST /endpoints/{endpoint_id}/test", "posthorn endpoints test", "", access.ChangeEndpoints},
+	Replay:   {"Replay failed deliveries", "POST /replays", "posthorn dlq replay-all --endpoint", "", access.ActOnDeliveries},
+	Recover:  {"Recover since ...", "POST /endpoints/{endpoint_id}/recover", "posthorn endpoints recover", " --since 24h", access.ActOnDeliveries},
+}
+
+// ActionsKnown lists the actions.
+func ActionsKnown() []Action { return []Action{Resume, Verify, ProbeNow, Replay, Recover} }
+
+// Label is what the button that does it says.
+func (a Action) Label() string { return offers[a].label }
+
+// Operation is the API's operation that does it: the method, and the path after /api/v1.
+func (a Action) Operation() string { return offers[a].operation }
+
+// Command is the command that does it to an endpoint; empty for an action that is not known.
+func (a Action) Command(endpoint string) string {
+	o, known := offers[a]
+	if !known {
+		return ""
+	}
+	return o.command + " " + endpoint + o.flags
+}
+
+// Permission is what a member needs to do it.
+func (a Action) Permission() access.Action { return offers[a].permission }
+
+// Actions lists what the owner can do, the one that helps most first. About what operators did there is nothing.
+func (c Condition) Actions() []Action {
+	switch c.State {
+	case Disabled:
+		return []Action{Resume, Replay, Recover}
+	case Failing:
+		return []Action{ProbeNow, Replay, Recover}
+	case Unverified:
+		return []Action{Verify}
+	case Paused:
+		return []Action{Resume}
+	}
+	return nil
+}
+
+// Can reports whether an action is offered.
+func (c Condition) Can(a Action) bool { return slices.Contains(c.Actions(), a) }

@@ -1,0 +1,144 @@
+// Package search reads what people type to find an event, and finds it in the event's data.
+package search
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxText bounds what is searched for, in bytes.
+const MaxText = 256
+
+// Query is what somebody searches for.
+type Query struct {
+	Text  string   // as typed, without surrounding spaces
+	Path  []string // the field in the event's data that has the value; nil: any field
+	Value string
+}
+
+// Read reads a query: data.order_id:ord_1 names a field and its whole value, any other text is found anywhere in the
+// data.
+func Read(text string) Query {
+	q := Query{Text: strings.TrimSpace(text)}
+	q.Value = q.Text
+	field, value, ok := strings.Cut(q.Text, ":")
+	path, inData := strings.CutPrefix(field, "data.")
+	if value = strings.TrimSpace(value); !ok || !inData || value == "" || path == "" || strings.ContainsAny(path, " \t") {
+		return q
+	}
+	q.Path, q.Value = strings.Split(path, "."), strings.Trim(value, `"`)
+	return q
+}
+
+// Needle are bytes that the data of every event with the value contains: the longest part that JSON writes only in one
+// way. Slashes, quotes and letters beyond ASCII can be escaped. Of a text without such a part it is the text itself.
+func (q Query) Needle() []byte {
+	best, start := "", 0
+	for i := 0; i <= len(q.Value); i++ {
+		if i < len(q.Value) && plain(q.Value[i]) {
+			continue
+		}
+		if i-start > len(best) {
+			best = q.Value[start:i]
+		}
+		start = i + 1
+	}
+	if best == "" {
+		best = q.Value
+	}
+	return []byte(best)
+}
+
+// plain reports whether encoders of JSON leave a character as it is. Some escape <, > and &.
+func plain(c byte) bool {
+	return c >= ' ' && c <= '~' && !strings.ContainsRune("\"\\/<>&'", rune(c))
+}
+
+// maxDepth bounds how deep data is searched.
+const maxDepth = 64
+
+// In gives where data has what is searched for, as a path such as order.items.sku. The path is empty where data is the
+// value itself.
+func (q Query) In(data []byte) (path string, found bool) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var v any
+	if !utf8.Valid(data) || d.Decode(&v) != nil {
+		return "", false
+	}
+	if q.Path == nil {
+		return q.anywhere(v, "", 0)
+	}
+	if q.at(v, q.Path, 0) {
+		return strings.Join(q.Path, "."), true
+	}
+	return "", false
+}
+
+// at reports whether the field that a path names has the value. A list has it where one of its items does.
+func (q Query) at(v any, path []string, depth int) bool {
+	if depth > maxDepth {
+		return false
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if q.at(item, path, depth+1) {
+				return true
+			}
+		}
+		return false
+	case map[string]any:
+		if len(path) == 0 {
+			return false
+		}
+		next, ok := v[path[0]]
+		return ok && q.at(next, path[1:], depth+1)
+	}
+	text, ok := scalar(v)
+	return ok && len(path) == 0 && text == q.Value
+}
+
+func (q Query) anywhere(v any, path string, depth int) (string, bool) {
+	if depth > maxDepth {
+		return "", false
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			if at, ok := q.anywhere(item, path, depth+1); ok {
+				return at, true
+			}
+		}
+		return "", false
+	case map[string]any:
+		least, found := "", false
+		for name, item := range v {
+			// The order of a map is random: of several fields the first by name is given.
+			if at, ok := q.anywhere(item, strings.TrimPrefix(path+"."+name, "."), depth+1); ok && (!found || at < least) {
+				least, found = at, true
+			}
+		}
+		return least, found
+	}
+	text, ok := scalar(v)
+	return path, ok && strings.Contains(text, q.Value)
+}
+
+// scalar is a value that is neither a list nor an object, as text.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	case nil:
+		return "null", true
+	}
+	return "", false
+}

@@ -1,0 +1,206 @@
+package signature
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// The bodies that a shape can choose.
+const (
+	BodyEnvelope = "envelope" // the format's own, with id, type and data
+	BodyPayload  = "payload"  // the event's data, byte for byte
+)
+
+// Bodies lists them.
+func Bodies() []string { return []string{BodyEnvelope, BodyPayload} }
+
+// Shape is what an endpoint changes about its format, for receivers that verify another sender's webhooks. Zero fields
+// change nothing.
+type Shape struct {
+	Body         string            `json:"body,omitempty"`
+	HeaderPrefix string            `json:"header_prefix,omitempty"` // of every header, such as svix- or X-Acme-
+	HeaderNames  map[string]string `json:"header_names,omitempty"`  // exact names by role; empty leaves the header out
+	Signature    *Template         `json:"signature,omitempty"`     // of the format template alone
+	AlsoSign     *AlsoSign         `json:"also_sign,omitempty"`
+}
+
+// AlsoSign is a second signature on each request, in headers of its own, so that receivers can move at their own pace.
+type AlsoSign struct {
+	Format       Format            `json:"format"`
+	Prefix       string            `json:"prefix,omitempty"`
+	HeaderPrefix string            `json:"header_prefix,omitempty"`
+	HeaderNames  map[string]string `json:"header_names,omitempty"`
+	Signature    *Template         `json:"signature,omitempty"`
+	Until        *time.Time        `json:"until,omitempty"` // nil: no end
+	OwnSecret    bool              `json:"own_secret,omitempty"`
+}
+
+// Wire is how the second signature is made.
+func (a *AlsoSign) Wire() Wire {
+	return Wire{Format: a.Format, Prefix: a.Prefix, Shape: &Shape{HeaderPrefix: a.HeaderPrefix, HeaderNames: a.HeaderNames, Signature: a.Signature}}
+}
+
+// Format keeps a shape short in logs.
+func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
+
+// IsZero reports whether the shape changes nothing.
+func (s *Shape) IsZero() bool {
+	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil && s.AlsoSign == nil
+}
+
+// Clone is a copy that shares nothing with s.
+func (s *Shape) Clone() *Shape {
+	if s == nil {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // texts and times alone
+	}
+	out := &Shape{}
+	if err := json.Unmarshal(text, out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// The roles of headers, by which a shape names them.
+var roles = []string{"id", "event", "endpoint", "delivery", "timestamp", "signature", "attempt", "replayed"}
+
+// Roles lists the roles of headers that a shape can name.
+func Roles() []string { return append([]string{}, roles...) }
+
+// of is the name of a role's header.
+func (n *names) of(role string) *string {
+	switch role {
+	case "id":
+		return &n.id
+	case "event":
+		return &n.event
+	case "endpoint":
+		return &n.endpoint
+	case "delivery":
+		return &n.delivery
+	case "timestamp":
+		return &n.timestamp
+	case "signature":
+		return &n.signature
+	case "attempt":
+		return &n.attempt
+	case "replayed":
+		return &n.replayed
+	}
+	return nil
+}
+
+// rename gives a format's headers the names of a shape.
+func (s *Shape) rename(n names) names {
+	if s == nil {
+		return n
+	}
+	if p := s.HeaderPrefix; p != "" {
+		lower := p == strings.ToLower(p)
+		for _, role := range roles {
+			name := n.of(role)
+			if *name == "" {
+				continue
+			}
+			*name = p + strings.ToUpper(role[:1]) + role[1:]
+			if lower {
+				*name = p + role
+			}
+		}
+		n.retry, n.resend = "", "" // body-hex repeats attempt and replayed under second names
+	}
+	for role, name := range s.HeaderNames {
+		if at := n.of(role); at != nil {
+			*at = name
+		}
+	}
+	return n
+}
+
+// MaxHeaderName is the length of the longest header name of a shape, in characters.
+const MaxHeaderName = 100
+
+// Check says whether requests in format f can have this shape. The error is a *fault.Error that names every field that
+// is wrong, below the field wire.
+func (s *Shape) Check(f Format, prefix string) error {
+	if s == nil {
+		s = &Shape{}
+	}
+	var wrong []fault.Field
+	refuse := func(field, code, detail string) {
+		wrong = append(wrong, fault.Field{Name: "wire." + field, Code: code, Detail: detail})
+	}
+	if s.Body != "" && s.Body != BodyEnvelope && s.Body != BodyPayload {
+		refuse("body", "wire_body_unknown", "The body is envelope or payload.")
+	}
+	checkPart("", f, s.HeaderPrefix, s.HeaderNames, s.Signature, refuse)
+	if a := s.AlsoSign; a != nil {
+		if !a.Format.Valid() {
+			refuse("also_sign.format", "format_unknown", "There is no such format. "+useFormats)
+		}
+		if a.Prefix != "" && ValidPrefix(a.Prefix) != nil {
+			refuse("also_sign.prefix", "prefix_refused", "A header prefix has 1 to 40 letters, digits and hyphens, and no hyphen at either end.")
+		}
+		checkPart("also_sign.", a.Format, a.HeaderPrefix, a.HeaderNames, a.Signature, refuse)
+		first, second := Wire{Format: f, Prefix: prefix, Shape: s}, a.Wire()
+		if strings.EqualFold(first.names().signature, second.names().signature) {
+			refuse("also_sign.header_names", "wire_header_twice", "Both signatures would be in the same header. Give the second one a header prefix or a name of its own.")
+		}
+	}
+	if len(wrong) > 0 {
+		return fault.InvalidFields(wrong)
+	}
+	return nil
+}
+
+func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code, detail string)) {
+	if prefix != "" && !validHeader(prefix+"a") {
+		refuse(at+"header_prefix", "wire_header_refused", "A header prefix has letters, digits and hyphens, such as svix- or X-Acme-.")
+	}
+	for role, name := range headers {
+		switch {
+		case (&names{}).of(role) == nil:
+			refuse(at+"header_names", "wire_header_refused", fmt.Sprintf("There is no header %.40q. The names are those of %s.", role, strings.Join(roles, ", ")))
+		case name == "" && role == "signature":
+			refuse(at+"header_names.signature", "wire_header_refused", "The signature can't be left out.")
+		case name != "" && !validHeader(name):
+			refuse(at+"header_names."+role, "wire_header_refused", "A header name has 1 to 100 letters, digits and hyphens, and is not one that HTTP itself uses.")
+		}
+	}
+	switch {
+	case f == Templated && t == nil:
+		refuse(at+"signature", "wire_template_missing", "The format template needs a signature: its value and what is signed.")
+	case f != Templated && t != nil:
+		refuse(at+"signature", "wire_template_unwanted", "Only the format template takes a signature template.")
+	case t != nil:
+		if detail := t.wrong(); detail != "" {
+			refuse(at+"signature", "wire_template_malformed", detail)
+		}
+	}
+}
+
+// transport are headers that belong to HTTP or to every request.
+var transport = map[string]bool{
+	"host": true, "content-length": true, "content-type": true, "content-encoding": true, "transfer-encoding": true, "connection": true,
+	"keep-alive": true, "te": true, "trailer": true, "upgrade": true, "expect": true, "user-agent": true, "accept-encoding": true,
+	"proxy-authorization": true, "proxy-connection": true, "authorization": true, "cookie": true,
+}
+
+func validHeader(name string) bool {
+	if name == "" || len(name) > MaxHeaderName || name[0] == '-' || transport[strings.ToLower(name)] {
+		return false
+	}
+	for i := range len(name) {
+		if name[i] != '-' && !isAlphanumeric(name[i]) {
+			return false
+		}
+	}
+	return name[len(name)-1] != '-'
+}

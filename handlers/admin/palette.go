@@ -1,0 +1,32 @@
+package admin
+
+import (
+	"net/http"
+
+	"posthorn/db/sql"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/views/layout"
+)
+
+// paletteTenants bounds the tenants that the palette knows by name. The search finds the others.
+const paletteTenants = 200
+
+// palette is what the command palette leads to: the console's pages, what operators often do, and the newest tenants.
+func (a *admin) palette(c *handlers.Call) error {
+	tenants := layout.PaletteGroup{Label: "Tenants"}
+	err := a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
+		found, err := q.ListTenantsDown(c.Ctx(), sql.ListTenantsDownParams{After: id.Last, Most: paletteTenants})
+		for _, t := range found {
+			tenants.Entries = append(tenants.Entries, layout.PaletteEntry{Label: t.Name, Note: id.Tenant.Format(t.ID), Href: tenantPath(t.ID)})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	actions := layout.PaletteGroup{Label: "Actions", Entries: []layout.PaletteEntry{
+		{Label: "Pause dispatch", Href: Root + "/pauses"}, {Label: "Failed deliveries of all tenants", Href: Root + "/deliveries?status=failed"},
+	}}
+	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), []layout.PaletteGroup{actions, tenants}))
+}

@@ -1,0 +1,237 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"posthorn/db"
+	"posthorn/db/deliveries"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/filter"
+	"posthorn/domain/id"
+	"posthorn/domain/search"
+	"posthorn/handlers"
+	"posthorn/views/layout"
+	"posthorn/views/pages"
+)
+
+func (a *dashboard) searchRoutes() []handlers.Route {
+	return []handlers.Route{
+		page("GET", "/search", access.Read, a.search),
+		page("GET", "/palette", access.Read, a.palette),
+	}
+}
+
+// namesShown bounds the endpoints and event types of a search's results.
+const namesShown = 10
+
+// search finds an id, endpoints and event types by name, and events by a key or by a value in their data. An id and a
+// pattern of event types lead on to where they are.
+func (a *dashboard) search(c *handlers.Call) error {
+	text := strings.TrimSpace(c.Query("q"))
+	v := pages.SearchView{Root: root(c), Query: text}
+	if len(text) > search.MaxText {
+		text, v.Query = "", text[:search.MaxText]
+		v.Wrong = "Search for at most 256 characters."
+	}
+	if text != "" {
+		to, err := a.found(c, text)
+		switch {
+		case err == nil && to != "":
+			return c.Redirect(to)
+		case fault.Is(err, fault.ErrNotFound.Code):
+			v.Missing = true
+		case err != nil:
+			return err
+		}
+	}
+	status := http.StatusOK
+	if v.Wrong != "" {
+		status = http.StatusBadRequest
+	}
+	if text != "" && !v.Missing {
+		if err := a.fillSearch(c, text, &v); err != nil {
+			return err
+		}
+	}
+	v.Shell = c.Shell("Search", "search")
+	return c.Render(status, pages.Search(v))
+}
+
+// found is where a text leads that names one thing: an id, or a pattern of event types. Empty for any other text; an
+// id of nothing is ErrNotFound.
+func (a *dashboard) found(c *handlers.Call, text string) (to string, err error) {
+	if strings.HasSuffix(text, ".*") && filter.ValidPattern(text) == nil {
+		return root(c) + "/events?" + url.Values{"type": {text}}.Encode(), nil
+	}
+	kind, u := kindOf(text)
+	switch kind {
+	case id.Key:
+		return root(c) + "/keys", nil
+	case id.Member, id.Invitation:
+		return root(c) + "/members", nil
+	case id.Notice:
+		return root(c) + "/notices", nil
+	case id.Audit:
+		return root(c) + "/audit-log", nil
+	}
+	err = c.Tx(func(q *sql.Queries) error {
+		switch kind {
+		case id.Delivery:
+			to = root(c) + "/deliveries/" + text
+			_, err := deliveries.Read(c.Ctx(), q, c.Actor.Tenant, u)
+			return err
+		case id.Event:
+			to = root(c) + "/events/" + text
+			_, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, u)
+			return err
+		case id.Endpoint:
+			to = root(c) + "/endpoints/" + text
+			_, err := q.GetEndpoint(c.Ctx(), sql.GetEndpointParams{TenantID: c.Actor.Tenant, ID: u})
+			return err
+		case id.Job:
+			to = root(c) + "/bulk-jobs/" + text
+			_, err := q.GetBulkJob(c.Ctx(), sql.GetBulkJobParams{TenantID: c.Actor.Tenant, ID: u})
+			return err
+		}
+		return nil
+	})
+	if db.IsMissing(err) {
+		err = fault.ErrNotFound
+	}
+	return to, err
+}
+
+// kindOf is what an id names; empty for a text that is none.
+func kindOf(text string) (id.Kind, id.UUID) {
+	prefix, _, _ := strings.Cut(text, "_")
+	for _, kind := range []id.Kind{id.Delivery, id.Event, id.Endpoint, id.Job, id.Key, id.Member, id.Invitation, id.Notice, id.Audit} {
+		if string(kind) == prefix {
+			if u, err := kind.Parse(text); err == nil {
+				return kind, u
+			}
+		}
+	}
+	return "", id.UUID{}
+}
+
+// fillSearch finds names first, which is quick, and then looks through the events.
+func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchView) error {
+	s := endpoints.EventSearch{Query: search.Read(text), Most: rows}
+	if from := c.Query("before"); from != "" {
+		s.Before, _ = id.Event.Parse(from)
+	}
+	v.Further = !s.Before.IsZero()
+	err := c.Tx(func(q *sql.Queries) (err error) {
+		if s.InData, err = a.readsPayloads(c, q); err != nil || v.Further {
+			return err
+		}
+		if err := a.fillNames(c, q, text, v); err != nil {
+			return err
+		}
+		keyed, err := endpoints.EventOfKey(c.Ctx(), q, text)
+		if err != nil || keyed.IsZero() {
+			return err
+		}
+		e, err := endpoints.ReadEvent(c.Ctx(), q, c.Actor.Tenant, keyed)
+		if err == nil {
+			v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(e), Where: "idempotency key"})
+		}
+		if db.IsMissing(err) {
+			err = nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	v.Hidden = !s.InData
+	found, err := endpoints.SearchEvents(c.Ctx(), a.DB, c.Actor.Tenant, s, a.Now())
+	if err != nil {
+		return err
+	}
+	for _, e := range found.Found {
+		v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(sql.Event{ID: e.ID, Type: e.Type, CreatedAt: e.ID.Time(), Key: e.Key, Channels: e.Channels}), Where: whereFound(e)})
+	}
+	v.Looked = int64(found.Looked)
+	if !found.Reached.IsZero() {
+		v.Reached = found.Reached.Time()
+		v.More = root(c) + "/search?" + url.Values{"q": {text}, "before": {id.Event.Format(found.Reached)}}.Encode()
+	}
+	return nil
+}
+
+func whereFound(e endpoints.FoundEvent) string {
+	switch {
+	case e.ByKey:
+		return "ordering key"
+	case e.Where == "":
+		return "data"
+	}
+	return "data." + e.Where
+}
+
+// fillNames finds endpoints by name or URL, and event types by name. A tenant has few of both.
+func (a *dashboard) fillNames(c *handlers.Call, q *sql.Queries, text string, v *pages.SearchView) error {
+	all, types, err := a.filterChoices(c, q)
+	if err != nil {
+		return err
+	}
+	word := strings.ToLower(text)
+	for _, e := range all {
+		if strings.Contains(strings.ToLower(e.Label), word) && len(v.Endpoints) < namesShown {
+			v.Endpoints = append(v.Endpoints, e)
+		}
+	}
+	for _, t := range types {
+		if strings.Contains(strings.ToLower(t), word) && len(v.Types) < namesShown {
+			v.Types = append(v.Types, t)
+		}
+	}
+	return nil
+}
+
+// palette is what the command palette leads to: pages, actions, endpoints and event types.
+func (a *dashboard) palette(c *handlers.Call) error {
+	groups := a.paletteActions(c)
+	err := c.Tx(func(q *sql.Queries) error {
+		all, types, err := a.filterChoices(c, q)
+		if err != nil {
+			return err
+		}
+		g := layout.PaletteGroup{Label: "Endpoints"}
+		for _, e := range all {
+			g.Entries = append(g.Entries, layout.PaletteEntry{Label: e.Label, Note: e.Value, Href: root(c) + "/endpoints/" + e.Value})
+		}
+		t := layout.PaletteGroup{Label: "Event types"}
+		for _, name := range types {
+			t.Entries = append(t.Entries, layout.PaletteEntry{Label: name, Href: root(c) + "/event-types/" + url.PathEscape(name)})
+		}
+		groups = append(groups, g, t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, layout.Palette(c.Shell("", ""), groups))
+}
+
+// paletteActions are what the actor can do from anywhere.
+func (a *dashboard) paletteActions(c *handlers.Call) []layout.PaletteGroup {
+	at, g := root(c), layout.PaletteGroup{Label: "Actions"}
+	add := func(action access.Action, label, href string) {
+		if c.Actor.May(action) {
+			g.Entries = append(g.Entries, layout.PaletteEntry{Label: label, Href: at + href})
+		}
+	}
+	add(access.ChangeEndpoints, "Add endpoint", "/endpoints/new")
+	add(access.ChangeEndpoints, "Send test event", "/events/new")
+	add(access.ActOnDeliveries, "Replay failures since yesterday", "/deliveries?status=dead_letter&since="+url.QueryEscape(pages.Yesterday(a.Now())))
+	add(access.Read, "Failed deliveries", "/deliveries?status=failed")
+	add(access.Read, "Bulk jobs", "/bulk-jobs")
+	return []layout.PaletteGroup{g}
+}

@@ -1,0 +1,186 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"posthorn/domain/access"
+)
+
+func TestTheLandingPageHasADoorForEachReader(t *testing.T) {
+	t.Parallel()
+	status, body := server(t)("/docs")
+	if status != http.StatusOK {
+		t.Fatal(status)
+	}
+	for _, want := range []string{
+		"<h2>Send events</h2>", "<h2>Receive webhooks</h2>", "<h2>Operate Posthorn</h2>", `href="/docs/quickstart"`, `href="/docs/api"`, `href="/llms.txt"`,
+		`<a class="btn btn-small" href="/">Dashboard</a>`, `action="/docs/search"`, `action="/theme"`, `href="/docs/api/events/emitEvent"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("the landing page lacks %s", want)
+		}
+	}
+}
+
+func TestSearchFindsSectionsWithAndWithoutAScript(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	for query, path := range map[string]string{
+		"idempotency_conflict": "/docs/errors#idempotency_conflict",
+		"rotate secret":        "/docs/api/endpoints/rotateSecret",
+		"circuit breaker":      "/docs/design#circuit-breaker",
+	} {
+		if _, body := get("/docs/search?q=" + strings.ReplaceAll(query, " ", "+")); !strings.Contains(body, `<a href="`+path+`">`) {
+			t.Errorf("%q does not find %s: %s", query, path, regexp.MustCompile(`<ol[\s\S]*</ol>`).FindString(body))
+		}
+	}
+	if _, body := get("/docs/search?q=%3Cscript%3E+zzz"); !strings.Contains(body, "No results for “&lt;script&gt; zzz”") {
+		t.Error("an empty result does not say so")
+	}
+	status, body := get("/docs/search.json")
+	var index []struct{ T, P, U, X string }
+	if err := json.Unmarshal([]byte(body), &index); err != nil || status != http.StatusOK || len(index) < 300 {
+		t.Fatalf("%d, %d entries, %v", status, len(index), err)
+	}
+	if len(body) > 500<<10 {
+		t.Errorf("the index has %d KB", len(body)>>10)
+	}
+	pages := map[string]string{}
+	for _, e := range index {
+		path, anchor, ok := strings.Cut(e.U, "#")
+		if _, seen := pages[path]; !seen {
+			if status, pages[path] = get(path); status != http.StatusOK {
+				t.Errorf("%s: %d", path, status)
+			}
+		}
+		if ok && !strings.Contains(pages[path], `id="`+anchor+`"`) {
+			t.Errorf("the index leads to %s, where there is no such place", e.U)
+		}
+	}
+}
+
+func TestEveryPageHasADescriptionAndIsServedAsMarkdown(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	alternate := regexp.MustCompile(`rel="alternate" type="text/markdown" href="([^"]+)"`)
+	described := regexp.MustCompile(`<meta name="description" content="[^"]{20,}"`)
+	for path, want := range map[string]string{
+		"/docs/verify": "# ", "/docs/ops/deploy": "# ", "/docs/errors/key_missing": "401.", "/docs/api": "Authorization: Bearer",
+		"/docs/api/events": "/docs/api/events/emitEvent.md", "/docs/api/events/emitEvent": "## Python",
+	} {
+		_, body := get(path)
+		m := alternate.FindStringSubmatch(body)
+		if m == nil || !described.MatchString(body) {
+			t.Errorf("%s has no description, or no Markdown", path)
+			continue
+		}
+		if status, text := get(html.UnescapeString(m[1])); status != http.StatusOK || !strings.HasPrefix(text, "# ") || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.200s", m[1], status, text)
+		}
+	}
+	for _, path := range []string{"/docs/nothing.md", "/docs/api/nothing.md", "/docs/api/events/nothing.md", "/docs/errors/nothing.md", "/docs/ops/nothing.md"} {
+		if status, _ := get(path); status != http.StatusNotFound {
+			t.Errorf("%s answers %d", path, status)
+		}
+	}
+}
+
+func TestLanguageModelsGetAListAndAllPages(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	_, short := get("/llms.txt")
+	for _, m := range regexp.MustCompile(`\(https://posthorn\.example\.com(/docs[^)]*)\)`).FindAllStringSubmatch(short, -1) {
+		if status, _ := get(m[1]); status != http.StatusOK {
+			t.Errorf("llms.txt names %s: %d", m[1], status)
+		}
+	}
+	if strings.Count(short, "https://posthorn.example.com/docs/") < 40 {
+		t.Errorf("llms.txt: %s", short)
+	}
+	if _, full := get("/llms-full.txt"); !strings.Contains(full, "# Verify") || !strings.Contains(full, "POST /api/v1/events") {
+		t.Errorf("llms-full.txt has %d bytes", len(full))
+	}
+}
+
+func TestCodeIsHighlightedByClassesAndReadsAsBefore(t *testing.T) {
+	t.Parallel()
+	get := server(t)
+	for _, path := range []string{"/docs/verify", "/docs/program", "/docs/performance", "/docs/ops/deploy", "/docs/outbox"} {
+		_, body := get(path)
+		if strings.Contains(body, " style=") {
+			t.Errorf("%s has an inline style", path)
+		}
+		if path != "/docs/performance" && !strings.Contains(body, `<span class="tok-string">`) {
+			t.Errorf("%s is not highlighted", path)
+		}
+	}
+	_, page := get("/docs/verify")
+	_, source := get("/docs/verify.md")
+	shown := regexp.MustCompile(`(?s)<pre tabindex="0"><code>(.*?)</code></pre>`).FindAllStringSubmatch(page, -1)
+	written := regexp.MustCompile("(?s)\n```[^\n]*\n(.*?)```").FindAllStringSubmatch(source, -1)
+	if len(shown) != len(written) {
+		t.Fatalf("%d blocks are shown, %d are written", len(shown), len(written))
+	}
+	for i := range shown {
+		if got := html.UnescapeString(tags.ReplaceAllString(shown[i][1], "")); got != written[i][1] {
+			t.Errorf("block %d reads\n%s\nwant\n%s", i, got, written[i][1])
+		}
+	}
+}
+
+func TestSamplesCompile(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	node, err2 := exec.LookPath("node")
+	if err != nil && err2 != nil {
+		t.Skip("neither python3 nor node is on this machine")
+	}
+	dir, n := t.TempDir(), 0
+	for id, body := range operationPages(t, server(t)) {
+		for language, file := range map[string]string{"python": "py", "ts": "mjs"} {
+			m := regexp.MustCompile(`(?s)data-language="` + language + `"><pre tabindex="0"><code>(.*?)</code>`).FindStringSubmatch(body)
+			if m == nil {
+				t.Errorf("%s has no sample in %s", id, language)
+				continue
+			}
+			n++
+			if err := os.WriteFile(filepath.Join(dir, id+"."+file), []byte(html.UnescapeString(tags.ReplaceAllString(m[1], ""))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n < 80 {
+		t.Errorf("%d samples: were they read?", n)
+	}
+	if python != "" {
+		if out, err := exec.CommandContext(t.Context(), python, "-m", "compileall", "-q", dir).CombinedOutput(); err != nil {
+			t.Errorf("python: %v\n%s", err, out)
+		}
+	}
+	if node != "" {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.mjs"))
+		for _, file := range files[:min(len(files), 20)] { // a process each
+			if out, err := exec.CommandContext(t.Context(), node, "--check", file).CombinedOutput(); err != nil {
+				t.Errorf("node: %v\n%s", err, out)
+			}
+		}
+	}
+}
+
+func TestEveryScopeIsExplained(t *testing.T) {
+	t.Parallel()
+	_, body := server(t)("/docs/authentication")
+	for _, scope := range append(access.TenantScopes(), access.TenantsWrite) {
+		if !strings.Contains(body, "<code>"+string(scope)+"</code>") {
+			t.Errorf("the scope %s is not explained", scope)
+		}
+	}
+}

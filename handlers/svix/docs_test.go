@@ -1,0 +1,37 @@
+package svix
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheTableOfTheDocsNamesEveryRoute compares docs/svix.md with the routes, both ways.
+func TestTheTableOfTheDocsNamesEveryRoute(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/svix.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /[^`]*)` \\| (.*) \\|$").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = row[2]
+	}
+	named := strings.NewReplacer(":tenant_id", "{app_id}", ":endpoint_id", "{endpoint_id}", ":msg_id", "{msg_id}", ":attempt_id", "{attempt_id}",
+		":name", "{event_type_name}", ":task_id", "{task_id}")
+	for _, o := range (&svix{}).operations() {
+		key := o.Method + " " + named.Replace(o.Path)
+		says, ok := documented[key]
+		switch {
+		case !ok:
+			t.Errorf("docs/svix.md does not name %s", key)
+		case (o.Handler == nil) != strings.HasPrefix(says, "501"):
+			t.Errorf("%s: docs/svix.md says %q", key, says)
+		}
+		delete(documented, key)
+	}
+	for key := range documented {
+		t.Errorf("docs/svix.md names %s, which is no route", key)
+	}
+}

@@ -1,0 +1,431 @@
+package svix
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
+	"posthorn/domain/endpoint"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+	"posthorn/handlers/api"
+)
+
+// endpointOut is an endpoint as Svix shows it, with the field names of both major lines of the libraries.
+type endpointOut struct {
+	ID           string            `json:"id"`
+	UID          *string           `json:"uid"`
+	URL          string            `json:"url"`
+	Description  string            `json:"description"`
+	Version      int               `json:"version"`
+	FilterTypes  []string          `json:"filterTypes"`
+	EventTypes   []string          `json:"eventTypes"`
+	Channels     []string          `json:"channels"`
+	Disabled     bool              `json:"disabled"`
+	RateLimit    *int              `json:"rateLimit"`
+	ThrottleRate *int              `json:"throttleRate"`
+	Metadata     map[string]string `json:"metadata"`
+	CreatedAt    api.Time          `json:"createdAt"`
+	UpdatedAt    api.Time          `json:"updatedAt"`
+}
+
+func endpointView(e api.Endpoint) (endpointOut, error) {
+	v := endpointOut{
+		ID: e.ID, URL: e.URL, Description: e.Description, Version: 1, Disabled: e.Status != "active", Metadata: e.Metadata,
+		CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
+	}
+	if uid, err := e.ExternalID.Get(); err == nil {
+		v.UID = &uid
+	}
+	if !slices.Equal(e.EventTypes, []string{"*"}) {
+		v.FilterTypes, v.EventTypes = e.EventTypes, e.EventTypes
+	}
+	if len(e.Channels) > 0 {
+		v.Channels = e.Channels
+	}
+	if rate, err := e.RateLimit.Get(); err == nil {
+		v.RateLimit, v.ThrottleRate = &rate, &rate
+	}
+	return v, nil
+}
+
+// endpointInput is an endpoint to be created or changed. A field that is null is one that was left out, but in a patch.
+type endpointInput struct {
+	URL          *string           `json:"url"`
+	UID          json.RawMessage   `json:"uid"`
+	Description  *string           `json:"description"`
+	FilterTypes  json.RawMessage   `json:"filterTypes"`
+	EventTypes   json.RawMessage   `json:"eventTypes"`
+	Channels     json.RawMessage   `json:"channels"`
+	Disabled     *bool             `json:"disabled"`
+	RateLimit    json.RawMessage   `json:"rateLimit"`
+	ThrottleRate json.RawMessage   `json:"throttleRate"`
+	Secret       *string           `json:"secret"`
+	Headers      map[string]string `json:"headers"`
+	Metadata     json.RawMessage   `json:"metadata"`
+}
+
+// either is the first of two names of a field that is there.
+func either(a, b json.RawMessage) json.RawMessage {
+	if len(a) > 0 && string(a) != "null" || len(b) == 0 {
+		return a
+	}
+	return b
+}
+
+// change is the input as a change of an endpoint. whole takes fields that are left out for their defaults.
+func (in endpointInput) change(whole bool) map[string]any {
+	out := map[string]any{}
+	if in.URL != nil {
+		out["url"] = *in.URL
+	}
+	if in.Description != nil {
+		out["description"] = *in.Description
+	}
+	set := func(name string, given json.RawMessage, none any) {
+		switch {
+		case len(given) > 0 && string(given) != "null":
+			out[name] = given
+		case len(given) > 0 || whole:
+			out[name] = none
+		}
+	}
+	set("event_types", either(in.EventTypes, in.FilterTypes), []string{"*"})
+	set("channels", in.Channels, []string{})
+	set("rate_limit", either(in.ThrottleRate, in.RateLimit), nil)
+	set("metadata", in.Metadata, map[string]string{})
+	if len(in.UID) > 0 {
+		out["external_id"] = in.UID
+	}
+	return out
+}
+
+// retries is Svix's schedule: seven more attempts, over 28 hours.
+var retries = map[string]any{"name": "custom", "delays": []int{5, 300, 1800, 7200, 18000, 36000, 36000}}
+
+func (s *svix) listEndpoints(c *handlers.Call) error {
+	return list(s, c, tenantPath(c)+"/endpoints", listQuery(c), endpointView)
+}
+
+func (s *svix) createEndpoint(c *handlers.Call) error {
+	var in endpointInput
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	return s.addEndpoint(c, in)
+}
+
+// addEndpoint creates an endpoint that is rendered, signed and retried as Svix does, and active at once: Svix
+// verifies none.
+func (s *svix) addEndpoint(c *handlers.Call, in endpointInput) error {
+	body := in.change(true)
+	body["preset"], body["verification"], body["assume_verified"] = "svix", "simple", true
+	body["retry_policy"], body["retry_client_errors"] = retries, true
+	if string(in.UID) == "null" {
+		delete(body, "external_id")
+	}
+	if in.Secret != nil {
+		body["secret"] = *in.Secret
+	}
+	if len(in.Headers) > 0 {
+		body["custom_headers"] = in.Headers
+	}
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodPost, tenantPath(c)+"/endpoints", body, &e); err != nil {
+		return err
+	}
+	e, err := s.disable(c, e, in.Disabled)
+	if err != nil {
+		return err
+	}
+	return answerEndpoint(c, http.StatusCreated, e)
+}
+
+// disable pauses or resumes an endpoint as the request says.
+func (s *svix) disable(c *handlers.Call, e api.Endpoint, disabled *bool) (api.Endpoint, error) {
+	if disabled == nil || *disabled == (e.Status != "active") {
+		return e, nil
+	}
+	action := "/resume"
+	if *disabled {
+		action = "/pause"
+	}
+	path := tenantPath(c) + "/endpoints/" + url.PathEscape(e.ID)
+	if _, err := s.call(c, http.MethodPost, path+action, nil, nil); err != nil {
+		return e, err
+	}
+	_, err := s.call(c, http.MethodGet, path, nil, &e)
+	return e, err
+}
+
+func answerEndpoint(c *handlers.Call, status int, e api.Endpoint) error {
+	v, err := endpointView(e)
+	if err != nil {
+		return err
+	}
+	return c.Answer(status, v)
+}
+
+func (s *svix) getEndpoint(c *handlers.Call) error {
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
+		return err
+	}
+	return answerEndpoint(c, http.StatusOK, e)
+}
+
+// putEndpoint changes the endpoint, or creates it under the uid in the path.
+func (s *svix) putEndpoint(c *handlers.Call) error {
+	var in endpointInput
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	err := s.changeEndpoint(c, in, true)
+	if !missing(err) {
+		return err
+	}
+	if len(in.UID) == 0 || string(in.UID) == "null" {
+		in.UID = encode(c.Param(handlers.EndpointParam))
+	}
+	return s.addEndpoint(c, in)
+}
+
+func (s *svix) patchEndpoint(c *handlers.Call) error {
+	var in endpointInput
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	return s.changeEndpoint(c, in, false)
+}
+
+func (s *svix) changeEndpoint(c *handlers.Call, in endpointInput, whole bool) error {
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodPatch, endpointOf(c), in.change(whole), &e); err != nil {
+		return err
+	}
+	e, err := s.disable(c, e, in.Disabled)
+	if err != nil {
+		return err
+	}
+	return answerEndpoint(c, http.StatusOK, e)
+}
+
+func (s *svix) deleteEndpoint(c *handlers.Call) error {
+	if _, err := s.call(c, http.MethodDelete, endpointOf(c), nil, nil); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+// getSecret shows the newest secret, which Posthorn's own API never does: Svix's libraries have no other way to learn
+// the secret of an endpoint that they created. The audit log says who asked.
+func (s *svix) getSecret(c *handlers.Call) error {
+	u, err := c.ID(id.Endpoint, handlers.EndpointParam)
+	if err != nil {
+		return err
+	}
+	var text string
+	err = s.DB.Tenant(c.Ctx(), c.Actor.Tenant, func(q *sql.Queries) error {
+		text, err = endpoints.Reveal(c.Ctx(), q, s.Keys, c.Actor.Tenant, u, c.Author())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, map[string]string{"key": text})
+}
+
+func (s *svix) rotateSecret(c *handlers.Call) error {
+	var in struct {
+		Key   *string `json:"key"`
+		Grace *int    `json:"gracePeriodSeconds"`
+	}
+	if c.Request.ContentLength != 0 {
+		if err := decode(c, &in); err != nil {
+			return err
+		}
+	}
+	body := map[string]any{"overlap_seconds": endpoint.DefaultOverlap}
+	if in.Grace != nil {
+		body["overlap_seconds"] = *in.Grace
+	}
+	if in.Key != nil {
+		body["secret"] = *in.Key
+	}
+	var made struct {
+		Secret string `json:"secret"`
+	}
+	if _, err := s.call(c, http.MethodPost, endpointOf(c)+"/rotate-secret", body, &made); err != nil {
+		return err
+	}
+	// The first major line of the libraries reads no body; the second reads the new secret.
+	return c.Answer(http.StatusOK, map[string]string{"key": made.Secret})
+}
+
+func (s *svix) getHeaders(c *handlers.Call) error {
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
+		return err
+	}
+	shown, sensitive := map[string]string{}, []string{}
+	for name, value := range e.CustomHeaders {
+		if value == nil {
+			sensitive = append(sensitive, name)
+		} else {
+			shown[name] = *value
+		}
+	}
+	slices.Sort(sensitive)
+	return c.Answer(http.StatusOK, map[string]any{"headers": shown, "sensitive": sensitive})
+}
+
+func (s *svix) putHeaders(c *handlers.Call) error {
+	var in struct {
+		Headers map[string]string `json:"headers"`
+	}
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	if in.Headers == nil {
+		in.Headers = map[string]string{}
+	}
+	return s.setHeaders(c, in.Headers)
+}
+
+// patchHeaders changes some headers. Those that are null are deleted; the others stay.
+func (s *svix) patchHeaders(c *handlers.Call) error {
+	var in struct {
+		Headers       map[string]*string `json:"headers"`
+		DeleteHeaders []string           `json:"deleteHeaders"`
+	}
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
+		return err
+	}
+	all := e.CustomHeaders // a value that is null is kept
+	for name, value := range in.Headers {
+		if all[name] = value; value == nil {
+			delete(all, name)
+		}
+	}
+	for _, name := range in.DeleteHeaders {
+		delete(all, name)
+	}
+	return s.setHeaders(c, all)
+}
+
+func (s *svix) setHeaders(c *handlers.Call, headers any) error {
+	if _, err := s.call(c, http.MethodPatch, endpointOf(c), map[string]any{"custom_headers": headers}, nil); err != nil {
+		return err
+	}
+	return c.AnswerNothing()
+}
+
+// getTransformation answers that there is none, once the endpoint is known to exist.
+func (s *svix) getTransformation(c *handlers.Call) error {
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, nil); err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, map[string]any{"code": nil, "enabled": false})
+}
+
+// endpointStats counts attempts, by the hour.
+func (s *svix) endpointStats(c *handlers.Call) error {
+	var e api.Endpoint
+	if _, err := s.call(c, http.MethodGet, endpointOf(c), nil, &e); err != nil {
+		return err
+	}
+	query := url.Values{"by": {"hour"}, "endpoint": {e.ID}}
+	for _, name := range []string{"since", "until"} {
+		if v := c.Query(name); v != "" {
+			query.Set(name, v)
+		}
+	}
+	var numbers api.Analytics
+	if _, err := s.call(c, http.MethodGet, tenantPath(c)+"/analytics/deliveries?"+query.Encode(), nil, &numbers); err != nil {
+		return err
+	}
+	out := map[string]int{"success": 0, "fail": 0, "pending": e.Condition.Held, "sending": 0, "canceled": 0}
+	for _, row := range numbers.Data {
+		out["success"] += row.Succeeded
+		out["fail"] += row.Failed
+	}
+	return c.Answer(http.StatusOK, out)
+}
+
+func (s *svix) recoverEndpoint(c *handlers.Call) error {
+	return s.startTask(c, "/recover", "endpoint.recover")
+}
+
+func (s *svix) replayMissing(c *handlers.Call) error {
+	return s.startTask(c, "/replay-missing", "endpoint.replay")
+}
+
+// task is a bulk job as Svix shows it. Its id names the application too: Svix's path of a task does not.
+type task struct {
+	ID        string         `json:"id"`
+	Status    string         `json:"status"`
+	Task      string         `json:"task"`
+	Data      map[string]any `json:"data"`
+	UpdatedAt api.Time       `json:"updatedAt"`
+}
+
+func taskView(tenant, kind string, j api.BulkJob) task {
+	t := task{ID: "qtask_" + tenant + "." + j.ID, Status: "running", Task: kind, Data: map[string]any{"done": j.Done, "expected": j.Expected}, UpdatedAt: j.CreatedAt}
+	if at, err := j.EndedAt.Get(); err == nil {
+		t.UpdatedAt, t.Status = at, "finished"
+		if _, err := j.Failure.Get(); err == nil {
+			t.Status = "failed"
+		}
+	}
+	return t
+}
+
+func (s *svix) startTask(c *handlers.Call, path, kind string) error {
+	var in map[string]json.RawMessage
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	body := map[string]json.RawMessage{}
+	for _, name := range []string{"since", "until"} {
+		if v := in[name]; len(v) > 0 && string(v) != "null" {
+			body[name] = v
+		}
+	}
+	var t api.Tenant
+	if _, err := s.call(c, http.MethodGet, tenantPath(c), nil, &t); err != nil {
+		return err
+	}
+	var j api.BulkJob
+	if _, err := s.call(c, http.MethodPost, endpointOf(c)+path, body, &j); err != nil {
+		return err
+	}
+	return c.Answer(http.StatusAccepted, taskView(t.ID, kind, j))
+}
+
+// sendExample sends a test event to this endpoint alone.
+func (s *svix) sendExample(c *handlers.Call) error {
+	var in struct {
+		EventType string `json:"eventType"`
+	}
+	if err := decode(c, &in); err != nil {
+		return err
+	}
+	var made struct {
+		EventID string `json:"event_id"`
+	}
+	if _, err := s.call(c, http.MethodPost, endpointOf(c)+"/test", map[string]any{"type": in.EventType}, &made); err != nil {
+		return err
+	}
+	m, err := s.readMessage(c, made.EventID, true)
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, m)
+}

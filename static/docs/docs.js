@@ -1,0 +1,103 @@
+// The documentation's script: search in an index that is fetched once, copy buttons, and the theme without a reload. Everything works without it.
+(() => {
+  "use strict";
+  const announce = (text) => { document.getElementById("announcer").textContent = text; };
+
+  // Copy buttons.
+  for (const pre of document.querySelectorAll("pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "btn btn-small docs-copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(pre.textContent.trimEnd());
+        button.textContent = "Copied";
+        announce("Copied");
+      } catch {
+        announce("Copying failed");
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    const frame = document.createElement("div");
+    frame.className = "docs-pre";
+    pre.replaceWith(frame);
+    frame.append(pre, button);
+  }
+
+  // The language of samples is kept for the next page.
+  const kept = "posthorn-docs-language";
+  const remember = (value) => { try { localStorage.setItem(kept, value); } catch { /* private browsing */ } };
+  let language = null;
+  try { language = localStorage.getItem(kept); } catch { /* private browsing */ }
+  for (const input of document.querySelectorAll(".docs-samples input")) {
+    if (input.value === language) input.checked = true;
+    input.addEventListener("change", () => remember(input.value));
+  }
+
+  // The theme: the form works by itself; here the page changes immediately.
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("form[data-theme-form]");
+    if (!form) return;
+    event.preventDefault();
+    const theme = event.submitter.value;
+    if (theme === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === theme));
+    fetch(form.action, { method: "POST", body: new URLSearchParams({ theme }), headers: { "HX-Request": "true" } }).catch(() => {});
+  });
+
+  // Search. handlers/docs/search.go scores the same way.
+  const form = document.querySelector("form[data-index]");
+  const input = form.querySelector("input");
+  const list = form.querySelector("[data-hits]");
+  let index = null;
+  const load = () => { index ??= fetch(form.dataset.index).then((response) => response.json()); return index; };
+  const score = (entry, words) => {
+    const title = entry.t.toLowerCase(), page = entry.p.toLowerCase(), text = entry.x.toLowerCase();
+    let total = 0;
+    for (const word of words) {
+      if (title.includes(word)) total += 10;
+      else if (page.includes(word)) total += 4;
+      else if (text.includes(word)) total += 1;
+      else return 0;
+    }
+    return total;
+  };
+  const hide = () => { list.hidden = true; list.replaceChildren(); };
+  const show = async () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean).slice(0, 8);
+    if (!words.length) return hide();
+    let entries;
+    try { entries = await load(); } catch { return hide(); }
+    const found = entries.map((entry) => [score(entry, words), entry]).filter(([n]) => n > 0).sort((a, b) => b[0] - a[0]).slice(0, 8);
+    list.replaceChildren();
+    for (const [, entry] of found) {
+      const link = document.createElement("a");
+      link.href = entry.u;
+      const title = document.createElement("b"), page = document.createElement("small");
+      title.textContent = entry.t;
+      page.textContent = entry.p;
+      link.append(title, page);
+      list.append(link);
+    }
+    if (!found.length) list.append("No results");
+    list.hidden = false;
+    announce(found.length ? `${found.length} results` : "No results");
+  };
+  input.addEventListener("focus", () => load().catch(() => { index = null; }), { once: true });
+  input.addEventListener("input", show);
+  form.addEventListener("keydown", (event) => {
+    const links = [...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+    if (event.key === "Escape") { hide(); input.focus(); }
+    if (event.key === "ArrowDown" && links.length) { event.preventDefault(); links[Math.min(at + 1, links.length - 1)].focus(); }
+    if (event.key === "ArrowUp" && at >= 0) { event.preventDefault(); (links[at - 1] ?? input).focus(); }
+  });
+  document.addEventListener("click", (event) => { if (!form.contains(event.target)) hide(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    event.preventDefault();
+    input.focus();
+    input.select();
+  });
+})();

@@ -1,0 +1,123 @@
+package console
+
+import (
+	"time"
+
+	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
+	"posthorn/domain/diagnosis"
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// CrossTenantFilter is what a list of all tenants is narrowed down to, as it stands in the address.
+type CrossTenantFilter struct {
+	Search, Tenant, Endpoint, Host, Status, Type, Since, Until string
+}
+
+func (f CrossTenantFilter) empty() bool { return f == CrossTenantFilter{} }
+
+// DeliveriesView is a page of the deliveries of all tenants.
+type DeliveriesView struct {
+	Shell  layout.Shell
+	Filter CrossTenantFilter
+	Wrong  map[string]string // by field
+	Rows   []DeliveryLine
+	Next   string
+	Short  bool // the page ended where enough was looked at
+}
+
+// DeliveryLine is one delivery as operators see it: where it goes and how it fares, not what it carries.
+type DeliveryLine struct {
+	ID, Path, Type         string
+	Tenant, TenantPath     string
+	Endpoint, URL, Event   string
+	Status                 delivery.Status
+	Reason                 delivery.Reason
+	Attempts, LastStatus   int
+	LastFailure            delivery.Failure
+	Created, Next, Settled time.Time
+	Wait                   condition.Wait // empty: it does not wait
+}
+
+// DeliveryView is one delivery.
+type DeliveryView struct {
+	Shell     layout.Shell
+	Line      DeliveryLine
+	Condition condition.State // of the endpoint; empty: deleted
+	Diagnosis diagnosis.Diagnosis
+	Attempts  []AttemptLine // newest first
+}
+
+// AttemptLine is one request, without what it carried and what was answered.
+type AttemptLine struct {
+	Number, Status int
+	At             time.Time
+	Late           bool
+	Failure        delivery.Failure
+	URL, Error     string
+	Total          time.Duration
+	Phases         components.PhaseProps
+}
+
+// EventsView is a page of the events of all tenants.
+type EventsView struct {
+	Shell  layout.Shell
+	Filter CrossTenantFilter
+	Wrong  map[string]string
+	Rows   []EventLine
+	Next   string
+	Short  bool
+}
+
+// EventLine is one event, without its data.
+type EventLine struct {
+	ID, Path, Type     string
+	Tenant, TenantPath string
+	Channels           []string
+	Created, Due       time.Time
+}
+
+// EventView is one event and where it went.
+type EventView struct {
+	Shell layout.Shell
+	Line  EventLine
+	Size  int
+	Gone  bool // its data was expunged
+	Rows  []DeliveryLine
+	More  bool
+}
+
+// diagnosisTone is how good or bad what happened to a delivery is.
+func (v DeliveryView) diagnosisTone() components.Tone { return components.DeliveryTone(v.Line.Status) }
+
+// wrongFields are what is wrong with a filter, with the ids of its controls.
+func wrongFields(wrong map[string]string) []components.Wrong {
+	var out []components.Wrong
+	for _, name := range []string{"q", "tenant", "endpoint", "host", "type", "since", "until"} {
+		if wrong[name] != "" {
+			out = append(out, components.Wrong{ID: "f-" + name, Detail: wrong[name]})
+		}
+	}
+	return out
+}
+
+// wrongIn is what is wrong in some fields, with links to them: what was refused may stand far down the page.
+func wrongIn(fields ...components.FieldProps) []components.Wrong {
+	var out []components.Wrong
+	for _, f := range fields {
+		if f.Error != "" {
+			out = append(out, components.Wrong{ID: f.InputID(), Detail: f.Error})
+		}
+	}
+	return out
+}
+
+func deliveryColumns(tenants bool) []components.Column {
+	columns := []components.Column{{Label: "Delivery"}, {Label: "Status"}}
+	if tenants {
+		columns = append(columns, components.Column{Label: "Tenant"})
+	}
+	return append(columns, components.Column{Label: "Endpoint"}, components.Column{Label: "Attempts", Number: true}, components.Column{Label: "Last response"},
+		components.Column{Label: "Next attempt"}, components.Column{Label: "Created"})
+}

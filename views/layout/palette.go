@@ -1,0 +1,67 @@
+package layout
+
+import "strings"
+
+// PaletteGroup is some of what the command palette leads to.
+type PaletteGroup struct {
+	Label   string
+	Entries []PaletteEntry
+}
+
+// PaletteEntry is one page, thing or action. Note is what else it is found by.
+type PaletteEntry struct{ Label, Note, Href string }
+
+// paletteGroups are the pages of the navigation and what the page's own handler adds.
+func (s Shell) paletteGroups(more []PaletteGroup) []PaletteGroup {
+	from := consoleNavigation()
+	if s.Tenant.ID != "" {
+		from = s.tenantNavigation()
+	}
+	pages := PaletteGroup{Label: "Pages"}
+	for _, g := range from {
+		for _, e := range g.entries {
+			pages.Entries = append(pages.Entries, PaletteEntry{Label: e.label, Href: e.path})
+		}
+	}
+	for _, i := range s.accountMenu() {
+		if !s.Portal {
+			pages.Entries = append(pages.Entries, PaletteEntry{Label: i.Label, Href: i.Href})
+		}
+	}
+	if s.Brand == "" {
+		pages.Entries = append(pages.Entries, PaletteEntry{Label: "Documentation", Href: "/docs"})
+	}
+	return append([]PaletteGroup{pages}, more...)
+}
+
+func (e PaletteEntry) words() string { return strings.ToLower(e.Label + " " + e.Note) }
+
+// palette is where the page's palette comes from; empty where it has none.
+func (s Shell) palette() string {
+	switch {
+	case s.Tenant.ID != "":
+		return s.root() + "/palette"
+	case s.Operator:
+		return "/console/palette"
+	}
+	return ""
+}
+
+// search is the page that finds what the palette does not know.
+func (s Shell) search() string {
+	if s.Tenant.ID != "" {
+		return s.root() + "/search"
+	}
+	return "/console/tenants"
+}
+
+// shortcut is a key and what it does.
+type shortcut struct{ keys, does string }
+
+func (s Shell) shortcuts() []shortcut {
+	all := []shortcut{{"Ctrl K", "Search, or go to a page, endpoint, or event type"}, {"?", "Show these shortcuts"}, {"/", "Go to the search field of the page"}, {"Esc", "Close a menu or dialog"}}
+	if s.Tenant.ID != "" {
+		all = append(all, shortcut{"g o", "Go to the overview"}, shortcut{"g e", "Go to endpoints"}, shortcut{"g d", "Go to deliveries"}, shortcut{"g v", "Go to events"})
+	}
+	return all
+}

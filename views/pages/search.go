@@ -1,0 +1,53 @@
+package pages
+
+import (
+	"time"
+
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
+
+// SearchView is what a search found.
+type SearchView struct {
+	Shell     layout.Shell
+	Root      string
+	Query     string
+	Wrong     string // why the text can't be searched for
+	Missing   bool   // the text is an id, of nothing here
+	Hidden    bool   // the actor can't read payloads, so data was not searched
+	Further   bool   // the search went on below an event
+	Endpoints []components.Option
+	Types     []string
+	Events    []SearchedEvent
+	Looked    int64     // how many events were looked at
+	Reached   time.Time // the oldest of them; zero where all were
+	More      string    // where the search goes on
+}
+
+// SearchedEvent is an event that was found, and where the text is in it.
+type SearchedEvent struct {
+	EventRow
+	Where string
+}
+
+func (v SearchView) searched() bool { return v.Query != "" && v.Wrong == "" && !v.Missing }
+
+// looked says how much was searched.
+func (v SearchView) looked() string {
+	what := "keys and data"
+	if v.Hidden {
+		what = "keys"
+	}
+	switch {
+	case !v.Reached.IsZero():
+		return "Searched the " + what + " of events back to "
+	case v.Further:
+		return "Searched the " + what + " of events back to the oldest one."
+	}
+	return "Searched the " + what + " of " + components.Many(v.Looked, "event, the only one.", "events, back to the oldest one.")
+}
+
+// Yesterday is the beginning of the day before, in UTC, as a list's address holds it.
+func Yesterday(now time.Time) string {
+	return now.UTC().Truncate(24 * time.Hour).Add(-24 * time.Hour).Format(time.RFC3339)
+}
