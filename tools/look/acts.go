@@ -78,7 +78,14 @@ func (tab *Tab) Fill(label, text string) {
 	if Run(tab, chromedp.Value(at)) != "" {
 		tab.Do(chromedp.Clear(at))
 	}
-	tab.Do(chromedp.SendKeys(at, text))
+	Type(tab, at, text)
+}
+
+// Type types a text into an element, key by key. chromedp's own action for it reads the element's attributes while
+// the browser's events change them, which the race detector reports.
+func Type[S chromedp.Selectable](tab *Tab, at S, text string) {
+	tab.t.Helper()
+	tab.Do(chromedp.Focus(at, chromedp.NodeVisible), chromedp.KeyEvent(text))
 }
 
 // Choose selects an option of the select with a label, as a person would.

@@ -89,7 +89,7 @@ func TestTasksTakeFewClicks(t *testing.T) {
 			c := &counted{Tab: o.owner.tab(look.View{})}
 			c.Open(s.url + o.root)
 			c.press("Search Ctrl K")
-			c.Do(chromedp.SendKeys(chromedp.CSS("#palette input"), "ord_10338\r"))
+			look.Type(c.Tab, chromedp.CSS("#palette input"), "ord_10338\r")
 			c.Sees("data.order_id")
 			c.clicks++
 			c.Do(chromedp.Click(chromedp.CSS("td.cell-lead a")))

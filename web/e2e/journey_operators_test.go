@@ -104,7 +104,7 @@ func finds(t *testing.T, tab *look.Tab, url, text string) {
 
 // gives fills in the reason of the form that leads to an address.
 func gives(tab *look.Tab, action, reason string) {
-	tab.Do(chromedp.SendKeys(chromedp.CSS(fmt.Sprintf(`form[action$=%q] [name="reason"]`, action)), reason))
+	look.Type(tab, chromedp.CSS(fmt.Sprintf(`form[action$=%q] [name="reason"]`, action)), reason)
 }
 
 // refusedEvent emits an event and gives the problem's code of the answer; empty where it was taken.
@@ -237,7 +237,7 @@ func noisyTenantIsTamed(t *testing.T, s *stage, desk *visitor) {
 		t.Error("the queue shows a backlog that is gone")
 	}
 	owner.Open(s.url + noisy.root + "/audit-log")
-	for _, line := range []string{"dispatch.paused", "its backlog harms the others", "dispatch.resumed", "it takes more now", "tenant.updated"} {
+	for _, line := range []string{"Dispatch paused", "its backlog harms the others", "Dispatch resumed", "it takes more now", "Tenant updated"} {
 		owner.Sees(line)
 	}
 	quiet(t, tab)
@@ -285,7 +285,7 @@ func lookLeavesItsTrail(t *testing.T, s *stage, desk *visitor) {
 	}
 	owner := o.owner.tab(look.View{})
 	owner.Open(s.url + o.root + "/audit-log")
-	for _, line := range []string{"view_as.form_sent", "ticket 4711", "operator"} {
+	for _, line := range []string{"View as tenant form sent", "ticket 4711", "operator"} {
 		owner.Sees(line)
 	}
 	owner.Open(s.url + o.root + "/audit-log?action=view_as.page_viewed")
@@ -354,7 +354,7 @@ func suspensionLosesNothing(t *testing.T, s *stage, desk *visitor) {
 	o.await("delivered", events+more+1)
 	o.customer.each(t, events+more+1)
 	owner.Open(s.url + o.root + "/audit-log")
-	for _, line := range []string{"tenant.suspended", "its invoices are not paid", "tenant.resumed", "they have paid"} {
+	for _, line := range []string{"Tenant suspended", "its invoices are not paid", "Tenant resumed", "they have paid"} {
 		owner.Sees(line)
 	}
 	quiet(t, tab)
