@@ -38,8 +38,6 @@ type commands struct {
 		Up     migrateUpCommand     `cmd:"" help:"Bring the database to this version's schema (serve, web and worker do it too)."`
 		Down   migrateDownCommand   `cmd:"" help:"Undo the newest migration. The first one's undoing deletes all data."`
 		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them."`
-
-		Distribute migrateDistributeCommand `cmd:"" help:"Not available: spreading the tables over a cluster is being rebuilt." hidden:""`
 	} `cmd:"" help:"The database's schema."`
 
 	Tenant struct {

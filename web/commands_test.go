@@ -78,7 +78,7 @@ func TestCommandsRefuseInPlainWords(t *testing.T) {
 		mend string
 	}{
 		{"frobnicate", exitUsage, "--help"},
-		{"migrate distribute", exitUsage, "not available in this version"},
+		{"migrate distribute", exitUsage, "posthorn migrate --help"},
 		{"tenant create", exitUsage, "--name"},
 		{"tenant create --name=", exitUsage, "1 to 100 visible characters"},
 		{"tenant create --name=" + strings.Repeat("x", 101), exitUsage, "1 to 100 visible characters"},

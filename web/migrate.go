@@ -12,10 +12,9 @@ import (
 )
 
 type (
-	migrateUpCommand         struct{}
-	migrateDownCommand       struct{}
-	migrateDistributeCommand struct{}
-	migrateStatusCommand     struct {
+	migrateUpCommand     struct{}
+	migrateDownCommand   struct{}
+	migrateStatusCommand struct {
 		JSON bool `name:"json" help:"Print JSON."`
 	}
 )
@@ -123,13 +122,6 @@ func (migrateDownCommand) Run(ctx context.Context, a *app) error {
 		return nil
 	})
 }
-
-var errDistribute = fault.New(fault.Invalid, "distribute_unavailable",
-	"Spreading the tables over a cluster is not available in this version: it is being rebuilt. Nothing was changed. docs/scale.md says what to do instead.")
-
-// Run refuses: on a Citus cluster the tables could not be distributed, and events of distributed ones were not
-// delivered.
-func (migrateDistributeCommand) Run() error { return errDistribute }
 
 // Run lists the migrations.
 func (c migrateStatusCommand) Run(ctx context.Context, a *app) error {
