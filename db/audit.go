@@ -19,6 +19,14 @@ type Author struct {
 	Reason  string // for everything that gives no reason of its own
 }
 
+// Because is the author with the reason for one action; an empty one leaves the author's own.
+func (a Author) Because(reason string) Author {
+	if reason != "" {
+		a.Reason = reason
+	}
+	return a
+}
+
 // Audited is what was done, on what, and why.
 type Audited struct {
 	Tenant  *id.UUID // nil: concerns no tenant

@@ -49,11 +49,7 @@ var avoidedWords = []avoidedWord{
 var avoidedTypes = []string{"Record", "Recorded", "AttemptRecord", "record"}
 
 // allowedNames use such a word with its usual meaning.
-var allowedNames = map[string]string{
-	"db/embedded/binaries_test.go share": "the folder share/ of a PostgreSQL installation",
-	"domain/routing/explain.go Judge":    "evaluates a route for one event",
-	"domain/routing/explain.go judge":    "evaluates a route for one event",
-}
+var allowedNames = map[string]string{}
 
 // wordsOf splits a name at its capitals and underscores.
 func wordsOf(name string) (words []string) {

@@ -300,7 +300,7 @@ func TestACanceledDropDeliversWhatIsLeft(t *testing.T) {
 		t.Errorf("arrived: %v", got)
 	}
 	h.as(tenant, func(q *sql.Queries) error {
-		_, err := deliveries.CancelBulkJob(t.Context(), q, tenant, job.ID, db.Author{Kind: "command"}, "")
+		_, err := deliveries.CancelBulkJob(t.Context(), q, tenant, job.ID, db.Author{Kind: "command"})
 		return err
 	})
 	h.followed(w, ep)

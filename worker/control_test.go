@@ -80,7 +80,7 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 	})
 	var added endpoints.SecretState
 	h.as(tenant, func(q *sql.Queries) (err error) {
-		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
+		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
 		return err
 	})
 	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
@@ -134,7 +134,7 @@ func (h *house) openSecret(tenant, ep, secret id.UUID) string {
 
 // signedBy reports whether a request carries a secret's signature.
 func signedBy(f signature.Format, a arrival, secret string) bool {
-	return signature.Verify(f, signature.DefaultPrefix, a.header.Get, a.body, []string{secret}, time.Now(), time.Minute) == nil
+	return signature.Wire{Format: f, Prefix: signature.DefaultPrefix}.Verify(a.header.Get, a.body, []string{secret}, time.Now(), time.Minute) == nil
 }
 
 func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitched(t *testing.T) {
@@ -171,7 +171,7 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	send()
 	for _, ep := range []id.UUID{both, slot} {
 		h.as(tenant, func(q *sql.Queries) error {
-			_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
+			_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
 			return err
 		})
 		remember(ep)

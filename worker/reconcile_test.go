@@ -356,11 +356,11 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
 	var gap string
 	h.query("SELECT day, gap FROM book_differences", []any{&day, &gap})
 	by := db.Author{Kind: "operator", ID: "opr_1"}
-	if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, "queued -2", "another", by); !errors.Is(err, maintenance.ErrDiscrepancyChanged) {
+	if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, "queued -2", by.Because("another")); !errors.Is(err, maintenance.ErrDiscrepancyChanged) {
 		t.Errorf("one that was not shown: %v", err)
 	}
 	for i, want := range []error{nil, maintenance.ErrDiscrepancyChanged} {
-		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, "lost with the disk", by); !errors.Is(err, want) {
+		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, by.Because("lost with the disk")); !errors.Is(err, want) {
 			t.Errorf("time %d: %v", i+1, err)
 		}
 	}

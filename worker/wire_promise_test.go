@@ -150,7 +150,7 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 	before := newest()
 	receives("before", before)
 	h.as(tenant, func(q *sql.Queries) error {
-		_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, 3600, freshSecret)
+		_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
 		return err
 	})
 	receives("during the overlap", before)

@@ -381,7 +381,7 @@ func TestOperatorsAreAlertedOnceADayOfOverdueDeliveries(t *testing.T) {
 	f.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $2, $2, $3)", f.tenant.String(), old.String(), endpoint.String())
 	alert := func(bound time.Duration, now time.Time) {
 		t.Helper()
-		if err := endpoints.AlertOverdue(t.Context(), f.db, f.links, f.tenant, "Acme", bound, now); err != nil {
+		if err := endpoints.AlertOverdue(t.Context(), f.db, f.links, endpoints.Promise{Tenant: f.tenant, Name: "Acme", Bound: bound}, now); err != nil {
 			t.Fatal(err)
 		}
 	}

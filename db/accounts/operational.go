@@ -96,7 +96,7 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 			if r.EndpointID != nil {
 				o.Endpoint = id.Endpoint.Format(*r.EndpointID)
 			}
-			if err := emitOperational(ctx, q, to, string(r.Kind), o.Notice, r.CreatedAt, o); err != nil {
+			if err := emitOperational(ctx, q, to, operationalEvent{string(r.Kind), o.Notice, r.CreatedAt, o}); err != nil {
 				return err
 			}
 		}
@@ -117,13 +117,21 @@ func mayEmit(ctx context.Context, q *sql.Queries, to id.UUID) (bool, error) {
 	return err == nil && t.State == "active", err
 }
 
-func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, kind, key string, at time.Time, o Operational) error {
-	data, err := json.Marshal(o)
+// operationalEvent is an event of the platform's tenant before it is emitted.
+type operationalEvent struct {
+	kind string // its type
+	key  string // idempotency, without its prefix
+	at   time.Time
+	data Operational
+}
+
+func emitOperational(ctx context.Context, q *sql.Queries, to id.UUID, e operationalEvent) error {
+	data, err := json.Marshal(e.data)
 	if err != nil {
 		return err
 	}
 	_, err = q.EmitOperational(ctx, sql.EmitOperationalParams{
-		Tenant: id.Tenant.Format(to), Type: kind, Data: string(data), IdempotencyKey: "operational:" + key, OccurredAt: at,
+		Tenant: id.Tenant.Format(to), Type: e.kind, Data: string(data), IdempotencyKey: "operational:" + e.key, OccurredAt: e.at,
 	})
 	return err
 }
@@ -179,9 +187,9 @@ func announce(ctx context.Context, q *sql.Queries, to id.UUID, r sql.TakeUnannou
 	}
 	// A delivery that fails again after a replay fails at another moment.
 	key := details.Delivery + ":" + r.FailedAt.UTC().Format("20060102T150405.000000")
-	return emitOperational(ctx, q, to, string(notice.DeliveryFailed), key, r.FailedAt, Operational{
+	return emitOperational(ctx, q, to, operationalEvent{string(notice.DeliveryFailed), key, r.FailedAt, Operational{
 		Tenant: id.Tenant.Format(r.TenantID), Endpoint: details.Endpoint, Details: text,
-	})
+	}})
 }
 
 // wantsFailures reports whether an endpoint of the platform's tenant subscribes to delivery.failed.

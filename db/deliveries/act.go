@@ -23,7 +23,7 @@ const (
 
 // ActOn does something to a delivery, and writes the audit log if it changed anything. A replay returns the new
 // delivery; its audit entry is on the original.
-func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author, reason string) (d State, changed bool, err error) {
+func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d State, changed bool, err error) {
 	changed = true
 	switch act {
 	case ActRetryNow:
@@ -44,6 +44,6 @@ func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act 
 		details["new_delivery"] = id.Delivery.Format(d.ID)
 	}
 	return d, true, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(deliveryID), Reason: reason, Details: details,
+		Tenant: &tenant, Action: string(act), Kind: "delivery", Object: id.Delivery.Format(deliveryID), Details: details,
 	})
 }

@@ -109,25 +109,25 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 	if err != nil {
 		return sql.BulkJob{}, err
 	}
-	if err := auditJob(ctx, q, by, "bulk_job.start", job, n.Reason, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
+	if err := auditJob(ctx, q, by.Because(n.Reason), "bulk_job.start", job, map[string]any{"expected": e.Count, "exact": e.Exact}); err != nil {
 		return sql.BulkJob{}, err
 	}
 	return job, q.NotifyJobs(ctx)
 }
 
 // auditJob writes what happened to a job, and what it is.
-func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, reason string, more map[string]any) error {
+func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, more map[string]any) error {
 	details := map[string]any{"kind": job.Kind, "filter": job.Filter}
 	for k, v := range more {
 		details[k] = v
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &job.TenantID, Action: action, Kind: "bulk_job", Object: id.Job.Format(job.ID), Reason: reason, Details: details,
+		Tenant: &job.TenantID, Action: action, Kind: "bulk_job", Object: id.Job.Format(job.ID), Details: details,
 	})
 }
 
 // CancelBulkJob ends a job after the chunk that is under way. What the job did stays done.
-func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
+func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, by db.Author) (sql.BulkJob, error) {
 	job, err := q.LockBulkJob(ctx, sql.LockBulkJobParams{TenantID: tenant, ID: jobID})
 	if err != nil {
 		return job, err
@@ -139,7 +139,7 @@ func CancelBulkJob(ctx context.Context, q *sql.Queries, tenant, jobID id.UUID, b
 	if err := abandon(ctx, q, &job); err != nil {
 		return job, err
 	}
-	return endBulkJob(ctx, q, by, "bulk_job.cancel", job, reason)
+	return endBulkJob(ctx, q, by, "bulk_job.cancel", job)
 }
 
 // abandon undoes what a job has put in place for what it will not do.
@@ -155,12 +155,12 @@ func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 }
 
 // endBulkJob writes a job's last state, and what it came to.
-func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, reason string) (sql.BulkJob, error) {
+func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob, error) {
 	job, err := q.SaveBulkJob(ctx, saved(job, 0))
 	if err != nil {
 		return job, err
 	}
-	return job, auditJob(ctx, q, by, action, job, reason, map[string]any{
+	return job, auditJob(ctx, q, by, action, job, map[string]any{
 		"state": job.State, "done": job.Done, "skipped": job.Skipped, "failure": job.Failure,
 	})
 }

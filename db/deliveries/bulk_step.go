@@ -74,7 +74,7 @@ func postponeBulkJob(ctx context.Context, d *db.DB, ref BulkRef, cause error) er
 			return err
 		}
 		job.State, job.Failure = bulk.Failed, "The job failed repeatedly because of an error on our side. What it has already done stays done."
-		_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job, "")
+		_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job)
 		return err
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func stepBulkJob(ctx context.Context, q *sql.Queries, job sql.BulkJob) (over boo
 	if part.failure != "" {
 		job.State = bulk.Failed
 	}
-	_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job, "")
+	_, err = endBulkJob(ctx, q, db.Author{Kind: "system"}, "bulk_job.end", job)
 	return true, 0, err
 }
 

@@ -23,7 +23,7 @@ type EventReplay struct {
 const mostOfEvent = 2000
 
 // ReplayEventBy is ReplayEvent with its line in the audit log, where it made any delivery.
-func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID, by db.Author, reason string) (EventReplay, error) {
+func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID, by db.Author) (EventReplay, error) {
 	made, err := ReplayEvent(ctx, q, tenant, event, only)
 	if err != nil || len(made.Deliveries) == 0 {
 		return made, err
@@ -33,7 +33,7 @@ func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, o
 		ids[i] = id.Delivery.Format(d.ID)
 	}
 	return made, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "event.replay", Kind: "event", Object: id.Event.Format(event), Reason: reason, Details: map[string]any{"new_deliveries": ids},
+		Tenant: &tenant, Action: "event.replay", Kind: "event", Object: id.Event.Format(event), Details: map[string]any{"new_deliveries": ids},
 	})
 }
 

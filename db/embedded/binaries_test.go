@@ -128,7 +128,7 @@ func TestNewestFolderWinsAndPATHPrecedesAll(t *testing.T) {
 // machineArchive packs the tests' PostgreSQL into a .tar.gz, as an operator would: programs, libraries and shared
 // files at their places relative to each other.
 var machineArchive = sync.OnceValues(func() ([]byte, error) {
-	share, err := sharedFiles(programs)
+	files, err := sharedFiles(programs)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ var machineArchive = sync.OnceValues(func() ([]byte, error) {
 	}
 	tw := tar.NewWriter(gz)
 	dirs := []string{filepath.Dir(programs.dir)}
-	if !strings.HasPrefix(share, dirs[0]) {
-		dirs = append(dirs, share)
+	if !strings.HasPrefix(files, dirs[0]) {
+		dirs = append(dirs, files)
 	}
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -121,11 +121,19 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 	return out, nil
 }
 
+// Promise is how long a delivery of a tenant can be due before its operators are told.
+type Promise struct {
+	Tenant id.UUID
+	Name   string // of the tenant
+	Bound  time.Duration
+}
+
 // AlertOverdue tells the operators when a delivery of a tenant has been due for longer than the bound, once a UTC day.
-func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, tenant id.UUID, name string, bound time.Duration, now time.Time) error {
+func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
+	tenant, name := p.Tenant, p.Name
 	return d.Worker(ctx, func(q *sql.Queries) error {
 		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
-		if err != nil || time.Duration(seconds*float64(time.Second)) <= bound {
+		if err != nil || time.Duration(seconds*float64(time.Second)) <= p.Bound {
 			return err
 		}
 		u := id.Tenant.Format(tenant)

@@ -42,27 +42,34 @@ func Defaults(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) (en
 	return endpoint.ReadDefaults(most, platform, t.Settings), nil
 }
 
+// New is an endpoint to create.
+type New struct {
+	Settings endpoint.Settings // checked
+	Secret   endpoint.Secret   // its first
+	Most     int               // endpoints that the tenant can have
+}
+
 // Create stores an endpoint whose settings have been checked, with its first secret, its lane and its first
 // verification. It fails if the tenant has its maximum of endpoints. Creations of one tenant wait for each other, so
 // that the limit holds for concurrent ones.
-func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
-	if s.Kind == endpoint.Inbox {
+func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+	if n.Settings.Kind == endpoint.Inbox {
 		return Full{}, errInboxElsewhere
 	}
-	return CreateAny(ctx, q, ring, tenant, most, s, secret)
+	return CreateAny(ctx, q, ring, tenant, n)
 }
 
 // CreateUnverified is Create without a verification: the endpoint's deliveries are held until one is requested.
-func CreateUnverified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
-	if s.Kind == endpoint.Inbox {
+func CreateUnverified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+	if n.Settings.Kind == endpoint.Inbox {
 		return Full{}, errInboxElsewhere
 	}
-	return addEndpoint(ctx, q, ring, tenant, most, s, secret)
+	return addEndpoint(ctx, q, ring, tenant, n)
 }
 
 // CreateVerified is Create for an endpoint that was in use elsewhere: it is active at once.
-func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
-	e, err := CreateUnverified(ctx, q, ring, tenant, most, s, secret)
+func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+	e, err := CreateUnverified(ctx, q, ring, tenant, n)
 	if err != nil {
 		return e, err
 	}
@@ -78,8 +85,8 @@ func CreateVerified(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 var errInboxElsewhere = fault.InvalidField("kind", "kind_unknown", "Create a test inbox with POST /inboxes, which assigns its URL.")
 
 // CreateAny is Create for every kind, test inboxes among them.
-func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
-	e, err := addEndpoint(ctx, q, ring, tenant, most, s, secret)
+func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+	e, err := addEndpoint(ctx, q, ring, tenant, n)
 	if err != nil {
 		return e, err
 	}
@@ -89,26 +96,26 @@ func CreateAny(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.U
 }
 
 // addEndpoint stores an endpoint, if the tenant has room for one more, and routes events to it.
-func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret) (Full, error) {
-	if err := endpoint.CheckFormat(s.Wire(), secret); err != nil {
+func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, n New) (Full, error) {
+	if err := endpoint.CheckFormat(n.Settings.Wire(), n.Secret); err != nil {
 		return Full{}, err
 	}
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return Full{}, err
 	}
-	if n, err := q.CountEndpoints(ctx, tenant); err != nil {
+	if count, err := q.CountEndpoints(ctx, tenant); err != nil {
 		return Full{}, err
-	} else if err := endpoint.CheckRoom(int(n), most); err != nil {
-		return Full{}, err
-	}
-	if err := checkPinned(ctx, q, tenant, s); err != nil {
+	} else if err := endpoint.CheckRoom(int(count), n.Most); err != nil {
 		return Full{}, err
 	}
-	e, err := Insert(ctx, q, ring, tenant, s, secret)
+	if err := checkPinned(ctx, q, tenant, n.Settings); err != nil {
+		return Full{}, err
+	}
+	e, err := Insert(ctx, q, ring, tenant, n.Settings, n.Secret)
 	if err != nil {
 		return Full{}, err
 	}
-	return Full{Endpoint: e, Settings: s, Health: Health{HeldExact: true}}, Reroute(ctx, q, e, false)
+	return Full{Endpoint: e, Settings: n.Settings, Health: Health{HeldExact: true}}, Reroute(ctx, q, e, false)
 }
 
 // Insert stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.
@@ -192,9 +199,17 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 	return complete(ctx, q, ring, tenant, rows)
 }
 
+// Editor changes endpoints for somebody.
+type Editor struct {
+	Keys *seal.Ring // of the sealed headers
+	By   db.Author
+}
+
 // Edit is Change with its line in the audit log, which says what changed; what changes nothing has none.
-func Edit(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error), by db.Author) (Full, error) {
-	before, after, err := Change(ctx, q, ring, tenant, endpointID, change)
+func (ed Editor) Edit(
+	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error),
+) (Full, error) {
+	before, after, err := Change(ctx, q, ed.Keys, tenant, endpointID, change)
 	if err != nil {
 		return after, err
 	}
@@ -206,7 +221,9 @@ func Edit(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoint
 	if after.URL != before.URL {
 		details["url"] = []string{egress.Mask(before.URL), egress.Mask(after.URL)}
 	}
-	return after, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details})
+	return after, db.Audit(ctx, q, ed.By, db.Audited{
+		Tenant: &tenant, Action: "endpoint.update", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: details,
+	})
 }
 
 // Change gives an endpoint the settings that change makes of its present ones; change also checks them. Another URL

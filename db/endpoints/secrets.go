@@ -60,9 +60,16 @@ func SlotOf(live []sql.EndpointSecret, chosen *id.UUID) int {
 	return endpoint.Slot(ids, chosen)
 }
 
-// RotateSecret adds the secret that choose makes for the endpoint, given the newest of the live ones. What signed until
-// now goes on for the overlap, in seconds; an overlap of 0 ends all older secrets at once.
-func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, overlap int, choose func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)) (SecretState, error) {
+// Rotation is how an endpoint gets its next secret.
+type Rotation struct {
+	Overlap int // seconds for which older secrets go on; 0 ends them at once
+	Choose  func(e sql.Endpoint, newest *sql.EndpointSecret) (endpoint.Secret, error)
+}
+
+// RotateSecret adds the secret that the rotation chooses for the endpoint, given the newest of the live ones. What
+// signed until now goes on for the overlap.
+func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, r Rotation) (SecretState, error) {
+	overlap := r.Overlap
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return SecretState{}, err
@@ -80,7 +87,7 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	if len(live) > 0 {
 		newest = &live[0]
 	}
-	secret, err := choose(e, newest)
+	secret, err := r.Choose(e, newest)
 	if err != nil {
 		return SecretState{}, err
 	}

@@ -15,19 +15,25 @@ import (
 	"posthorn/domain/inbox"
 )
 
-// CreateInbox creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. settings
-// have been checked except for the URL; base is the server's public URL.
-func CreateInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, most int, s endpoint.Settings, secret endpoint.Secret, base string, by db.Author) (endpoints.Full, error) {
+// Inboxes makes test inboxes on this server.
+type Inboxes struct {
+	Keys    *seal.Ring
+	BaseURL string // of this server, as receivers see it
+}
+
+// Create creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. The settings
+// have been checked except for the URL.
+func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New, by db.Author) (endpoints.Full, error) {
 	token, hash := accounts.NewToken()
-	s.Kind, s.URL = endpoint.Inbox, base+inbox.Path+token
-	e, err := endpoints.CreateAny(ctx, q, ring, tenant, most, s, secret)
+	n.Settings.Kind, n.Settings.URL = endpoint.Inbox, i.BaseURL+inbox.Path+token
+	e, err := endpoints.CreateAny(ctx, q, i.Keys, tenant, n)
 	if err != nil {
 		return e, err
 	}
 	// The tenant is locked since the endpoint was made.
-	n, err := q.CountInboxes(ctx, tenant)
+	count, err := q.CountInboxes(ctx, tenant)
 	if err == nil {
-		err = inbox.CheckRoom(int(n))
+		err = inbox.CheckRoom(int(count))
 	}
 	if err != nil {
 		return e, err

@@ -48,7 +48,7 @@ type Explanation struct {
 	Summary  string // who got it, or why nobody did
 }
 
-// Explain judges the candidates as the emission did.
+// Explain evaluates the candidates as the emission did.
 //
 // Deliveries are made in the transaction that stores their event, one for each endpoint that matches. So an endpoint
 // that matches and has none says that the event was for one endpoint alone; and where the data is gone, a delivery
@@ -58,7 +58,7 @@ func Explain(e Event, candidates []Candidate) Explanation {
 	out := Explanation{Verdicts: make([]Verdict, len(candidates))}
 	for i := range candidates {
 		c := &candidates[i]
-		out.Verdicts[i] = judge(e, in, c)
+		out.Verdicts[i] = evaluate(e, in, c)
 		if out.Verdicts[i].Matched && !c.Sent {
 			out.Direct = true
 		}
@@ -81,7 +81,7 @@ func Explain(e Event, candidates []Candidate) Explanation {
 	return out
 }
 
-func judge(e Event, in *filter.Input, c *Candidate) Verdict {
+func evaluate(e Event, in *filter.Input, c *Candidate) Verdict {
 	switch {
 	case c.Later:
 		return Verdict{Clause: ClauseLater, Detail: "The endpoint was created after the event."}
@@ -89,7 +89,7 @@ func judge(e Event, in *filter.Input, c *Candidate) Verdict {
 		return Verdict{Clause: ClauseDeleted, Detail: "The endpoint was deleted before the event."}
 	}
 	route := Compile(c.Rule)
-	v := route.judge(e, in)
+	v := route.evaluate(e, in)
 	if v.Unsure && c.Sent {
 		v = taken(&route)
 		v.Detail = "The endpoint's filter matched: there is a delivery. The event's data has been expunged since. " + v.Detail
@@ -97,16 +97,16 @@ func judge(e Event, in *filter.Input, c *Candidate) Verdict {
 	return v
 }
 
-// Judge says whether the endpoint would take an event, and what decides.
-func (r *Route) Judge(e Event) Verdict {
-	v := r.judge(e, filter.NewInput(e.Type, e.Data, e.Channels))
+// Evaluate says whether the endpoint would take an event, and what decides.
+func (r *Route) Evaluate(e Event) Verdict {
+	v := r.evaluate(e, filter.NewInput(e.Type, e.Data, e.Channels))
 	if v.Matched {
 		v.Detail = "The endpoint matches this event."
 	}
 	return v
 }
 
-func (r *Route) judge(e Event, in *filter.Input) Verdict {
+func (r *Route) evaluate(e Event, in *filter.Input) Verdict {
 	if e.Data == nil && r.Filter.ReadsData() {
 		rest := Route{Subscription: r.typeAndChannel(), version: r.version}
 		if ok, clause, why := rest.Takes(in, e.Version); !ok {

@@ -120,7 +120,7 @@ func TestATrialSaysWhatARouteWouldTake(t *testing.T) {
 		if data != "" {
 			e.Data = []byte(data)
 		}
-		if got := route.Judge(e); got != want {
+		if got := route.Evaluate(e); got != want {
 			t.Errorf("%s: %+v", data, got)
 		}
 	}

@@ -63,13 +63,7 @@ func (w Wire) checks() []Check {
 }
 
 // Debug says of each part of a signed request whether it is right, by the rules of Verify. A timestamp that is merely
-// far from now does not end it: a request that is looked at later still tells whether its signature is good. good is
-// that of Verify itself.
-func Debug(f Format, prefix string, header func(name string) string, body []byte, secret string, now time.Time, tolerance time.Duration) (findings []Finding, good bool) {
-	return Wire{Format: f, Prefix: prefix}.Debug(header, body, secret, now, tolerance)
-}
-
-// Debug is the function Debug for a format with a shape.
+// far from now does not end the checks: the signature is checked for an old request too. good is that of Verify itself.
 func (w Wire) Debug(header func(name string) string, body []byte, secret string, now time.Time, tolerance time.Duration) (findings []Finding, good bool) {
 	verify := func(tolerance time.Duration) *fault.Error {
 		return fault.As(w.Verify(header, body, []string{secret}, now, tolerance))

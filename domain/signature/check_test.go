@@ -47,7 +47,7 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 		if c.secret == "" {
 			c.secret = secret
 		}
-		findings, good := Debug(Standard, "", h.Get, body, c.secret, at.Add(c.now), DefaultTolerance)
+		findings, good := Wire{Format: Standard}.Debug(h.Get, body, c.secret, at.Add(c.now), DefaultTolerance)
 		var got []string
 		for _, f := range findings {
 			if f.State != Passed {
@@ -66,7 +66,7 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 func TestADebuggerLooksAtWhatTheFormatHas(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[Format]int{Standard: 6, XWebhook: 5, TV1: 5, BodyHex: 4, Raw: 5} {
-		findings, good := Debug(format, "", func(string) string { return "" }, nil, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", time.Unix(0, 0), DefaultTolerance)
+		findings, good := Wire{Format: format}.Debug(func(string) string { return "" }, nil, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", time.Unix(0, 0), DefaultTolerance)
 		if len(findings) != want || good {
 			t.Errorf("%s: %+v", format, findings)
 		}

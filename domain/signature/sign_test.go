@@ -233,7 +233,7 @@ func TestOneSlotFormatsSignWithTheSlotsKeyUntilItIsSwitched(t *testing.T) {
 		accepts := func(secret string) bool {
 			headers := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1})
 			find := func(name string) string { return get(headers, name) }
-			return signature.Verify(f, "", find, body, []string{secret}, sentAt, 0) == nil
+			return signature.Wire{Format: f}.Verify(find, body, []string{secret}, sentAt, 0) == nil
 		}
 		if f.Rotation("") == signature.SignOne {
 			if accepts(plainSecret) || !accepts(oldSecret) {
@@ -267,7 +267,7 @@ func TestAnEndpointChoosesHowManySignaturesARotationSends(t *testing.T) {
 			headers := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1})
 			find := func(name string) string { return get(headers, name) }
 			for i, secret := range secrets {
-				good := signature.Verify(f, "", find, body, []string{secret}, sentAt, 0) == nil
+				good := signature.Wire{Format: f}.Verify(find, body, []string{secret}, sentAt, 0) == nil
 				if want := i == 1 || rotation == signature.SignAll && !f.OneSlot(); good != want {
 					t.Errorf("%s, %s: secret %d verifies: %v", f, rotation, i, good)
 				}

@@ -179,7 +179,7 @@ func TestOtherImplementationsMakeTheSameSignatures(t *testing.T) {
 				}
 				find := func(name string) string { return get(sent, name) }
 				for _, secret := range slices.Concat(v.secrets(), v.PublicKeys) {
-					if err := signature.Verify(how.format, how.prefix, find, body, []string{secret}, when, 0); err != nil {
+					if err := (signature.Wire{Format: how.format, Prefix: how.prefix}).Verify(find, body, []string{secret}, when, 0); err != nil {
 						t.Errorf("does not verify: %v", err)
 					}
 				}
@@ -226,7 +226,7 @@ func TestTheVerifyCasesOfTheCorpus(t *testing.T) {
 			}
 			verify := func(body []byte, now int64) error {
 				find := func(name string) string { return headers[strings.ToLower(name)] }
-				return signature.Verify(how.format, how.prefix, find, body, []string{base.secret}, time.Unix(now, 0), signature.DefaultTolerance)
+				return signature.Wire{Format: how.format, Prefix: how.prefix}.Verify(find, body, []string{base.secret}, time.Unix(now, 0), signature.DefaultTolerance)
 			}
 			if err := verify(paid, 1700000000); err != nil {
 				t.Fatalf("the unchanged request is refused: %v", err)

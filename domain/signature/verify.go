@@ -34,11 +34,6 @@ const (
 // For Standard a secret can be whsec_, whpk_ or whsk_. The error is a *fault.Error with one of the codes above; its
 // field is the header concerned. Signatures are compared in constant time. BodyHex signs no timestamp, so it checks
 // none.
-func Verify(f Format, prefix string, header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
-	return Wire{Format: f, Prefix: prefix}.Verify(header, body, secrets, now, tolerance)
-}
-
-// Verify is the function Verify for a format with a shape.
 func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
 	f := w.Format
 	if f == Templated && (w.Shape == nil || w.Shape.Signature == nil) {
@@ -85,7 +80,7 @@ func (w Wire) Verify(header func(name string) string, body []byte, secrets []str
 			return err
 		}
 	}
-	return match(f, n.signature, signature, keys, id, stamp, body)
+	return match(n.signature, signature, keys, content{f, id, stamp, body})
 }
 
 func missing(name string) error {
@@ -153,8 +148,16 @@ func checkAge(name, stamp string, now time.Time, tolerance time.Duration) error 
 	return nil
 }
 
+// content is what a signature of a format covers.
+type content struct {
+	format    Format
+	id, stamp string
+	body      []byte
+}
+
 // match tries every signature of a known scheme against every key.
-func match(f Format, name, header string, keys []Key, id, stamp string, body []byte) error {
+func match(name, header string, keys []Key, c content) error {
+	f := c.format
 	known := false
 	var room [256]byte
 	for item := range strings.SplitSeq(header, string(separator(f))) {
@@ -166,7 +169,7 @@ func match(f Format, name, header string, keys []Key, id, stamp string, body []b
 		}
 		known = true
 		for _, k := range keys {
-			if k.verifies(room[:0], f, item, id, stamp, body) {
+			if k.verifies(room[:0], item, c) {
 				return nil
 			}
 		}
@@ -200,16 +203,16 @@ func knownScheme(f Format, item string) bool {
 
 // verifies compares one signature with what this key makes. HMACs are compared as text, whole: a prefix of the right
 // signature, or the same bits in another spelling, is not the signature.
-func (k Key) verifies(room []byte, f Format, item, id, stamp string, body []byte) bool {
+func (k Key) verifies(room []byte, item string, c content) bool {
 	if k.public != nil {
 		text, ok := strings.CutPrefix(item, "v1a,")
 		if !ok {
 			return false
 		}
 		sig, err := base64.StdEncoding.Strict().DecodeString(text)
-		content := append(appendSignedHead(nil, f, id, stamp), body...)
-		return err == nil && ed25519.Verify(k.public, content, sig)
+		signed := append(appendSignedHead(nil, c.format, c.id, c.stamp), c.body...)
+		return err == nil && ed25519.Verify(k.public, signed, sig)
 	}
-	want := k.appendSignature(room, f, id, stamp, body)
+	want := k.appendSignature(room, c.format, c.id, c.stamp, c.body)
 	return len(want) > 0 && subtle.ConstantTimeCompare(want, []byte(item)) == 1
 }

@@ -38,7 +38,7 @@ func signed(t testing.TB, f signature.Format, prefix string) *request {
 
 func (r *request) verify(tolerance time.Duration) error {
 	find := func(name string) string { return r.headers[strings.ToLower(name)] }
-	return signature.Verify(r.format, r.prefix, find, r.body, r.secrets, r.now, tolerance)
+	return signature.Wire{Format: r.format, Prefix: r.prefix}.Verify(find, r.body, r.secrets, r.now, tolerance)
 }
 
 func (r *request) set(name, value string) { r.headers[strings.ToLower(name)] = value }
@@ -166,7 +166,7 @@ func TestWhatIsSignedVerifiesAndAnySingleChangeDoesNot(t *testing.T) {
 		headers := s.Headers(nil, message(), body, signature.Send{At: when, Attempt: 1})
 		find := func(name string) string { return get(headers, name) }
 		verify := func(body []byte) error {
-			return signature.Verify(f, "Acme", find, body, []string{secret}, when, 0)
+			return signature.Wire{Format: f, Prefix: "Acme"}.Verify(find, body, []string{secret}, when, 0)
 		}
 		if err := verify(body); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func FuzzVerifyNeverPanicsNorAcceptsAForgery(f *testing.F) {
 		}
 		secret := signature.NewSecret([32]byte{99})
 		for _, tolerance := range []time.Duration{-1, 0, signature.DefaultTolerance} {
-			if signature.Verify(signature.Format(format), "", find, body, []string{secret}, sentAt, tolerance) == nil {
+			if (signature.Wire{Format: signature.Format(format)}).Verify(find, body, []string{secret}, sentAt, tolerance) == nil {
 				t.Errorf("accepted %q", sig)
 			}
 		}

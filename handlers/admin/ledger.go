@@ -84,7 +84,7 @@ func (a *admin) acceptDiscrepancy(c *handlers.Call) error {
 	if w.reasonErr != nil {
 		return a.refuseAcceptance(c, w, day)
 	}
-	err = maintenance.AcceptDiscrepancy(c.Ctx(), a.DB, w.tenant, day, w.Get("gap"), w.reason, c.Author())
+	err = maintenance.AcceptDiscrepancy(c.Ctx(), a.DB, w.tenant, day, w.Get("gap"), c.Author().Because(w.reason))
 	switch {
 	case errors.Is(err, maintenance.ErrDiscrepancyChanged):
 		return differenceChanged(c)

@@ -201,7 +201,7 @@ func (a *api) cancelBulkJob(c *handlers.Call) error {
 	}
 	var job sql.BulkJob
 	err = c.Tx(func(q *sql.Queries) error {
-		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author(), reason)
+		job, err = deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author().Because(reason))
 		return err
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *api) replayDelivery(c *handlers.Call) error {
 func (a *api) actOn(c *handlers.Call, deliveryID id.UUID, act deliveries.Act, reason string, status int) error {
 	var d deliveries.State
 	err := c.Tx(func(q *sql.Queries) (err error) {
-		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author(), reason)
+		d, _, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author().Because(reason))
 		return err
 	})
 	if err != nil {

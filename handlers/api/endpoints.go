@@ -58,7 +58,8 @@ func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, r
 	if in.SendVerification != nil && !*in.SendVerification {
 		create = endpoints.CreateUnverified
 	}
-	if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+	n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+	if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, n); err != nil {
 		return e, secret, err
 	}
 	return e, secret, auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
@@ -128,9 +129,9 @@ func (a *api) updateEndpoint(c *handlers.Call) error {
 	}
 	var after endpoints.Full
 	err = c.Tx(func(q *sql.Queries) error {
-		after, err = endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
+		after, err = endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 			return in.apply(s, a.Egress)
-		}, c.Author())
+		})
 		return err
 	})
 	if err != nil {

@@ -93,7 +93,7 @@ func (a *api) dryRun(rule routing.Rule, events []sql.SampledEventsRow, whole boo
 		if e.Version != nil {
 			past.Version = *e.Version
 		}
-		v := route.Judge(past)
+		v := route.Evaluate(past)
 		one := DryRunVerdict{
 			EventID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.ID.Time()), Matched: v.Matched, Unsure: v.Unsure, Detail: v.Detail,
 		}

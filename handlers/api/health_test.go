@@ -14,12 +14,18 @@ import (
 	"posthorn/handlers/api"
 )
 
-// rollUp stores what a fold leaves: n attempts of a kind that started the given time ago, in roll-ups of a width.
-func (w *world) rollUp(tn tenant, ep string, width int, ago time.Duration, eventType string, kind, n int) {
+// bucket is the time that a roll-up is of.
+type bucket struct {
+	width int // seconds
+	ago   time.Duration
+}
+
+// rollUp stores what a fold leaves: n attempts of a kind.
+func (w *world) rollUp(tn tenant, ep string, b bucket, eventType string, kind, n int) {
 	w.t.Helper()
 	w.sql(`INSERT INTO endpoint_stats (tenant_id, endpoint_id, width, bucket, event_type, kind, n, us)
 		VALUES ($1, $2, $3, date_bin(make_interval(secs => $3::int), now() - $4 * interval '1 second', '2000-01-01Z'), $5, $6::int, $7::int, $7::int * 1000)`,
-		tn.uuid.String(), w.uuid(id.Endpoint, ep), width, ago.Seconds(), eventType, kind, n)
+		tn.uuid.String(), w.uuid(id.Endpoint, ep), b.width, b.ago.Seconds(), eventType, kind, n)
 }
 
 // unfolded stores what the recorder leaves in the ledger.
@@ -51,10 +57,10 @@ func TestHealthSaysHowThingsAreAndWhatToDo(t *testing.T) {
 	}
 	good, bad := w.active(tn, nil), w.active(tn, map[string]any{"url": hook + "?token=secret"})
 	theirs := w.active(other, nil)
-	w.rollUp(tn, good, 3600, 5*time.Hour, "order.paid", kindOK, 900)
-	w.rollUp(tn, bad, 3600, 5*time.Hour, "order.open", kindServer+kindRetry, 60)
-	w.rollUp(tn, good, 60, 2*time.Minute, "order.paid", kindOK, 20)
-	w.rollUp(tn, good, 3600, 30*time.Hour, "order.paid", kindServer, 1000) // too long ago
+	w.rollUp(tn, good, bucket{3600, 5 * time.Hour}, "order.paid", kindOK, 900)
+	w.rollUp(tn, bad, bucket{3600, 5 * time.Hour}, "order.open", kindServer+kindRetry, 60)
+	w.rollUp(tn, good, bucket{60, 2 * time.Minute}, "order.paid", kindOK, 20)
+	w.rollUp(tn, good, bucket{3600, 30 * time.Hour}, "order.paid", kindServer, 1000) // too long ago
 	w.unfolded(bad, "order.open", kindServer, 10)
 	w.unfolded(theirs, "order.open", kindServer, 500)
 	failed := w.onlyDelivery(other, nil)
@@ -113,7 +119,7 @@ func TestHealthNamesWhatFailsAndWhoseBreakerIsOpen(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
-	w.rollUp(tn, ep, 60, time.Minute, "order.paid", 2*16+6, 30)
+	w.rollUp(tn, ep, bucket{60, time.Minute}, "order.paid", 2*16+6, 30)
 	w.failures(tn, ep, map[int]int{401: 30})
 	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, auth_streak, first_failure_at, last_failure_at, last_status,
 		breaker_state, opened_at, next_probe_at) VALUES ($1, $2, 30, 6, now() - interval '1 day', now(), 401, 1, now(), now())`, tn.uuid.String(), w.uuid(id.Endpoint, ep))
@@ -151,13 +157,13 @@ func TestTheDominantProblemIsCountedAttemptByAttempt(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	shop, billing := w.active(tn, map[string]any{"description": "Shop"}), w.active(tn, map[string]any{"description": "Billing"})
-	w.rollUp(tn, shop, 60, time.Minute, "order.paid", 3*16+6, 8)
-	w.rollUp(tn, shop, 60, time.Minute, "order.paid", 2*16+6, 1)
+	w.rollUp(tn, shop, bucket{60, time.Minute}, "order.paid", 3*16+6, 8)
+	w.rollUp(tn, shop, bucket{60, time.Minute}, "order.paid", 2*16+6, 1)
 	w.failures(tn, shop, map[int]int{500: 8, 404: 1})
 	w.sql(`INSERT INTO endpoint_health (tenant_id, endpoint_id, consecutive_failures, first_failure_at, last_failure_at, last_status)
 		VALUES ($1, $2, 9, now() - interval '1 hour', now(), 404)`, tn.uuid.String(), w.uuid(id.Endpoint, shop))
-	w.rollUp(tn, billing, 60, time.Minute, "order.paid", 2*16+6, 5)
-	w.rollUp(tn, billing, 60, time.Minute, "order.paid", 6, 5)
+	w.rollUp(tn, billing, bucket{60, time.Minute}, "order.paid", 2*16+6, 5)
+	w.rollUp(tn, billing, bucket{60, time.Minute}, "order.paid", 6, 5)
 	w.failures(tn, billing, map[int]int{422: 5})
 	h := w.health(tn)
 	problem, _ := h.DominantProblem.Get()
@@ -200,11 +206,11 @@ func TestAnalyticsAddUpTheRollUpsAndTheLedger(t *testing.T) {
 	w := newWorld(t)
 	tn, other := w.tenant("A"), w.tenant("B")
 	one, two, theirs := w.active(tn, nil), w.active(tn, nil), w.active(other, nil)
-	w.rollUp(tn, one, 3600, 5*time.Hour, "order.paid", kindOK, 40)
-	w.rollUp(tn, two, 3600, 5*time.Hour, "-cmd", kindServer+kindRetry, 4)
-	w.rollUp(tn, one, 60, time.Minute, "order.paid", kindOK, 5)
+	w.rollUp(tn, one, bucket{3600, 5 * time.Hour}, "order.paid", kindOK, 40)
+	w.rollUp(tn, two, bucket{3600, 5 * time.Hour}, "-cmd", kindServer+kindRetry, 4)
+	w.rollUp(tn, one, bucket{60, time.Minute}, "order.paid", kindOK, 5)
 	w.unfolded(two, "order.paid", kindServer, 1)
-	w.rollUp(other, theirs, 3600, 5*time.Hour, "order.paid", kindOK, 1000)
+	w.rollUp(other, theirs, bucket{3600, 5 * time.Hour}, "order.paid", kindOK, 1000)
 	w.unfolded(theirs, "order.paid", kindServer, 1000)
 	ask := func(query string) (a api.Analytics, attempts int) {
 		t.Helper()
@@ -239,7 +245,7 @@ func TestAnalyticsAsCSV(t *testing.T) {
 	w := newWorld(t)
 	tn := w.tenant("A")
 	ep := w.active(tn, nil)
-	w.rollUp(tn, ep, 3600, 5*time.Hour, "-cmd|calc", kindOK, 3)
+	w.rollUp(tn, ep, bucket{3600, 5 * time.Hour}, "-cmd|calc", kindOK, 3)
 	for _, header := range [][]string{{"Accept", "text/csv"}, {}} {
 		path := "/api/v1/analytics/deliveries?group=type"
 		if len(header) == 0 {

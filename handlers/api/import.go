@@ -166,9 +166,9 @@ func (im *importing) change(q *sql.Queries, endpointID id.UUID, in EndpointInput
 	if err != nil {
 		return err
 	}
-	after, err := endpoints.Edit(ctx, q, im.Keys, tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
+	after, err := endpoints.Editor{Keys: im.Keys, By: im.call.Author()}.Edit(ctx, q, tenant, endpointID, func(s endpoint.Settings) (endpoint.Settings, error) {
 		return in.patch().apply(s, im.Egress)
-	}, im.call.Author())
+	})
 	r.ID = new(id.Endpoint.Format(endpointID))
 	if r.Action = "unchanged"; err == nil && len(after.Settings.Diff(before.Settings)) > 0 {
 		r.Action = "updated"

@@ -41,7 +41,8 @@ func (a *api) createInbox(c *handlers.Call) error {
 		if secret, err = newSecret(settings.Wire(), nil, nil, endpoint.HMAC, random); err != nil {
 			return err
 		}
-		e, err = listen.CreateInbox(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret, a.BaseURL, c.Author())
+		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+		e, err = listen.Inboxes{Keys: a.Keys, BaseURL: a.BaseURL}.Create(c.Ctx(), q, c.Actor.Tenant, n, c.Author())
 		return err
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func (a *api) replayEvent(c *handlers.Call) error {
 	}
 	var made deliveries.EventReplay
 	err = c.Tx(func(q *sql.Queries) error {
-		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author(), reason)
+		made, err = deliveries.ReplayEventBy(c.Ctx(), q, c.Actor.Tenant, eventID, only, c.Author().Because(reason))
 		return err
 	})
 	if err != nil {

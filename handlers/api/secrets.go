@@ -53,7 +53,7 @@ func (a *api) rotateSecret(c *handlers.Call) error {
 			secret, err = newSecret(endpoints.Wire(e), in.SecretType, in.Secret, typeAfter(e, newest), random)
 			return secret, err
 		}
-		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, overlap, choose); err != nil {
+		if added, err = endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, endpoints.Rotation{Overlap: overlap, Choose: choose}); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.rotate_secret", endpointID, map[string]any{

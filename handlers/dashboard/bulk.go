@@ -336,7 +336,7 @@ func (a *dashboard) cancelBulkJob(c *handlers.Call) error {
 		return err
 	}
 	err = c.Tx(func(q *sql.Queries) error {
-		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author(), "")
+		_, err := deliveries.CancelBulkJob(c.Ctx(), q, c.Actor.Tenant, jobID, c.Author())
 		return err
 	})
 	e := fault.As(err)

@@ -279,7 +279,7 @@ func (a *dashboard) act(name string, act deliveries.Act, done string) handlers.H
 		var d deliveries.State
 		changed := false
 		err = c.Tx(func(q *sql.Queries) error {
-			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author(), reason)
+			d, changed, err = deliveries.ActOn(c.Ctx(), q, c.Actor.Tenant, deliveryID, act, c.Author().Because(reason))
 			return err
 		})
 		if e := fault.As(err); e != nil && e.Kind == fault.Conflict {

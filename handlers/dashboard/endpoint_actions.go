@@ -170,7 +170,7 @@ func (a *dashboard) saveEndpointSettings(c *handlers.Call) error {
 // changeEndpoint changes the settings of an endpoint, and audits which.
 func (a *dashboard) changeEndpoint(c *handlers.Call, endpointID id.UUID, to func(endpoint.Settings) (endpoint.Settings, error)) error {
 	return c.Tx(func(q *sql.Queries) error {
-		_, err := endpoints.Edit(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, to, c.Author())
+		_, err := endpoints.Editor{Keys: a.Keys, By: c.Author()}.Edit(c.Ctx(), q, c.Actor.Tenant, endpointID, to)
 		return err
 	})
 }

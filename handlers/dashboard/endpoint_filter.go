@@ -127,7 +127,7 @@ func (a *dashboard) dryRun(c *handlers.Call, s endpoint.Settings, events []sql.S
 			out.Complete = false
 			break
 		}
-		v := route.Judge(routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data})
+		v := route.Evaluate(routing.Event{Type: e.Type, Channels: e.Channels, Data: e.Data})
 		if v.Matched {
 			out.Matched++
 		}

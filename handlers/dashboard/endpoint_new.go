@@ -72,7 +72,8 @@ func (a *dashboard) createEndpoint(c *handlers.Call) error {
 		if settings.Kind == endpoint.Kafka {
 			create = endpoints.Create
 		}
-		if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, defaults.MaxEndpoints, settings, secret); err != nil {
+		n := endpoints.New{Settings: settings, Secret: secret, Most: defaults.MaxEndpoints}
+		if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, n); err != nil {
 			return err
 		}
 		return auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{

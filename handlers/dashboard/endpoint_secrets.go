@@ -133,7 +133,7 @@ func (a *dashboard) rotateSecret(c *handlers.Call) error {
 				secret, err = nextSecret(endpoints.Wire(e), newest, kind, given, random)
 				return secret, err
 			}
-			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, overlap, choose)
+			added, err := endpoints.RotateSecret(c.Ctx(), q, a.Keys, c.Actor.Tenant, endpointID, endpoints.Rotation{Overlap: overlap, Choose: choose})
 			if err != nil {
 				return err
 			}

@@ -299,7 +299,7 @@ func (w *world) endpoint(tn tenant, u string, change ...func(*endpoint.Settings)
 		w.t.Fatal(err)
 	}
 	err = w.db.Tenant(w.t.Context(), tn.id, func(q *sql.Queries) error {
-		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, 50, s, secret)
+		e, err := endpoints.Create(w.t.Context(), q, w.ring, tn.id, endpoints.New{Settings: s, Secret: secret, Most: 50})
 		ep = e.ID
 		return err
 	})

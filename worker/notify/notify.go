@@ -132,7 +132,7 @@ func (n *Notifier) overdue(ctx context.Context) error {
 	_, err = n.DB.Sweep(ctx, endpoints.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
-			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, tenant, name, bound, now)
+			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, endpoints.Promise{Tenant: tenant, Name: name, Bound: bound}, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)
 	})

@@ -97,7 +97,7 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 		t.Errorf("key %q, headers %s", got.Key, got.Headers)
 	}
 	secret := signature.NewSecret([32]byte{1})
-	if err := signature.Verify(signature.Standard, "", header, got.Value, []string{secret}, time.Now(), time.Minute); err != nil {
+	if err := (signature.Wire{Format: signature.Standard}).Verify(header, got.Value, []string{secret}, time.Now(), time.Minute); err != nil {
 		t.Errorf("the record does not verify: %v\n%s", err, got.Value)
 	}
 	// The next attempt finds everything open.
