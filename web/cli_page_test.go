@@ -11,11 +11,11 @@ import (
 	"posthorn/client/cli"
 )
 
-// TestTheCommandsOfThePageAreOnesThatThereAre parses what docs/cli.md and docs/kafka.md have one type.
+// TestTheCommandsOfThePageAreOnesThatThereAre parses the commands of the pages below.
 func TestTheCommandsOfThePageAreOnesThatThereAre(t *testing.T) {
 	t.Parallel()
 	var page string
-	for _, name := range []string{"cli.md", "kafka.md"} {
+	for _, name := range []string{"cli.md", "kafka.md", "declarative.md"} {
 		text, err := os.ReadFile("../docs/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -397,7 +397,7 @@ func TestColoursAreForTerminalsWhosePersonDidNotSayNo(t *testing.T) {
 func TestWordsAreCompleted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"e":                               "emit endpoints events",
+		"e":                               "emit endpoints events export",
 		"endpoints ":                      "create delete get list pause recover replay-missing resume secret test update verify",
 		"endpoints secret r":              "rotate",
 		"deliveries list --sta":           "--status",

@@ -34,6 +34,8 @@ type Commands struct {
 	Settings   settingsCommands  `cmd:"" help:"The tenant's settings." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
 	Import     importCommands    `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
+	Apply      applyCommand      `cmd:"" help:"Change a server until it is as a file says: tenants, event types, endpoints, members, limits." group:"client"`
+	Export     exportCommand     `cmd:"" help:"Print what a server has as a file for apply." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
@@ -56,6 +58,7 @@ const (
 	ExitNotFound    = 3 // there is no such object
 	ExitRefused     = 4 // the key is missing, wrong, or lacks the permission
 	ExitUnavailable = 5 // the server is unavailable or busy; the same command can succeed later
+	ExitDiffers     = 6 // a check found a difference
 )
 
 // failure is an error of a command itself, with its exit code.

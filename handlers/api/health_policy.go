@@ -50,7 +50,15 @@ func policyView(p health.Policy) HealthPolicy {
 }
 
 func platformView(all []byte) Platform {
-	return Platform{HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes, all)}
+	v := Platform{
+		HealthPolicy: policyView(health.ReadPolicy(all, nil)), OverdueMinutes: settings.Number(settings.OverdueMinutes, all), Settings: map[string]string{},
+	}
+	for _, f := range settings.Fields() {
+		if text, said := f.Own(all); said {
+			v.Settings[f.Name] = text
+		}
+	}
+	return v
 }
 
 func (a *api) getPlatform(c *handlers.Call) error {
@@ -70,7 +78,7 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 	if err := c.Decode(&in); err != nil {
 		return err
 	}
-	texts := map[string]string{}
+	texts := in.texts()
 	if in.OverdueMinutes.IsSpecified() {
 		texts[settings.OverdueMinutes] = ""
 	}
@@ -78,13 +86,35 @@ func (a *api) updatePlatform(c *handlers.Call) error {
 		texts[settings.OverdueMinutes] = strconv.Itoa(minutes)
 	}
 	all, err := accounts.ChangePlatform(c.Ctx(), a.DB, accounts.PlatformChange{Health: in.HealthPolicy.parts(), Texts: texts}, c.Author())
-	if e := fault.As(err); e != nil && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
+	if e := fault.As(err); e != nil && in.OverdueMinutes.IsSpecified() && len(e.Fields) == 1 && e.Fields[0].Name == settings.OverdueMinutes {
 		return fault.InvalidField("overdue_minutes", e.Code, e.Detail)
+	}
+	if e := fault.As(err); e != nil {
+		for i, f := range e.Fields {
+			if _, given := texts[f.Name]; given {
+				e.Fields[i].Name = "settings." + f.Name
+			}
+		}
 	}
 	if err != nil {
 		return err
 	}
 	return c.Answer(http.StatusOK, platformView(all))
+}
+
+// texts are the settings that a change names; an empty text takes one out.
+func (p PlatformPatch) texts() map[string]string {
+	texts := map[string]string{}
+	if p.Settings == nil {
+		return texts
+	}
+	for name, text := range *p.Settings {
+		texts[name] = ""
+		if text != nil {
+			texts[name] = *text
+		}
+	}
+	return texts
 }
 
 // showRows shows tenants to callers that see all of them.

@@ -3548,6 +3548,9 @@ type Platform struct {
 
 	// OverdueMinutes Operators get a mail when a delivery of a tenant has been due for longer and nothing holds it
 	OverdueMinutes int `json:"overdue_minutes"`
+
+	// Settings Every setting of the platform that was set, by its name, as text. Health and overdue_minutes are among them
+	Settings map[string]string `json:"settings"`
 }
 
 // PlatformPatch defines model for PlatformPatch.
@@ -3557,6 +3560,9 @@ type PlatformPatch struct {
 
 	// OverdueMinutes Null is the default again: 15
 	OverdueMinutes nullable.Nullable[int] `json:"overdue_minutes,omitempty"`
+
+	// Settings Settings by name, as text; null is the default again. A name that is left out stays
+	Settings *map[string]*string `json:"settings,omitempty"`
 }
 
 // PortalLink defines model for PortalLink.

@@ -19,7 +19,7 @@ const referenceTitle = "API reference"
 // chapters name every guide; a test holds that. Decisions (adr/) are reached from the pages that cite them.
 var chapters = []chapter{
 	{"Get started", []string{"quickstart", "authentication"}},
-	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "migrate", "svix"}},
+	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "declarative", "migrate", "svix"}},
 	{"Receive webhooks", []string{"verify", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},
 	{"Operate Posthorn", []string{

@@ -1,0 +1,240 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"posthorn/client"
+	"posthorn/domain/desired"
+)
+
+// top reads the file's top level.
+func (d *decoder) top(top map[string]any) {
+	d.known(top, "", topFields)
+	if v, given := top["version"]; given && v != json.Number("1") {
+		d.wrong("version", "This version of Posthorn reads files of version 1.")
+	}
+	if v, given := top["platform"]; given {
+		d.platform(v)
+	}
+	if v, given := top["tenants"]; given {
+		list := d.list(v, "tenants")
+		for i, entry := range list {
+			d.tenant(entry, fmt.Sprintf("tenants[%d]", i))
+		}
+		d.file.lists[listName("", desired.Tenant)] = true
+	} else if top["platform"] == nil {
+		d.refuse(1, "", "The file has neither `tenants` nor `platform`.")
+	}
+}
+
+func listName(tenant string, kind desired.Kind) string { return tenant + "\x00" + string(kind) }
+
+func objectName(o desired.Object) string { return listName(o.Tenant, o.Kind) + "\x00" + o.Name }
+
+// add takes an object in, once.
+func (d *decoder) add(o desired.Object, path string) {
+	if first, twice := d.file.paths[objectName(o)]; twice {
+		d.wrong(path, fmt.Sprintf("%s is in the file twice; the first is in line %d.", o.Name, d.file.line(first)))
+		return
+	}
+	d.file.paths[objectName(o)] = path
+	d.file.objects = append(d.file.objects, o)
+}
+
+func (d *decoder) list(v any, path string) []any {
+	list, ok := v.([]any)
+	if !ok && v != nil {
+		d.wrong(path, "This must be a list.")
+	}
+	return list
+}
+
+func (d *decoder) fields(v any, path string) map[string]any {
+	fields, ok := v.(map[string]any)
+	if !ok {
+		d.wrong(path, "This must be a mapping of fields.")
+		return nil
+	}
+	return fields
+}
+
+// platform reads the settings of the platform. Numbers and switches are texts for the API.
+func (d *decoder) platform(v any) {
+	fields := d.fields(v, "platform")
+	if fields == nil {
+		return
+	}
+	d.known(fields, "platform", platformFields)
+	if given, ok := fields["settings"]; ok {
+		all := d.fields(given, "platform.settings")
+		for name, value := range all {
+			switch value := value.(type) {
+			case json.Number:
+				all[name] = string(value)
+			case bool:
+				all[name] = map[bool]string{true: "on", false: "off"}[value]
+			case string, nil:
+			default:
+				d.wrong("platform.settings."+name, "A setting is a text or a number.")
+			}
+		}
+	}
+	d.add(desired.Object{Kind: desired.Platform, Name: "settings", Fields: fields}, "platform")
+}
+
+// nameOf is a field that names an object.
+func (d *decoder) nameOf(fields map[string]any, path, field, fix string) (string, bool) {
+	name, ok := fields[field].(string)
+	if !ok || strings.TrimSpace(name) == "" {
+		d.wrong(join(path, field), fix)
+		return "", false
+	}
+	return name, true
+}
+
+func (d *decoder) tenant(v any, path string) {
+	fields := d.fields(v, path)
+	if fields == nil {
+		return
+	}
+	d.known(fields, path, tenantFields)
+	by := "external_id"
+	if fields[by] == nil {
+		by = "name"
+	}
+	name, ok := d.nameOf(fields, path, by, "A tenant needs an external_id of your own, by which it is found again. A tenant that exists can be named by its name.")
+	if !ok {
+		return
+	}
+	o := desired.Object{Kind: desired.Tenant, Name: name, Fields: map[string]any{}}
+	for field, value := range fields {
+		switch field {
+		case "id":
+			o.ID, _ = value.(string)
+		case "endpoints", "event_types", "members", "keys":
+		default:
+			o.Fields[field] = value
+		}
+	}
+	fits[client.TenantPatch](d, o.Fields, path, "limits", "suspended")
+	if suspended, given := o.Fields["suspended"]; given {
+		if _, is := suspended.(bool); !is {
+			d.wrong(join(path, "suspended"), "This must be true or false.")
+		}
+	}
+	if limits, given := o.Fields["limits"]; given {
+		if parts := d.fields(limits, join(path, "limits")); parts != nil {
+			d.known(parts, join(path, "limits"), fieldsOf[client.TenantLimitsPatch]())
+			fits[client.TenantLimitsPatch](d, parts, join(path, "limits"))
+		}
+	}
+	normalizeRetries(o.Fields)
+	d.add(o, path)
+	for _, part := range []struct {
+		field string
+		kind  desired.Kind
+		read  func(fields map[string]any, path string) (desired.Object, bool)
+	}{
+		{"event_types", desired.EventType, d.eventType},
+		{"endpoints", desired.Endpoint, d.endpoint},
+		{"members", desired.Member, d.member},
+		{"keys", desired.Key, d.key},
+	} {
+		entries, given := fields[part.field]
+		if !given {
+			continue
+		}
+		d.file.lists[listName(name, part.kind)] = true
+		for i, entry := range d.list(entries, join(path, part.field)) {
+			at := fmt.Sprintf("%s[%d]", join(path, part.field), i)
+			values := d.fields(entry, at)
+			if values == nil {
+				continue
+			}
+			if o, ok := part.read(values, at); ok {
+				o.Kind, o.Tenant = part.kind, name
+				d.add(o, at)
+			}
+		}
+	}
+}
+
+func (d *decoder) eventType(fields map[string]any, path string) (o desired.Object, ok bool) {
+	d.known(fields, path, eventTypeFields)
+	fits[client.EventTypeInput](d, fields, path)
+	o.Fields = fields
+	o.Name, ok = d.nameOf(fields, path, "name", "An event type needs a name, such as order.completed.")
+	return o, ok
+}
+
+func (d *decoder) endpoint(fields map[string]any, path string) (o desired.Object, ok bool) {
+	d.known(fields, path, endpointFields)
+	fits[client.EndpointInput](d, fields, path, "id", "paused")
+	if paused, given := fields["paused"]; given {
+		if _, is := paused.(bool); !is {
+			d.wrong(join(path, "paused"), "This must be true or false.")
+		}
+	}
+	o.ID, _ = fields["id"].(string)
+	delete(fields, "id")
+	if kind := fields["kind"]; kind == "listen" || kind == "inbox" {
+		d.wrong(join(path, "kind"), "Listeners and test inboxes are made in the dashboard or by the command line. The kinds of a file are http and kafka.")
+	}
+	normalizeRetries(fields)
+	o.Fields = fields
+	o.Name, ok = d.nameOf(fields, path, "external_id", "An endpoint needs an external_id of your own, by which it is found again, such as customer-42/hook-1.")
+	return o, ok
+}
+
+// normalizeRetries writes a schedule of one's own as the API shows it.
+func normalizeRetries(fields map[string]any) {
+	retries, ok := fields["retry_policy"].(map[string]any)
+	if !ok {
+		return
+	}
+	if _, own := retries["delays"]; own {
+		retries["name"] = "custom"
+		if _, given := retries["jitter"]; !given {
+			retries["jitter"] = json.Number("0.1")
+		}
+	}
+}
+
+var roles = []string{"owner", "admin", "developer", "viewer"}
+
+func (d *decoder) member(fields map[string]any, path string) (o desired.Object, ok bool) {
+	d.known(fields, path, memberFields)
+	if role, _ := fields["role"].(string); !slices.Contains(roles, role) {
+		d.wrong(join(path, "role"), "The role must be one of "+strings.Join(roles, ", ")+".")
+	}
+	o.Name, ok = d.nameOf(fields, path, "email", "A member needs an email address.")
+	o.Name = strings.ToLower(o.Name)
+	o.Fields = map[string]any{"role": fields["role"]}
+	return o, ok
+}
+
+// key reads an API key. Its scopes can't be changed, so they are part of what it is known by.
+func (d *decoder) key(fields map[string]any, path string) (o desired.Object, ok bool) {
+	d.known(fields, path, keyFields)
+	fits[client.KeyInput](d, fields, path)
+	name, ok := d.nameOf(fields, path, "name", "A key needs a name.")
+	var scopes []string
+	for _, s := range d.list(fields["scopes"], join(path, "scopes")) {
+		text, _ := s.(string)
+		scopes = append(scopes, text)
+	}
+	if len(scopes) == 0 {
+		d.wrong(join(path, "scopes"), "A key needs scopes, such as events:write.")
+	}
+	o.Name, o.Fields = keyName(name, scopes), fields
+	return o, ok
+}
+
+func keyName(name string, scopes []string) string {
+	scopes = slices.Clone(scopes)
+	slices.Sort(scopes)
+	return name + " (" + strings.Join(scopes, ", ") + ")"
+}

@@ -1,0 +1,280 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"posthorn/client"
+	"posthorn/domain/desired"
+	"posthorn/domain/signature"
+)
+
+// Server is what a file is compared with and applied to.
+type Server struct {
+	sdk      *client.Client
+	platform bool          // the key is a platform key
+	own      client.Tenant // of a tenant's key
+	key      string        // to recognize the key itself, which is never revoked
+	now      time.Time
+}
+
+// Connect learns whether the key is a platform key or a tenant's. key is the text that sdk was made with.
+func Connect(ctx context.Context, sdk *client.Client, key string, now time.Time) (*Server, error) {
+	s := &Server{sdk: sdk, key: key, now: now}
+	own, err := sdk.GetOwnTenant(ctx)
+	switch {
+	case client.Code(err) == "tenant_required":
+		s.platform = true
+	case err != nil:
+		return nil, err
+	default:
+		s.own = own
+	}
+	return s, nil
+}
+
+// within is the client that acts in a tenant.
+func (s *Server) within(id string) *client.Client {
+	if s.platform {
+		return s.sdk.Tenant(id)
+	}
+	return s.sdk
+}
+
+// tenant finds the tenant that an object of the file means: by its id, its external id, or its name where it gives no
+// external id. It is nil where there is none yet.
+func (s *Server) tenant(ctx context.Context, o desired.Object) (*client.Tenant, error) {
+	external, _ := o.Fields["external_id"].(string)
+	if !s.platform {
+		if o.ID == s.own.ID || external != "" && value(s.own.ExternalID) == external || external == "" && s.own.Name == o.Name {
+			return &s.own, nil
+		}
+		return nil, fmt.Errorf("the API key belongs to the tenant %s (%s) and can't change %s: use a platform key, or leave that tenant out", s.own.Name, s.own.ID, o.Name)
+	}
+	for _, id := range []string{o.ID, external} {
+		if id == "" {
+			continue
+		}
+		t, err := s.sdk.GetTenant(ctx, id)
+		if err == nil {
+			return &t, nil
+		}
+		if !missing(err) {
+			return nil, err
+		}
+	}
+	if external != "" {
+		return nil, nil
+	}
+	var found []client.Tenant
+	for t, err := range s.sdk.Tenants(ctx, client.ListTenantsParams{Limit: new(250)}) {
+		if err != nil {
+			return nil, err
+		}
+		if t.Name == o.Name {
+			found = append(found, t)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("there is no tenant named %s: give it an external_id, so that it can be created and found again", o.Name)
+	case 1:
+		return &found[0], nil
+	}
+	return nil, fmt.Errorf("%d tenants are named %s: name yours by its id or external_id", len(found), o.Name)
+}
+
+// missing reports whether an error says that there is no such object.
+func missing(err error) bool {
+	e := asError(err)
+	return e != nil && (e.Status == http.StatusNotFound || e.Code == "id_malformed")
+}
+
+// value is a nullable text, empty for null.
+func value(n client.Nullable[string]) string {
+	text, _ := n.Get()
+	return text
+}
+
+// plainJSON is a value of the API as JSON.
+func plainJSON(v any) map[string]any {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil
+	}
+	out, _ := exact(text)
+	fields, _ := out.(map[string]any)
+	return fields
+}
+
+// showPlatform is the platform as a file has it.
+func (s *Server) showPlatform(ctx context.Context) (desired.Object, error) {
+	p, err := s.sdk.GetPlatform(ctx)
+	fields := plainJSON(p)
+	return desired.Object{Kind: desired.Platform, Name: "settings", Fields: map[string]any{"settings": fields["settings"]}}, err
+}
+
+// showTenant is a tenant as a file has it. Parts of the health policy that the platform has too are not its own.
+func (s *Server) showTenant(ctx context.Context, name string, t client.Tenant) (desired.Object, error) {
+	fields := plainJSON(t)
+	out := map[string]any{"suspended": string(t.State) == "suspended"}
+	for _, field := range []string{"external_id", "name", "strict_types", "retention_days", "viewers_read_payloads", "health_policy", "contacts", "digest"} {
+		out[field] = fields[field]
+	}
+	out["retry_policy"] = shownRetries(fields["retry_policy"])
+	if s.platform {
+		limits, err := s.sdk.GetTenantLimits(ctx, t.ID)
+		if err != nil {
+			return desired.Object{}, err
+		}
+		out["limits"] = plainJSON(limits.Own)
+	}
+	return desired.Object{Kind: desired.Tenant, Name: name, ID: t.ID, Fields: out}, nil
+}
+
+// shownRetries is a schedule as one writes it: a name, or delays of one's own.
+func shownRetries(v any) any {
+	retries, _ := v.(map[string]any)
+	if retries == nil || retries["name"] == "custom" {
+		return retries
+	}
+	return map[string]any{"name": retries["name"]}
+}
+
+// shownEndpoint is what a file can say of an endpoint.
+var shownEndpoint = []string{
+	"external_id", "kind", "url", "kafka", "description", "event_types", "filter", "channels", "format", "prefix", "type_field", "wire",
+	"rotation_signatures", "retry_policy", "retry_client_errors", "timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering",
+	"custom_headers", "sensitive_headers", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held", "metadata",
+}
+
+// endpointObject is an endpoint as a file has it, without what follows from other fields.
+func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
+	fields := plainJSON(e)
+	out := map[string]any{"paused": string(e.Status) == "paused"}
+	if string(e.Status) == "unverified" || string(e.Status) == "disabled" {
+		out["paused"] = nil // it can be paused when it is active
+	}
+	if _, err := e.VerifiedAt.Get(); err == nil {
+		out["assume_verified"] = true
+	}
+	for _, field := range shownEndpoint {
+		out[field] = fields[field]
+	}
+	out["retry_policy"] = shownRetries(out["retry_policy"])
+	format := signature.Format(e.Format)
+	if signature.Rotation(e.RotationSignatures) == format.Rotation("") {
+		delete(out, "rotation_signatures")
+	}
+	if format != signature.XWebhook {
+		delete(out, "type_field")
+	}
+	if rate, err := e.RateLimit.Get(); err == nil {
+		if burst, err := e.Burst.Get(); err == nil && burst == 2*rate {
+			delete(out, "burst")
+		}
+	}
+	if string(e.Kind) != "http" {
+		delete(out, "url")
+	}
+	if kafka, ok := out["kafka"].(map[string]any); ok && kafka["sasl"] == nil {
+		delete(kafka, "sasl")
+	}
+	for _, field := range []string{"kafka", "wire", "filter", "payload_version", "burst", "external_id"} {
+		if out[field] == nil {
+			delete(out, field)
+		}
+	}
+	return desired.Object{Kind: desired.Endpoint, Tenant: tenant, Name: name, ID: e.ID, Fields: out}
+}
+
+// ofFile reports whether an endpoint is of a kind that files have: not a listener, nor a test inbox.
+func ofFile(e client.Endpoint) bool { return string(e.Kind) == "http" || string(e.Kind) == "kafka" }
+
+// eventTypes are a tenant's event types as a file has them.
+func eventTypes(ctx context.Context, sdk *client.Client, tenant string) (out []desired.Object, err error) {
+	for t, err := range sdk.EventTypes(ctx, client.ListEventTypesParams{Limit: new(250)}) {
+		if err != nil {
+			return nil, err
+		}
+		fields := plainJSON(t)
+		delete(fields, "created_at")
+		delete(fields, "updated_at")
+		out = append(out, desired.Object{Kind: desired.EventType, Tenant: tenant, Name: t.Name, Fields: fields})
+	}
+	slices.SortFunc(out, byName)
+	return out, nil
+}
+
+func byName(a, b desired.Object) int { return strings.Compare(a.Name, b.Name) }
+
+// people are a tenant's members and open invitations. An invitation that expired counts as none.
+func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) (out []desired.Object, err error) {
+	members := client.Each(func(cursor *string) ([]client.Member, client.Nullable[string], error) {
+		page, err := sdk.ListMembers(ctx, client.ListMembersParams{Cursor: cursor, Limit: new(250)})
+		return page.Data, page.NextCursor, err
+	})
+	for m, err := range members {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, desired.Object{
+			Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(m.Email), ID: m.ID, Fields: map[string]any{"role": string(m.Role)},
+		})
+	}
+	invitations := client.Each(func(cursor *string) ([]client.Invitation, client.Nullable[string], error) {
+		page, err := sdk.ListInvitations(ctx, client.ListInvitationsParams{Cursor: cursor, Limit: new(250)})
+		return page.Data, page.NextCursor, err
+	})
+	for i, err := range invitations {
+		if err != nil {
+			return nil, err
+		}
+		if !i.Expired {
+			out = append(out, desired.Object{
+				Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(i.Email), ID: i.ID, Fields: map[string]any{"role": string(i.Role)},
+			})
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out, nil
+}
+
+// keys are a tenant's live API keys, each name and scopes once.
+func (s *Server) keys(ctx context.Context, sdk *client.Client, tenant string) (out []desired.Object, err error) {
+	for k, err := range sdk.Keys(ctx, client.ListKeysParams{Limit: new(250)}) {
+		if err != nil {
+			return nil, err
+		}
+		expires, expiring := k.ExpiresAt.Get()
+		if _, err := k.RevokedAt.Get(); err == nil || expiring == nil && !expires.After(s.now) {
+			continue
+		}
+		fields := map[string]any{"name": k.Name, "scopes": texts(k.Scopes)}
+		if expiring == nil {
+			fields["expires_at"] = expires.UTC().Format(time.RFC3339)
+		}
+		o := desired.Object{Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID, Fields: fields}
+		if strings.HasPrefix(s.key, k.Prefix) {
+			o.ID = "" // the key of this very command
+		}
+		if !slices.ContainsFunc(out, func(other desired.Object) bool { return other.Name == o.Name }) {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, byName)
+	return out, nil
+}
+
+func texts(list []string) []any {
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}

@@ -1,0 +1,374 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"posthorn/client/cli"
+)
+
+// newApplyDesk is a terminal with a platform key of an installation of its own.
+func newApplyDesk(t *testing.T, more ...string) *desk {
+	t.Helper()
+	environ := append(newDatabase(t), "POSTHORN_EGRESS_ALLOW=127.0.0.1")
+	var m made
+	succeed(t, environ, &m, "key", "create", "--platform", "--scopes", "all", "--json")
+	p := program(t, environ, Parts{Web: true})
+	return &desk{t: t, server: environ, url: p.URL(), key: m.APIKey, environ: append(more, "POSTHORN_URL="+p.URL(), "POSTHORN_API_KEY="+m.APIKey, "HOME="+t.TempDir())}
+}
+
+// wholeFile names every field that a file can have at least once.
+const wholeFile = `version: 1
+platform:
+  settings:
+    limits.events_per_month: 5000000
+    features.portal: off
+    endpoints.retry_policy: five
+tenants:
+  - external_id: customer-1
+    name: Customer One
+    strict_types: true
+    retention_days: 30
+    viewers_read_payloads: false
+    health_policy: {gone: false, exhausted: 9}
+    retry_policy: {delays: [60, 300], jitter: 0.25}
+    contacts: [ops@example.com, dev@example.com]
+    digest: false
+    limits: {events_per_second: 100, endpoints: 20, payload_bytes: 65536}
+    event_types:
+      - name: order.completed
+        description: An order was paid for.
+        group: Orders
+        schema:
+          type: object
+          required: [order_id]
+          properties:
+            order_id: {type: string, pattern: "^ord_${1,20}"}
+            url_from: {type: string}
+        example: {order_id: ord_}
+        schema_check: warn
+        versions:
+          "2026-01": {schema: {type: object}, example: {a: 1}}
+      - {name: order.canceled, deprecated: true}
+    endpoints:
+      - external_id: customer-1/main
+        url: https://hooks.example.com/in?token=abc
+        description: Their main hook
+        event_types: [order.*]
+        filter: data.total > 10
+        channels: [shop]
+        format: x-webhook
+        prefix: Acme
+        type_field: both
+        wire: {header_names: {event: X-Acme-Kind}, also_sign: {format: standard, secret: "${ALSO_SECRET}"}}
+        rotation_signatures: all
+        retry_policy: {name: exponential}
+        retry_client_errors: true
+        timeout_seconds: 20
+        max_in_flight: 3
+        rate_limit: null
+        ordering: key
+        payload_version: 2026-01
+        accept_conflict: true
+        circuit_breaker: false
+        verification: simple
+        when_held: drop
+        custom_headers: {Authorization: "Bearer ${TOKEN}", X-Team: shop, X-Mark: "$${plain}"}
+        sensitive_headers: [X-Team]
+        metadata: {team: shop}
+        secret_from: env:HOOK_SECRET
+        assume_verified: true
+        paused: true
+      - external_id: customer-1/github
+        url: https://github.example.com/in
+        preset: github
+        secret: It-s-a-secret-of-their-own-with-32
+        assume_verified: true
+        rate_limit: 10
+        burst: 50
+      - external_id: customer-1/topic
+        kind: kafka
+        kafka:
+          bootstrap_servers: ["broker.example.com:9092"]
+          topic: orders
+          sasl: {mechanism: SCRAM-SHA-256, username: ada, password: "${KAFKA_PASSWORD}"}
+    members:
+      - {email: ada@example.com, role: owner}
+      - {email: bob@example.com, role: viewer}
+    keys:
+      - {name: producer, scopes: ["events:write", "events:read"], expires_at: 2099-01-01T00:00:00Z}
+  - external_id: customer-2
+    name: Customer Two
+    suspended: true
+    endpoints: []
+`
+
+var wholeEnviron = []string{
+	"TOKEN=token-of-theirs", "HOOK_SECRET=a-secret-that-is-long-enough-1234", "ALSO_SECRET=whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+	"KAFKA_PASSWORD=sesame",
+}
+
+// file writes a file for apply and returns its path.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "posthorn.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+type planned struct {
+	Applied bool `json:"applied"`
+	Changes []struct {
+		Action, Kind, Tenant, Name string
+		Fields                     []struct {
+			Field    string
+			From, To any
+			Secret   bool
+		}
+	} `json:"changes"`
+}
+
+func (p planned) String() string {
+	var lines []string
+	for _, c := range p.Changes {
+		line := c.Action + " " + c.Kind + " " + c.Name
+		for _, f := range c.Fields {
+			line += " " + f.Field
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (d *desk) apply(text, flags string) planned {
+	d.t.Helper()
+	var p planned
+	d.ok(&p, "apply --json --secrets-file "+filepath.Join(d.t.TempDir(), "secrets")+" "+flags+" -f "+file(d.t, text))
+	return p
+}
+
+func TestApplyTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := newApplyDesk(t, wholeEnviron...)
+	dry := d.apply(wholeFile, "--dry-run")
+	if again := d.apply(wholeFile, "--dry-run"); len(dry.Changes) != 11 || again.String() != dry.String() || dry.Applied {
+		t.Errorf("a dry run did something, or less than all: %v", dry)
+	}
+	secrets := filepath.Join(t.TempDir(), "secrets")
+	var first planned
+	d.ok(&first, "apply --json --secrets-file "+secrets+" -f "+file(t, wholeFile))
+	if first.String() != dry.String() || !first.Applied {
+		t.Errorf("planned\n%v\nand did\n%v", dry, first)
+	}
+	made, err := os.ReadFile(secrets)
+	if err != nil || strings.Count(string(made), "\n") != 2 || !strings.Contains(string(made), `"phk_`) || !strings.Contains(string(made), "whsec_") {
+		t.Errorf("secrets that were made: %s, %v", made, err)
+	}
+	if second := d.apply(wholeFile, ""); len(second.Changes) != 0 {
+		t.Errorf("the second time changes\n%v", second)
+	}
+	if r := d.run("apply --check -f " + file(t, wholeFile)); r.code != cli.ExitOK || !strings.Contains(r.stdout, "No changes") {
+		t.Errorf("the check: %d %s%s", r.code, r.stdout, r.stderr)
+	}
+	// A schedule by name and one with delays are the same on the next day too; so is a file in another order.
+	swapped := strings.Replace(wholeFile, "contacts: [ops@example.com, dev@example.com]", "contacts: [dev@example.com, ops@example.com]", 1)
+	if p := d.apply(swapped, ""); len(p.Changes) != 0 {
+		t.Errorf("another order changes %v", p)
+	}
+}
+
+func TestExportAndApplyReproduceAnInstallation(t *testing.T) {
+	t.Parallel()
+	from := newApplyDesk(t, wholeEnviron...)
+	from.apply(wholeFile, "")
+	// What was made by hand has no external id.
+	from.ok(nil, "endpoints create --tenant customer-1 https://other.example.com/in")
+	exported := from.run("export")
+	if exported.code != cli.ExitOK {
+		t.Fatalf("%s%s", exported.stdout, exported.stderr)
+	}
+	for _, secret := range []string{"token-of-theirs", "a-secret-that-is", "sesame", "whsec_", "It-s-a-secret", from.key} {
+		if strings.Contains(exported.stdout+exported.stderr, secret) {
+			t.Errorf("the export has the secret %s", secret)
+		}
+	}
+	for _, field := range fieldsIn(wholeFile) {
+		if !strings.Contains(exported.stdout, field+":") && !slices.Contains([]string{"preset", "secret_from"}, field) {
+			t.Errorf("the export has no %s", field)
+		}
+	}
+	var environ []string
+	for line := range strings.Lines(exported.stderr) {
+		if name := strings.TrimSpace(line); strings.HasPrefix(name, "POSTHORN_") {
+			environ = append(environ, name+"="+map[bool]string{
+				true: "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", false: "a-value-of-the-right-length-0123456789",
+			}[strings.Contains(name, "EXPORTED") || strings.Contains(name, "TOPIC_SECRET") || strings.Contains(name, "ALSO")])
+		}
+	}
+	if len(environ) != 8 {
+		t.Errorf("%d variables: %v", len(environ), environ)
+	}
+	to := newApplyDesk(t, environ...)
+	to.apply(exported.stdout, "")
+	if p := to.apply(exported.stdout, ""); len(p.Changes) != 0 {
+		t.Errorf("the second time changes\n%v", p)
+	}
+	again := to.run("export")
+	var want []string
+	for line := range strings.Lines(exported.stdout) {
+		if name := strings.TrimLeft(line, " -"); !strings.HasPrefix(name, "id: ") {
+			want = append(want, line)
+		}
+	}
+	if got := again.stdout; got != strings.Join(want, "") {
+		t.Errorf("exported\n%s\nand after apply elsewhere\n%s", strings.Join(want, ""), got)
+	}
+	// On the installation itself the file only adds the external id that the export had to choose.
+	if p := from.apply(exported.stdout, "--keep-secrets"); len(p.Changes) != 1 || !strings.HasPrefix(p.String(), "update endpoint exported-") || !strings.HasSuffix(p.String(), " external_id") {
+		t.Errorf("on the same installation: %v", p)
+	}
+	if p := from.apply(exported.stdout, "--keep-secrets"); len(p.Changes) != 0 {
+		t.Errorf("and again: %v", p)
+	}
+	next := strings.ReplaceAll(exported.stdout, "external_id: customer-1/topic", "external_id: customer-1/next")
+	if r := from.run("apply --keep-secrets -f " + file(t, next)); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "nothing to keep") {
+		t.Errorf("a new object without its secrets: %d %s", r.code, r.stderr)
+	}
+}
+
+// fieldsIn are the names of a file's fields.
+func fieldsIn(text string) (names []string) {
+	for _, field := range []string{
+		"strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest", "limits", "event_types", "schema",
+		"example", "schema_check", "versions", "deprecated", "filter", "channels", "format", "prefix", "type_field", "rotation_signatures", "retry_client_errors",
+		"timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held",
+		"custom_headers", "sensitive_headers", "metadata", "paused", "assume_verified", "suspended", "wire", "also_sign", "kafka", "members", "keys", "settings",
+	} {
+		if strings.Contains(text, field) {
+			names = append(names, field)
+		}
+	}
+	return names
+}
+
+func TestDriftIsFoundAndEndsTheCheckWithItsOwnCode(t *testing.T) {
+	t.Parallel()
+	d := newApplyDesk(t, wholeEnviron...)
+	d.apply(wholeFile, "")
+	path := file(t, wholeFile)
+	for _, c := range []struct{ name, command, want string }{
+		{"an endpoint's field", "endpoints update --tenant customer-1 customer-1/main --timeout 9", "update endpoint customer-1/main timeout_seconds"},
+		{"a write-only header", `endpoints update --tenant customer-1 customer-1/main --body {"custom_headers":{"Authorization":"other","X-Team":null,"X-Mark":"${plain}"}}`, "update endpoint customer-1/main"},
+		{"a secret", "endpoints secret rotate --tenant customer-1 customer-1/github", "update endpoint customer-1/github secret"},
+		{"a password of a broker", `endpoints update --tenant customer-1 customer-1/topic --body {"kafka":{"sasl":{"mechanism":"SCRAM-SHA-256","username":"ada","password":"other"}}}`, "update endpoint customer-1/topic"},
+		{"a pause", "endpoints resume --tenant customer-1 customer-1/main", "update endpoint customer-1/main paused"},
+		{"a deleted endpoint", "endpoints delete --tenant customer-1 customer-1/topic", "create endpoint customer-1/topic"},
+	} {
+		d.ok(nil, c.command)
+		r := d.run("apply --check --json -f " + path)
+		var p planned
+		if err := json.Unmarshal([]byte(r.stdout), &p); err != nil || r.code != cli.ExitDiffers || p.Applied || !strings.HasPrefix(p.String(), c.want) || len(p.Changes) != 1 {
+			t.Errorf("%s: exit code %d, %s%v, %v", c.name, r.code, r.stderr, p, err)
+		}
+		if strings.Contains(r.stdout, "token-of-theirs") || strings.Contains(r.stdout, "sesame") {
+			t.Errorf("%s: the plan shows a secret: %s", c.name, r.stdout)
+		}
+		if p := d.apply(wholeFile, ""); len(p.Changes) != 1 {
+			t.Errorf("%s: put right by %v", c.name, p)
+		}
+		if p := d.apply(wholeFile, ""); len(p.Changes) != 0 {
+			t.Errorf("%s: still differs: %v", c.name, p)
+		}
+	}
+}
+
+func TestOnlyPruneDeletes(t *testing.T) {
+	t.Parallel()
+	d := newApplyDesk(t, wholeEnviron...)
+	d.apply(wholeFile, "")
+	less := "tenants:\n  - external_id: customer-1\n    endpoints: []\n    members: [{email: ada@example.com, role: owner}]\n    keys: []\n"
+	if p := d.apply(less, ""); len(p.Changes) != 0 {
+		t.Errorf("without --prune: %v", p)
+	}
+	p := d.apply(less, "--prune")
+	want := "delete key producer (events:read, events:write)\ndelete member bob@example.com\n" +
+		"delete endpoint customer-1/github\ndelete endpoint customer-1/main\ndelete endpoint customer-1/topic"
+	if p.String() != want {
+		t.Errorf("with --prune:\n%v", p)
+	}
+	if p := d.apply(less, "--prune"); len(p.Changes) != 0 {
+		t.Errorf("again: %v", p)
+	}
+	// Event types are not in the file's lists: they stay. So do other tenants.
+	text := d.ok(nil, "export")
+	if !strings.Contains(text, "order.completed") || !strings.Contains(text, "customer-2") || strings.Contains(text, "customer-1/main") {
+		t.Errorf("what is left: %s", text)
+	}
+	if p := d.apply(less, "--prune-tenants"); p.String() != "delete tenant customer-2" {
+		t.Errorf("with --prune-tenants: %v", p)
+	}
+}
+
+func TestWhatIsWrongWithAFileIsSaidWithItsLine(t *testing.T) {
+	t.Parallel()
+	d := newApplyDesk(t)
+	d.apply("tenants: [{external_id: there}]", "")
+	for _, c := range []struct{ name, text, line, fix string }{
+		{"not YAML", "tenants:\n\t- a\n", ":2:", "not YAML"},
+		{"empty", "", ":1:", "empty"},
+		{"nothing in it", "version: 1\n", ":1:", "neither `tenants` nor `platform`"},
+		{"two documents", "tenants: []\n---\ntenants: []\n", ":2:", "more than one document"},
+		{"a newer file", "version: 2\ntenants: []\n", ":1:", "version 1"},
+		{"an unknown field", "tenants:\n  - external_id: a\n    endpoints:\n      - external_id: e\n        timeout_secs: 3\n", ":5: tenants[0].endpoints[0].timeout_secs", "Did you mean timeout_seconds?"},
+		{"a field twice", "tenants:\n  - external_id: a\n    name: b\n    name: c\n", ":4:", "twice"},
+		{"a wrong type", "tenants:\n  - external_id: a\n    retention_days: many\n", ":3:", "whole number"},
+		{"a version that is a number", "tenants:\n  - external_id: a\n    endpoints:\n      - external_id: e\n        payload_version: 2\n", ":5:", "quote it"},
+		{"deep inside", "tenants:\n  - external_id: a\n    endpoints:\n      - external_id: e\n        kafka:\n          topik: x\n", ":5:", `"topik"`},
+		{"no name", "tenants:\n  - endpoints: []\n", ":2:", "needs an external_id"},
+		{"an endpoint without one", "tenants:\n  - external_id: a\n    endpoints:\n      - url: https://e.example.com\n", ":4:", "needs an external_id"},
+		{"the same twice", "tenants:\n  - external_id: a\n  - external_id: a\n", ":3:", "the first is in line 2"},
+		{"a role", "tenants:\n  - external_id: a\n    members:\n      - {email: a@b.example, role: boss}\n", ":4:", "owner, admin, developer, viewer"},
+		{"a variable", "tenants:\n  - external_id: a\n    endpoints:\n      - external_id: e\n        secret: ${NOBODY_SET_THIS}\n", ":5:", "Set it"},
+		{"a reference", "tenants:\n  - external_id: a\n    endpoints:\n      - external_id: e\n        secret_from: NAME\n", ":5:", "env:NAME or file:PATH"},
+		{"a file that is not there", "tenants:\n  - external_id: a\n    event_types:\n      - name: a.b\n        schema_from: file:none.json\n", ":5:", "none.json"},
+		{"what the server rejects", "tenants:\n  - external_id: there\n    endpoints:\n      - external_id: e\n        timeout_seconds: 99\n        url: https://e.example.com\n", ":5:", "30"},
+		{"an address inside", "tenants:\n  - external_id: there\n    endpoints:\n      - external_id: e\n        url: https://10.0.0.1/\n", ":5:", "tenants[0].endpoints[0].url"},
+		{"a schema", "tenants:\n  - external_id: there\n    event_types:\n      - name: a.b\n        schema: {type: nothing}\n", ":5:", "schema"},
+		{"a tenant by a name that nobody has", "tenants:\n  - name: Nobody\n", ":2:", "give it an external_id"},
+		{"a setting", "platform:\n  settings:\n    limits.events_per_mnth: 3\n", ":3:", "Unknown setting"},
+	} {
+		r := d.run("apply -f " + file(t, c.text))
+		if r.code != cli.ExitUsage || !strings.Contains(r.stderr, "posthorn.yaml"+c.line) || !strings.Contains(r.stderr, c.fix) {
+			t.Errorf("%s: exit code %d, %s%s", c.name, r.code, r.stdout, r.stderr)
+		}
+	}
+	if text := d.ok(nil, "export"); strings.Contains(text, "external_id: a\n") {
+		t.Errorf("a bad file did something: %s", text)
+	}
+}
+
+// A tenant's own key applies a file to its own tenant and to no other.
+func TestATenantsKeyAppliesToItsOwnTenant(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	text := "tenants:\n  - name: Acme\n    retention_days: 20\n    event_types: [{name: a.b}]\n    keys: []\n"
+	if p := d.apply(text, "--prune"); p.String() != "update tenant Acme retention_days\ncreate event_type a.b" {
+		t.Errorf("did %v", p)
+	}
+	if p := d.apply(text, "--prune"); len(p.Changes) != 0 {
+		t.Errorf("again: %v", p)
+	}
+	if r := d.run("apply -f " + file(t, "tenants:\n  - external_id: other\n")); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "platform key") {
+		t.Errorf("another tenant: %d %s", r.code, r.stderr)
+	}
+	if out := d.run("export"); !strings.Contains(out.stdout, fmt.Sprintf("id: %s", d.tenant)) {
+		t.Errorf("its export: %s%s", out.stdout, out.stderr)
+	}
+}
