@@ -79,8 +79,8 @@ type Rules struct {
 	Unordered map[Kind][]string
 	// Ignored are the fields of a kind that count when an object is created and never afterwards.
 	Ignored map[Kind][]string
-	// Same reports what the server said of a field, or of the whole object where field is empty. known is false where it
-	// said nothing: the values decide.
+	// Same reports what the server said of a field, or of the whole object where field is empty. Where it said nothing,
+	// known is false, and the values decide.
 	Same func(o Object, field string) (same, known bool)
 	// Secret reports whether a value of a field is shown to nobody.
 	Secret func(o Object, field string) bool
