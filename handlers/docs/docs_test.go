@@ -205,7 +205,7 @@ func TestEveryProblemHasItsPage(t *testing.T) {
 	t.Parallel()
 	get := server(t)
 	status, body := get("/docs/errors/idempotency_conflict")
-	if status != http.StatusOK || !strings.Contains(body, "409. The key was used within 24 hours with another body.") || strings.Contains(body, "event_type_exists") {
+	if status != http.StatusOK || !strings.Contains(body, "409. The key was used within the last 24 hours with a different body.") || strings.Contains(body, "event_type_exists") {
 		t.Errorf("%d %s", status, body)
 	}
 	source, err := fs.ReadFile(pages.Pages, "errors.md")

@@ -47,9 +47,9 @@ type Props struct {
 // Count formats whole numbers.
 func Count(v float64) string { return components.Count(int64(math.Round(v))) }
 
-// Percent formats shares from 0 to 1, rounded down so that what failed never reads as 100 %.
+// Percent formats shares from 0 to 1, rounded down so that what failed never reads as 100%.
 func Percent(v float64) string {
-	return num(math.Floor(v*1000+1e-6)/10) + " %"
+	return num(math.Floor(v*1000+1e-6)/10) + "%"
 }
 
 // Milliseconds formats times.

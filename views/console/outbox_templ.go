@@ -165,7 +165,7 @@ func insideRejected(v RejectedView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.Cell("Tenant").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.CellAt("Tenant", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -192,7 +192,7 @@ func insideRejected(v RejectedView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.NumberCell("Events").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = numberAt("Events", "aside").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -236,7 +236,7 @@ func insideRejected(v RejectedView) templ.Component {
 							}
 							return nil
 						})
-						templ_7745c5c3_Err = components.Cell("Newest").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.CellAt("Newest", "time").Render(templ.WithChildren(ctx, templ_7745c5c3_Var11), templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -247,7 +247,7 @@ func insideRejected(v RejectedView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Reasons, most frequent first", Columns: []components.Column{{Label: "Reason"}, {Label: "Tenant"}, {Label: "Events", Number: true}, {Label: "Oldest"}, {Label: "Newest"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Reasons, most frequent first", Brief: true, Columns: []components.Column{{Label: "Reason"}, {Label: "Tenant"}, {Label: "Events", Number: true}, {Label: "Oldest"}, {Label: "Newest"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -245,9 +245,9 @@ func (l ShareLine) slots() string {
 
 func percent(part, whole int64) string {
 	if whole == 0 {
-		return "0 %"
+		return "0%"
 	}
-	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + " %"
+	return strconv.FormatFloat(100*float64(part)/float64(whole), 'f', 1, 64) + "%"
 }
 
 // WorkerLine is one worker.
@@ -475,5 +475,5 @@ func endpointColumns(tenants bool) []components.Column {
 	if tenants {
 		columns = append(columns, components.Column{Label: "Tenant"})
 	}
-	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Consecutive failures", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
+	return append(columns, components.Column{Label: "State"}, components.Column{Label: "Failures in a row", Number: true}, components.Column{Label: "Last failure"}, components.Column{Label: "Next probe"}, components.Column{Label: "Pause", HideLabel: true, Shrink: true})
 }

@@ -196,7 +196,7 @@ func tenants(v TenantsView) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = components.Cell("Your role").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.CellAt("Your role", "aside").Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -207,7 +207,7 @@ func tenants(v TenantsView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants with your role in each", Columns: []components.Column{{Label: "Tenant"}, {Label: "Your role"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Tenants with your role in each", Brief: true, Columns: []components.Column{{Label: "Tenant"}, {Label: "Your role"}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var5), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -560,7 +560,7 @@ func account(v AccountView) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = components.Cell("Address").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.CellAt("Address", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var22), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -604,7 +604,7 @@ func account(v AccountView) templ.Component {
 						}
 						return nil
 					})
-					templ_7745c5c3_Err = components.Cell("Last seen").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = components.CellAt("Last seen", "time").Render(templ.WithChildren(ctx, templ_7745c5c3_Var25), templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -660,7 +660,7 @@ func account(v AccountView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Your sessions", Columns: []components.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Signed in"}, {Label: "Last seen"}, {Label: "Sign out", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Your sessions", Brief: true, Columns: []components.Column{{Label: "Browser"}, {Label: "Address"}, {Label: "Signed in"}, {Label: "Last seen"}, {Label: "Sign out", HideLabel: true, Shrink: true}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var19), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

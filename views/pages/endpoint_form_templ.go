@@ -466,7 +466,7 @@ func whatFields(f EndpointForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = components.Checks(components.FieldProps{Name: "types", Label: "From the catalogue"}, f.typeOptions()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = components.Checks(components.FieldProps{Name: "types", Label: "From the catalog"}, f.typeOptions()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -97,7 +97,7 @@ func (r VerdictRow) word() string {
 	case r.Held:
 		return "held"
 	case r.Matched:
-		return "taken"
+		return "matched"
 	}
 	return "not matched"
 }

@@ -494,7 +494,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Request").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.LeadCell("").Render(templ.WithChildren(ctx, templ_7745c5c3_Var16), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -523,7 +523,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Signature").Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("Signature", "aside").Render(templ.WithChildren(ctx, templ_7745c5c3_Var20), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -545,7 +545,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Response").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("Response", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -594,7 +594,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Received").Render(templ.WithChildren(ctx, templ_7745c5c3_Var24), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("Received", "time").Render(templ.WithChildren(ctx, templ_7745c5c3_Var24), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -605,7 +605,7 @@ func inboxTable(rows []InboxRow) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Received requests", Columns: []components.Column{
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Received requests", Brief: true, Columns: []components.Column{
 			{Label: "Request"}, {Label: "Signature"}, {Label: "Response"}, {Label: "Body", Number: true}, {Label: "Received"},
 		}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -351,7 +351,7 @@ func linkTable(v LinksView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Role").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("Role", "second").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -373,7 +373,7 @@ func linkTable(v LinksView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("State").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("State", "aside").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -395,7 +395,7 @@ func linkTable(v LinksView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = components.Cell("Made").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = components.CellAt("Created", "time").Render(templ.WithChildren(ctx, templ_7745c5c3_Var15), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -452,7 +452,7 @@ func linkTable(v LinksView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Sign-in links, newest first", Columns: []components.Column{
+		templ_7745c5c3_Err = components.Table(components.TableProps{Caption: "Sign-in links, newest first", Brief: true, Columns: []components.Column{
 			{Label: "Link"}, {Label: "Role"}, {Label: "State"}, {Label: "Created"}, {Label: "Opened"}, {Label: "Revoke", HideLabel: true, Shrink: true},
 		}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -107,21 +107,20 @@ func rateTone(r health.Rate) components.Tone {
 }
 
 // rateNumber is the rate without its unit: "99.8", rounded down, or a dash.
-func rateNumber(r health.Rate) (value, unit string) {
+func rateNumber(r health.Rate) string {
 	if !r.Known() {
-		return "–", ""
+		return "–"
 	}
 	tenths := r.Succeeded * 1000 / r.Total
 	if tenths == 1000 {
-		return "100", "%"
+		return "100%"
 	}
-	return strconv.FormatInt(tenths/10, 10) + "." + strconv.FormatInt(tenths%10, 10), "%"
+	return strconv.FormatInt(tenths/10, 10) + "." + strconv.FormatInt(tenths%10, 10) + "%"
 }
 
 func rateStat(label string, r health.Rate, period string) components.StatProps {
-	value, unit := rateNumber(r)
 	return components.StatProps{
-		Label: label, Value: value, Unit: unit, Tone: rateTone(r),
+		Label: label, Value: rateNumber(r), Tone: rateTone(r),
 		Note: "of " + components.Many(r.Total, "attempt", "attempts") + " in " + period,
 	}
 }
