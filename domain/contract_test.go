@@ -65,7 +65,7 @@ func kafka() string {
 		by[status] = append(by[status], "`"+name+"`")
 	}
 	var b strings.Builder
-	b.WriteString("| the broker's answer | counts as |\n| --- | --- |\n")
+	b.WriteString("| broker response | counts as |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| acknowledged by all replicas in sync | %d |\n", delivery.OfKafka("").Status)
 	for _, status := range slices.Sorted(maps.Keys(by)) {
 		fmt.Fprintf(&b, "| %s | %d |\n", strings.Join(by[status], ", "), status)
@@ -76,7 +76,7 @@ func kafka() string {
 
 func schedules() string {
 	var b strings.Builder
-	b.WriteString("| name | waits | attempts | over | spread |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| name | delays | attempts | total time | jitter |\n| --- | --- | --- | --- | --- |\n")
 	for _, name := range retry.Names() {
 		s, _ := retry.Named(name)
 		var waits []string
@@ -85,9 +85,9 @@ func schedules() string {
 			waits = append(waits, lasting(d))
 			sum += d
 		}
-		spread := fmt.Sprintf("± %.0f %%", s.Jitter*100)
+		spread := fmt.Sprintf("±%.0f%%", s.Jitter*100)
 		if s.Full {
-			spread = "full: from 1 s to the whole wait"
+			spread = "full: 1 s to the whole wait"
 		}
 		if len(waits) == 0 {
 			waits, spread = []string{"none"}, "none"
@@ -130,7 +130,7 @@ func about(d time.Duration) string {
 // answers asks the rule what each answer means, by the default policy and with retry_client_errors.
 func answers() string {
 	var b strings.Builder
-	b.WriteString("| your answer | what becomes of the delivery | counts against the endpoint as |\n| --- | --- | --- |\n")
+	b.WriteString("| response | delivery | endpoint health |\n| --- | --- | --- |\n")
 	standard, _ := retry.Named(retry.Default)
 	for _, row := range []struct {
 		words   string
@@ -144,12 +144,12 @@ func answers() string {
 		{"410", []delivery.Result{{Status: 410}}},
 		{"425", []delivery.Result{{Status: 425}}},
 		{"429", []delivery.Result{{Status: 429}}},
-		{"any other 400 to 499", []delivery.Result{{Status: 400}, {Status: 413}, {Status: 422}, {Status: 499}}},
+		{"other 400 to 499", []delivery.Result{{Status: 400}, {Status: 413}, {Status: 422}, {Status: 499}}},
 		{"500 to 599", []delivery.Result{{Status: 500}, {Status: 503}, {Status: 599}}},
-		{"none: no address, no connection, no TLS, a reset, a time-out, not HTTP", []delivery.Result{
+		{"none: DNS, connection, or TLS failure, reset, timeout, or not HTTP", []delivery.Result{
 			{Failure: delivery.FailDNS}, {Failure: delivery.FailConnect}, {Failure: delivery.FailTLS}, {Failure: delivery.FailTimeout}, {Failure: delivery.FailReset}, {Failure: delivery.FailProtocol},
 		}},
-		{"none: the name leads to an address that deliveries may not go to", []delivery.Result{{Failure: delivery.FailBlocked}}},
+		{"none: the name resolves to a blocked address", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
 		outcomes := map[string]bool{}
 		var outcome, class string
@@ -178,19 +178,19 @@ func answers() string {
 func outcomeWords(d delivery.Decision) string {
 	switch {
 	case d.Disable != "":
-		return "failed, and the endpoint is disabled at once"
+		return "failed, and the endpoint is disabled immediately"
 	case d.Status == delivery.Delivered:
 		return "delivered"
 	case d.Status == delivery.Retrying:
-		return "tried again by the schedule"
+		return "retried"
 	}
-	return "failed for good"
+	return "failed permanently"
 }
 
 func classWords(c delivery.Class) string {
 	return map[delivery.Class]string{
-		delivery.Success: "a success: every count begins anew", delivery.Unhealthy: "unhealthy", delivery.Auth: "an answer of its own streak",
-		delivery.Throttled: "nothing: it asks for less", delivery.Neutral: "nothing: it concerns this delivery alone",
+		delivery.Success: "success: all counts are reset", delivery.Unhealthy: "unhealthy", delivery.Auth: "authentication failure, counted separately",
+		delivery.Throttled: "not counted: the endpoint asks for a lower rate", delivery.Neutral: "not counted: concerns this delivery only",
 	}[c]
 }
 

@@ -34,7 +34,7 @@ func probes(t *testing.T) string {
 	if waits[6] != waits[7] {
 		t.Errorf("the waits do not end: %v", waits)
 	}
-	return fmt.Sprintf("| failures that open it | waits between probes |\n| --- | --- |\n| %d in a row | %s, then %s each |\n",
+	return fmt.Sprintf("| failures that open it | delays between probes |\n| --- | --- |\n| %d in a row | %s, then every %s |\n",
 		health.FailuresToOpen, strings.Join(waits[:6], ", "), waits[7])
 }
 
@@ -56,7 +56,7 @@ func policies() string {
 		health.Failures: {"failures_over", "failures_hours"}, health.Exhausted: {"exhausted"},
 	}
 	var b strings.Builder
-	b.WriteString("| reason | by default | settings, their defaults and ranges |\n| --- | --- | --- |\n")
+	b.WriteString("| reason | by default | settings with defaults and ranges |\n| --- | --- | --- |\n")
 	for _, reason := range health.Reasons() {
 		says := []string{fmt.Sprintf("`gone` %v", p.Gone)}
 		if reason != health.Gone {
@@ -71,7 +71,7 @@ func policies() string {
 			}
 			says = append(says, fmt.Sprintf("`%s` %d (%d to %d %s%s)", name, defaults[name], r.Low, r.High, r.Unit, never))
 			if defaults[name] == 0 {
-				words = "Never. With 100, for one: " + sample.Sentence(reason)
+				words = "Never. With 100, for example: " + sample.Sentence(reason)
 			}
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", reason, words, strings.Join(says, ", "))
@@ -111,7 +111,7 @@ func warnings() string {
 	for n := 1; ; n++ {
 		c := delivery.Counters{AuthStreak: n, FirstFailureAt: t0}
 		if v := p.Evaluate(c, t0); len(v.Warn) > 0 {
-			fmt.Fprintf(&b, "| `auth` | at %d answers, without a date | none | at %d |\n", n, n+v.Warn[0].Left)
+			fmt.Fprintf(&b, "| `auth` | at %d responses, without a date | none | at %d |\n", n, n+v.Warn[0].Left)
 			return b.String()
 		}
 	}
@@ -120,7 +120,7 @@ func warnings() string {
 // held asks how long deliveries are held.
 func held() string {
 	var b strings.Builder
-	b.WriteString("| the endpoint is | deliveries are held | the notice comes |\n| --- | --- | --- |\n")
+	b.WriteString("| endpoint | deliveries are held | notice |\n| --- | --- | --- |\n")
 	const days = 90
 	for _, s := range endpoint.Statuses() {
 		if !health.Holds(s) {
@@ -131,7 +131,7 @@ func held() string {
 		if hold == days*24*time.Hour {
 			words = "as long as the tenant keeps its events (`retention_days`, at most 90 by default)"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s before, or half-way where that is later |\n", s, words, lasting(hold-health.NoticeAfter(hold)))
+		fmt.Fprintf(&b, "| %s | %s | %s before, or halfway through if that is later |\n", s, words, lasting(hold-health.NoticeAfter(hold)))
 	}
 	return b.String()
 }

@@ -80,7 +80,7 @@ var ranges = []struct {
 	Range
 	of func(*Policy) *int
 }{
-	{Range{"auth_failures", 1, 1000, "answers", true}, func(p *Policy) *int { return &p.AuthFailures }},
+	{Range{"auth_failures", 1, 1000, "responses", true}, func(p *Policy) *int { return &p.AuthFailures }},
 	{Range{"unhealthy_hours", 1, 720, "hours", true}, func(p *Policy) *int { return &p.UnhealthyHours }},
 	{Range{"unhealthy_failures", 1, 10_000, "failures", false}, func(p *Policy) *int { return &p.UnhealthyFailures }},
 	{Range{"failures_over", 1, 100_000, "failures", true}, func(p *Policy) *int { return &p.FailuresOver }},

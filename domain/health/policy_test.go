@@ -39,7 +39,7 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 		never     bool
 		says      string
 	}{
-		{"auth_failures", 1, 1000, true, "health.auth_failures must be from 1 to 1,000 answers, or 0 for never."},
+		{"auth_failures", 1, 1000, true, "health.auth_failures must be from 1 to 1,000 responses, or 0 for never."},
 		{"unhealthy_hours", 1, 720, true, "health.unhealthy_hours must be from 1 to 720 hours, or 0 for never."},
 		{"unhealthy_failures", 1, 10_000, false, "health.unhealthy_failures must be from 1 to 10,000 failures."},
 		{"failures_over", 1, 100_000, true, "health.failures_over must be from 1 to 100,000 failures, or 0 for never."},

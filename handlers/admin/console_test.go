@@ -233,7 +233,7 @@ func TestPagesOfTheConsoleAreSoundEmptyAndFull(t *testing.T) {
 		"/tenants":              {"Acme &amp; &lt;Söhne&gt;", "Umbrella"},
 		"/tenants?q=umb":        {"Umbrella"},
 		"/health":               {"down.example.com", "down.example.com:8443", "well.example.com"},
-		"/queue":                {"75.0 %", "25.0 %", "worker-1", ">failing<", "https://down.example.com/hooks"},
+		"/queue":                {"75.0%", "25.0%", "worker-1", ">failing<", "https://down.example.com/hooks"},
 		"/books":                {"is accounted for"},
 		"/audit":                {"tenant.created"},
 		"/audit?actor=operator": {"No entries match these filters"},

@@ -113,7 +113,7 @@ func TestStacksStayWithinTheDrawing(t *testing.T) {
 
 func TestWhatFailedNeverReadsAsAll(t *testing.T) {
 	t.Parallel()
-	for v, want := range map[float64]string{1: "100 %", 0.99999: "99.9 %", 0.5: "50 %", 0: "0 %", 0.901: "90.1 %"} {
+	for v, want := range map[float64]string{1: "100%", 0.99999: "99.9%", 0.5: "50%", 0: "0%", 0.901: "90.1%"} {
 		if got := Percent(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
 		}

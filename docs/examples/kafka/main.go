@@ -77,7 +77,7 @@ func (c *consumer) take(r *kgo.Record) {
 	c.act(e)
 }
 
-// verify is the same check as for a request: the signature stands in the record's headers and covers the value.
+// verify is the same check as for a request: the signature is in the record's headers and covers the value.
 func (c *consumer) verify(r *kgo.Record) error {
 	headers := http.Header{}
 	for _, h := range r.Headers {
