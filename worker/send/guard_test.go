@@ -189,7 +189,7 @@ func guarded(t *testing.T) (s *Sender, names *nameServer, port string, canaries 
 	names = newNameServer(t)
 	s = New(policy)
 	s.guard.resolver = names.resolver()
-	t.Cleanup(stockTransport(s).CloseIdleConnections)
+	t.Cleanup(s.Close)
 	return s, names, port, canaries
 }
 
@@ -254,7 +254,7 @@ func TestADNSResponseThatChangesIsCheckedAtEveryConnection(t *testing.T) {
 	if r, a := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Status != 200 || a.Connect != 0 || a.DNS != 0 {
 		t.Errorf("on the open connection: %+v %q", r, a.Error)
 	}
-	stockTransport(s).CloseIdleConnections()
+	s.Close()
 	for range 3 {
 		if r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != delivery.FailBlocked {
 			t.Errorf("on a new connection: %+v, want a blocked address", r)
@@ -284,7 +284,7 @@ func TestAnAnswerThatAlternatesNeverReachesWhatIsNotAllowed(t *testing.T) {
 		case r.Failure == delivery.FailBlocked:
 			blocked++
 		}
-		stockTransport(s).CloseIdleConnections()
+		s.Close()
 	}
 	if reached != 20 || blocked != 40 {
 		t.Errorf("%d reached and %d blocked, want 20 and 40", reached, blocked)

@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,10 +33,11 @@ const maxIdlePerHost = 1024
 type httpTransport struct {
 	transport *http.Transport
 	guard     *guard
+	small     *smallRequests // nil: every request goes through transport
 }
 
 func newHTTPTransport(g *guard) *httpTransport {
-	return &httpTransport{guard: g, transport: &http.Transport{
+	stock := &http.Transport{
 		Proxy:                  nil,
 		DialContext:            g.dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1024)},
@@ -43,18 +45,45 @@ func newHTTPTransport(g *guard) *httpTransport {
 		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 alone: HTTP/2 resends by itself after GOAWAY
 		MaxResponseHeaderBytes: maxAnswerHead,
 		DisableCompression:     true,
-		MaxIdleConns:           4096,
+		MaxIdleConns:           maxIdle,
 		MaxIdleConnsPerHost:    maxIdlePerHost,
-		IdleConnTimeout:        30 * time.Second,
+		IdleConnTimeout:        idleFor,
 		ReadBufferSize:         2 << 10,
 		WriteBufferSize:        2 << 10,
-	}}
+	}
+	return &httpTransport{guard: g, transport: stock, small: newSmallRequests(g, stock.TLSClientConfig)}
 }
 
 // httpAddress is where an endpoint's requests go.
 type httpAddress struct {
 	url   *url.URL
 	plain bool // http: only to addresses that the operator allows
+
+	// For smallRequests; prepare fills it.
+	once     sync.Once
+	origin   string // whose connections can be used again
+	dialed   string // host and port
+	requests string // the begin of each request; empty: they go through http.Transport
+}
+
+func (a *httpAddress) prepare() {
+	port := a.url.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[a.url.Scheme]
+	}
+	a.dialed = net.JoinHostPort(a.url.Hostname(), port)
+	a.origin = a.url.Scheme + "://" + a.dialed
+	host, path := a.url.Host, a.url.RequestURI()
+	if a.url.Opaque != "" || port == "" || !isPlainText(host) || !isPlainText(path) || strings.ContainsAny(host, "%@/\\") {
+		return
+	}
+	a.requests = "POST " + path + " HTTP/1.1\r\nHost: " + host + "\r\nUser-Agent: " + signature.UserAgent +
+		"\r\nContent-Type: " + signature.ContentType + "\r\nAccept-Encoding: " + signature.AcceptEncoding + "\r\n"
+}
+
+// isPlainText reports whether a text can stand in a request's first lines as it is.
+func isPlainText(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f }) < 0
 }
 
 // configure accepts a URL that the policy rejects, since the policy can be stricter now than when the endpoint was
@@ -69,10 +98,23 @@ func (h *httpTransport) configure(s endpoint.Settings) (any, error) {
 	return &httpAddress{url: u, plain: u.Scheme == "http"}, nil
 }
 
-func (h *httpTransport) close() { h.transport.CloseIdleConnections() }
+func (h *httpTransport) close() {
+	h.transport.CloseIdleConnections()
+	if h.small != nil {
+		h.small.close()
+	}
+}
 
 func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request, a *queue.Attempt) delivery.Result {
-	r, answer := h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
+	var r delivery.Result
+	var answer http.Header
+	done := false
+	if h.small != nil {
+		r, answer, done = h.small.exchange(ctx, t, p, a)
+	}
+	if !done {
+		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
+	}
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
 		a.ResponseHeaders = delivery.HeaderText(answer)
@@ -91,7 +133,7 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 		r.Status = answer.StatusCode
 		a.ResponseExcerpt, err = readExcerpt(ctx, answer)
 		if err != nil {
-			a.Error = "the response body was incomplete or timed out"
+			a.Error = incompleteBody
 		}
 	} else {
 		r.Failure, a.Error = classify(err, p)
@@ -102,6 +144,8 @@ func (h *httpTransport) exchange(ctx context.Context, t *Destination, request fu
 	}
 	return r, answer.Header
 }
+
+const incompleteBody = "the response body was incomplete or timed out"
 
 // post makes a delivery's request. The format's own headers come last: nothing that a tenant chose replaces them.
 func post(ctx context.Context, t *Destination, body []byte, headers []signature.Header) *http.Request {

@@ -45,7 +45,7 @@ func (d *inboxDoor) open(receiver http.Handler) (shut func()) {
 // keeps connections by host, and an inbox's host is this server's public one.
 func newInboxTransport(g *guard) *inboxTransport {
 	c := &inboxTransport{newHTTPTransport(g), newInboxDoor()}
-	c.transport.DialContext = c.door.dial
+	c.transport.DialContext, c.small = c.door.dial, nil
 	return c
 }
 

@@ -527,7 +527,7 @@ func TestRetryAfterIsReadFromTheAnswer(t *testing.T) {
 	}))
 	defer r.Close()
 	s := New(loopback(t))
-	defer stockTransport(s).CloseIdleConnections()
+	defer s.Close()
 	for _, tt := range []struct {
 		value    string
 		min, max time.Duration

@@ -1,0 +1,354 @@
+package send
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"posthorn/db/queue"
+	"posthorn/domain/delivery"
+	"posthorn/domain/signature"
+)
+
+// smallRequests makes the requests that most deliveries are: small ones. It writes and reads in the goroutine that
+// sends, where http.Transport hands each request to two others that belong to the connection
+// (docs/adr/0022-small-requests.md). Responses are parsed by net/http. The rules are those of httpTransport.
+type smallRequests struct {
+	guard *guard
+	tls   *tls.Config // to be cloned
+
+	mu      sync.Mutex
+	idle    map[string][]*keptConn // by origin, the latest used last
+	count   int
+	sweeper *time.Timer
+}
+
+const (
+	// maxSmall is what a socket takes at once, even if the receiver reads nothing: while a request is written, no
+	// response is read.
+	maxSmall    = 16 << 10
+	maxIdle     = 4096
+	idleFor     = 30 * time.Second
+	sweepEvery  = 10 * time.Second
+	readBuffer  = 2 << 10
+	noHeadLimit = 1 << 62
+)
+
+// keptConn is a connection that one request at a time uses.
+type keptConn struct {
+	net.Conn
+	origin  string
+	in      *bufio.Reader
+	left    int64 // bytes that may still be read: of the response's head, then of anything
+	since   time.Time
+	until   time.Time // the deadline of the request under way
+	silence silence
+}
+
+var errLongHead = errors.New("the response's head is too long")
+
+func (c *keptConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errLongHead
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+func newSmallRequests(g *guard, config *tls.Config) *smallRequests {
+	return &smallRequests{guard: g, tls: config, idle: map[string][]*keptConn{}}
+}
+
+var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
+
+// exchange writes a request and reads its response. done is false where the request is none of those that it makes:
+// then nothing was done.
+func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request, a *queue.Attempt) (result delivery.Result, head http.Header, done bool) {
+	to := t.to.(*httpAddress)
+	if len(r.body) > maxSmall {
+		return result, nil, false
+	}
+	message := messages.Get().(*[]byte)
+	defer messages.Put(message)
+	var fits bool
+	if *message, fits = appendRequest((*message)[:0], t, r); !fits || len(*message) > maxSmall {
+		return result, nil, false
+	}
+	p := &phases{began: time.Now(), plain: to.plain}
+	c, err := s.send(ctx, to, *message, p.began.Add(t.timeout), p)
+	var answer *http.Response
+	if err == nil {
+		answer, err = s.receive(ctx, c, p, a) //nolint:bodyclose // receive reads what is kept; closing would read the rest
+	}
+	if answer != nil {
+		if result.Status, head = answer.StatusCode, answer.Header; err != nil {
+			a.Error = incompleteBody
+		}
+	} else {
+		if cause := ctx.Err(); cause != nil {
+			err = cause
+		}
+		result.Failure, a.Error = classify(err, p)
+	}
+	p.fill(a)
+	return result, head, true
+}
+
+// send writes a request on a kept connection or a new one. A kept connection that takes no byte was closed by the other
+// side: the request goes on another. After the first byte it never does.
+func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time, p *phases) (*keptConn, error) {
+	for {
+		c := s.take(to.origin)
+		kept := c != nil
+		if !kept {
+			var err error
+			if c, err = s.dial(ctx, to, until, p); err != nil {
+				return nil, err
+			}
+		}
+		p.mark(&p.got)
+		_ = c.SetDeadline(until)
+		c.left, c.until = maxAnswerHead, until
+		n, err := c.Write(message)
+		if err == nil {
+			p.mark(&p.wrote)
+			return c, nil
+		}
+		_ = c.Close()
+		if !kept || n > 0 || ctx.Err() != nil || !time.Now().Before(until) {
+			return nil, err
+		}
+	}
+}
+
+func (s *smallRequests) dial(ctx context.Context, to *httpAddress, until time.Time, p *phases) (*keptConn, error) {
+	ctx, cancel := context.WithDeadline(context.WithValue(ctx, phasesKey{}, p), until)
+	defer cancel()
+	conn, err := s.guard.dial(ctx, "tcp", to.dialed)
+	if err != nil {
+		return nil, err
+	}
+	c := &keptConn{Conn: conn, origin: to.origin}
+	c.silence.of(conn)
+	if to.url.Scheme == "https" {
+		if c.Conn, err = s.encrypt(ctx, conn, to.url.Hostname(), p); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
+	c.in = bufio.NewReaderSize(c, readBuffer)
+	return c, nil
+}
+
+func (s *smallRequests) encrypt(ctx context.Context, conn net.Conn, host string, p *phases) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	config := s.tls.Clone()
+	config.ServerName = host
+	encrypted := tls.Client(conn, config)
+	p.mark(&p.tlsBegun)
+	err := encrypted.HandshakeContext(ctx)
+	p.mark(&p.tlsDone)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return encrypted, err
+}
+
+// receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was
+// read; the error is then its body's.
+func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response, err error) {
+	// A stop ends what is under way.
+	rest := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	usable := false
+	defer func() {
+		if !rest() || !usable || c.in.Buffered() > 0 {
+			_ = c.Close()
+			return
+		}
+		s.keep(c)
+	}()
+	if _, err := c.in.Peek(1); err != nil {
+		return nil, err
+	}
+	p.mark(&p.firstByte)
+	for answer == nil || answer.StatusCode < 200 && answer.StatusCode != http.StatusSwitchingProtocols {
+		// The head's limit holds for all of them together.
+		if answer, err = http.ReadResponse(c.in, postRequest); err != nil {
+			if !time.Now().Before(c.until) {
+				err = context.DeadlineExceeded // in the middle of a line it would be another error
+			}
+			return nil, err
+		}
+	}
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		return answer, nil // what follows is no body
+	}
+	c.left = noHeadLimit
+	var whole bool
+	a.ResponseExcerpt, whole, err = readKept(answer)
+	usable = err == nil && whole && !answer.Close
+	return answer, err
+}
+
+// postRequest tells the parser what was asked.
+var postRequest = &http.Request{Method: http.MethodPost}
+
+// readKept reads at most what is kept of a body, and says whether that was all. The body is not closed: that would read
+// the rest of it.
+func readKept(answer *http.Response) (b []byte, whole bool, err error) {
+	if answer.ContentLength == 0 {
+		return nil, true, nil
+	}
+	if n := answer.ContentLength; n > 0 && n <= 512 {
+		b = make([]byte, n)
+		k, err := io.ReadFull(answer.Body, b)
+		return b[:k], err == nil, err
+	}
+	b, err = io.ReadAll(io.LimitReader(answer.Body, delivery.MaxExcerpt+1))
+	if len(b) > delivery.MaxExcerpt {
+		return b[:delivery.MaxExcerpt], false, nil
+	}
+	if len(b) == 0 {
+		b = nil
+	}
+	return b, err == nil, err
+}
+
+// take returns a connection that the other side has not closed, or nil.
+func (s *smallRequests) take(origin string) *keptConn {
+	for {
+		s.mu.Lock()
+		list := s.idle[origin]
+		if len(list) == 0 {
+			s.mu.Unlock()
+			return nil
+		}
+		c := list[len(list)-1]
+		s.idle[origin] = slices.Delete(list, len(list)-1, len(list))
+		s.count--
+		s.mu.Unlock()
+		if c.silence.holds() {
+			return c
+		}
+		_ = c.Close()
+	}
+}
+
+func (s *smallRequests) keep(c *keptConn) {
+	c.since = time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count >= maxIdle || len(s.idle[c.origin]) >= maxIdlePerHost {
+		_ = c.Close()
+		return
+	}
+	s.idle[c.origin] = append(s.idle[c.origin], c)
+	s.count++
+	if s.sweeper == nil {
+		s.sweeper = time.AfterFunc(sweepEvery, s.sweep)
+	}
+}
+
+// sweep closes what was not used for long or was closed by the other side, as long as connections are kept.
+func (s *smallRequests) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for origin, list := range s.idle {
+		rest := slices.DeleteFunc(list, func(c *keptConn) bool {
+			over := time.Since(c.since) >= idleFor || !c.silence.holds()
+			if over {
+				_ = c.Close()
+				s.count--
+			}
+			return over
+		})
+		if s.idle[origin] = rest; len(rest) == 0 {
+			delete(s.idle, origin)
+		}
+	}
+	s.sweeper = nil
+	if s.count > 0 {
+		s.sweeper = time.AfterFunc(sweepEvery, s.sweep)
+	}
+}
+
+func (s *smallRequests) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, list := range s.idle {
+		for _, c := range list {
+			_ = c.Close()
+		}
+	}
+	s.idle, s.count = map[string][]*keptConn{}, 0
+	if s.sweeper != nil {
+		s.sweeper.Stop()
+		s.sweeper = nil
+	}
+}
+
+// appendRequest renders a delivery's request: the same headers as post. fits is false where something in it is better
+// left to http.Transport, which knows what to refuse and what a few headers ask of a client.
+func appendRequest(dst []byte, t *Destination, r *request) (b []byte, fits bool) {
+	to := t.to.(*httpAddress)
+	to.once.Do(to.prepare)
+	if to.requests == "" {
+		return dst, false
+	}
+	dst = append(dst, to.requests...)
+	dst = strconv.AppendInt(append(dst, "Content-Length: "...), int64(len(r.body)), 10)
+	dst = append(dst, "\r\n"...)
+	for _, h := range t.headers {
+		if isOurs(h.Name, r.headers) {
+			continue // replaced by the format's own
+		}
+		if asksMore(h.Name) {
+			return dst, false
+		}
+		if dst, fits = appendHeader(dst, h); !fits {
+			return dst, false
+		}
+	}
+	for _, h := range r.headers {
+		if dst, fits = appendHeader(dst, h); !fits {
+			return dst, false
+		}
+	}
+	return append(append(dst, "\r\n"...), r.body...), true
+}
+
+func appendHeader(dst []byte, h signature.Header) ([]byte, bool) {
+	if !httpguts.ValidHeaderFieldName(h.Name) || !httpguts.ValidHeaderFieldValue(h.Value) {
+		return dst, false
+	}
+	dst = append(append(dst, h.Name...), ": "...)
+	return append(append(dst, strings.Trim(h.Value, " \t")...), "\r\n"...), true
+}
+
+// isOurs reports whether the sender or the format sets a header of exactly this name.
+func isOurs(name string, ours []signature.Header) bool {
+	return name == "Content-Type" || name == "User-Agent" || name == "Accept-Encoding" ||
+		slices.ContainsFunc(ours, func(h signature.Header) bool { return h.Name == name })
+}
+
+// asksMore reports whether http.Transport does something about a header instead of sending it as it is.
+func asksMore(name string) bool {
+	switch strings.ToLower(name) {
+	case "host", "user-agent", "content-length", "transfer-encoding", "trailer", "connection", "expect", "te", "upgrade", "keep-alive":
+		return true
+	}
+	return strings.HasPrefix(strings.ToLower(name), "proxy-")
+}
