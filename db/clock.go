@@ -32,6 +32,9 @@ func (d *DB) ClockStepped(ctx context.Context, from float64, step, least time.Du
 		if err := q.ShiftLaneWaits(ctx, rest); err != nil {
 			return err
 		}
+		if err := q.ShiftBreakers(ctx, rest); err != nil {
+			return err
+		}
 		retries, err = q.ShiftRetries(ctx, rest)
 		return err
 	})

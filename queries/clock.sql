@@ -19,6 +19,9 @@ UPDATE lanes SET not_before = not_before + make_interval(secs => @seconds::doubl
 	limited_until = limited_until + make_interval(secs => @seconds::double precision)
 WHERE not_before IS NOT NULL OR limited_until IS NOT NULL;
 
+-- name: ShiftBreakers :exec
+UPDATE endpoint_health SET closed_at = closed_at + make_interval(secs => @seconds::double precision) WHERE closed_at IS NOT NULL;
+
 -- name: ClockSteppedAt :one
 -- When the clock was last seen to step, by itself; null where it never was.
 SELECT stepped_at FROM clock;

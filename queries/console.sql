@@ -4,27 +4,42 @@
 -- name: ConsoleTenants :many
 -- Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
 -- which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
-SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
-	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL) AS endpoints,
-	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
-	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
-FROM tenants t
-WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0) AND (@state::text = '' OR t.state = @state::text)
-	AND CASE @sort::text
-		WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = @before::uuid), true)
-		WHEN 'waiting' THEN true
-		ELSE t.id < @before::uuid
-	END
-ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
-	CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
-LIMIT @most;
+-- Endpoints are counted by their condition, of the tenants of the page alone.
+SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, p.waiting
+FROM (
+	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
+		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
+	FROM tenants t
+	WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0)
+		AND (@state::text = '' OR t.state = @state::text)
+		AND CASE @sort::text
+			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = @before::uuid), true)
+			WHEN 'waiting' THEN true
+			ELSE t.id < @before::uuid
+		END
+	ORDER BY CASE WHEN @sort = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+		CASE WHEN @sort = 'name' THEN lower(t.name) END, CASE WHEN @sort = 'name' THEN t.id END, t.id DESC
+	LIMIT @most
+) p
+CROSS JOIN LATERAL (
+	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
+	FROM posthorn.lane_states(p.id, @silent_seconds)
+		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	WHERE s.tenant_id = p.id AND NOT s.listens
+) c
+ORDER BY CASE WHEN @sort = 'waiting' THEN p.waiting END DESC,
+	CASE WHEN @sort = 'name' THEN lower(p.name) END, CASE WHEN @sort = 'name' THEN p.id END, p.id DESC;
+
+-- name: TenantNames :many
+-- The newest tenants, by name, for a form that suggests them.
+SELECT id, name FROM tenants WHERE state <> 'deleted' ORDER BY id DESC LIMIT @most;
 
 -- name: ConsoleTotals :one
 -- The whole platform in one line. Waiting deliveries are counted up to 200,000, dead letters and rejected events up to
 -- 100,000.
 SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
-	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
+	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND kind <> 'listen') AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM posthorn.lane_states(NULL, @silent_seconds) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,

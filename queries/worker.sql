@@ -302,6 +302,7 @@ ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecut
 	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
 	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
 	last_success_at = greatest(h.last_success_at, excluded.last_success_at),
+	closed_at = CASE WHEN h.breaker_state <> 0 AND excluded.breaker_state = 0 THEN now() ELSE h.closed_at END,
 	breaker_state = excluded.breaker_state, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at, probes = excluded.probes,
 	gone_at = excluded.gone_at, outage_from = coalesce(excluded.outage_from, h.outage_from),
 	last_status = CASE WHEN excluded.last_error = '' THEN h.last_status ELSE excluded.last_status END,

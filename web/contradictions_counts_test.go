@@ -92,6 +92,17 @@ func (s scene) consoleCounts() {
 		s.t.Errorf("console, overview: %s has been due for the longest, and nothing of another tenant is due: %s", late.host, plainText(due))
 	}
 	s.hosts()
+	tenants := s.all[slices.IndexFunc(s.all, func(one *situation) bool { return one.state == condition.Suspended })].tenant
+	states, _ = s.counts(false)
+	endpoints := 0
+	for _, n := range states {
+		endpoints += n
+	}
+	whole := s.row("/console/tenants", s.all[0].tenant)
+	s.says("console, tenants", s.all[0], whole, fmt.Sprintf(" %d %d disabled", endpoints, states[condition.Disabled]))
+	if row := s.row("/console/tenants", tenants); strings.Contains(row, "disabled") || !strings.Contains(row, "suspended") {
+		s.t.Errorf("console, tenants: an endpoint of the suspended tenant is suspended and not disabled: %s", row)
+	}
 }
 
 // hosts checks that the state of each host is that of its one endpoint.

@@ -98,6 +98,19 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 	if got := lag(); got < 40 || got > 100 {
 		t.Errorf("a limit held the one back, and the other was resumed: lag %v s, want the time since then", got)
 	}
+	// A breaker that closes lets its backlog go at that moment, and no worker has noted anything about the lane yet.
+	h.openBreaker(tenant, slow, time.Hour)
+	h.exec("UPDATE endpoints SET status_at = now() WHERE id = $1", resumed)
+	h.exec("UPDATE lanes SET limited_until = NULL WHERE endpoint_id = $1", slow)
+	h.as(tenant, func(q *sql.Queries) error {
+		_, err := q.CloseBreaker(t.Context(), sql.CloseBreakerParams{TenantID: tenant, EndpointID: slow})
+		return err
+	})
+	if got := lag(); got > 30 {
+		t.Errorf("the breaker has just closed: lag %v s, want the time since then", got)
+	}
+	h.exec("UPDATE lanes SET limited_until = now() - interval '40 seconds' WHERE endpoint_id = $1", slow)
+	h.exec("UPDATE endpoint_health SET closed_at = NULL WHERE endpoint_id = $1", slow)
 	owner := db.NewID()
 	h.exec("INSERT INTO workers (id, name, beat_at) VALUES ($1, 'w', now() + interval '1 hour')", owner)
 	h.exec("UPDATE endpoints SET rate_limit = 1")

@@ -54,7 +54,7 @@ func TestANewOwnerReadsItsBreakerBackAndAProbeLetsTheBacklogThrough(t *testing.T
 	h.openBreaker(tenant, ep, time.Second) // and the alarm rings
 	h.settled(15*time.Second, delivery.Delivered, 40)
 	if n := h.count(`SELECT count(*) FROM endpoint_health WHERE endpoint_id = $1 AND breaker_state = 0 AND opened_at IS NULL
-		AND consecutive_failures = 0`, ep); n != 1 {
+		AND consecutive_failures = 0 AND closed_at > now() - interval '1 minute'`, ep); n != 1 {
 		t.Error("the breaker is not on record as closed")
 	}
 	eventually(t, 10*time.Second, "the owner is told that it is well after two hours", func() bool {

@@ -42,6 +42,11 @@ func (l Links) Console(tenant id.UUID) string {
 	return l.ConsoleBase() + "/console/tenants/" + id.Tenant.Format(tenant)
 }
 
+// consoleEndpoint is where operators look at an endpoint: its deliveries, with links to its tenant.
+func (l Links) consoleEndpoint(tenant id.UUID, endpoint string) string {
+	return l.ConsoleBase() + "/console/deliveries?tenant=" + id.Tenant.Format(tenant) + "&endpoint=" + endpoint
+}
+
 // Unsubscribe is where mails of a kind are stopped and others chosen, without a sign-in.
 func (l Links) Unsubscribe(s notice.Subscription) string {
 	return l.BaseURL + "/unsubscribe/" + l.Keys.Token(UnsubscribePurpose, s.Encode())
@@ -180,7 +185,10 @@ func alertOf(links Links, r sql.TakeUnmailedRow) mail.OperatorAlertData {
 			facts = append(facts, f)
 		}
 	}
-	return mail.OperatorAlertData{What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, Link: links.Console(n.TenantID), LinkText: "View tenant", At: n.CreatedAt}
+	return mail.OperatorAlertData{
+		What: "An endpoint of " + r.TenantName + " was disabled", Facts: facts, At: n.CreatedAt,
+		Link: links.consoleEndpoint(n.TenantID, e.Endpoint), LinkText: "View the endpoint's deliveries",
+	}
 }
 
 // disabledWhy is the reason in words, with its code.

@@ -134,6 +134,12 @@ func TestANoticeIsMailedToThoseWhoWantIt(t *testing.T) {
 	if got := f.mails(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	alert := names(t, f.sql, "SELECT data::text FROM mails WHERE kind = 'operator_alert'")[0]
+	for _, part := range []string{`"ep_x"`, `"https://a.example"`, "/console/deliveries?tenant=" + id.Tenant.Format(f.tenant) + `\u0026endpoint=ep_x`} {
+		if !strings.Contains(alert, part) && !strings.Contains(alert, strings.ReplaceAll(part, `\u0026`, "&")) {
+			t.Errorf("the operators' alert does not name and link the endpoint, %s is missing: %s", part, alert)
+		}
+	}
 	if n := f.mail(); n != 0 || len(f.mails()) != 4 {
 		t.Errorf("mailed again: %d notices, %q", n, f.mails())
 	}

@@ -38,6 +38,15 @@ func (q *Queries) LockClock(ctx context.Context) (float64, error) {
 	return shifted, err
 }
 
+const ShiftBreakers = `-- name: ShiftBreakers :exec
+UPDATE endpoint_health SET closed_at = closed_at + make_interval(secs => $1::double precision) WHERE closed_at IS NOT NULL
+`
+
+func (q *Queries) ShiftBreakers(ctx context.Context, seconds float64) error {
+	_, err := q.db.Exec(ctx, ShiftBreakers, seconds)
+	return err
+}
+
 const ShiftClock = `-- name: ShiftClock :exec
 UPDATE clock SET shifted = shifted + $1::double precision, stepped_at = clock_timestamp()
 `

@@ -756,28 +756,39 @@ func (q *Queries) ConsoleShares(ctx context.Context, most int32) ([]ConsoleShare
 
 const ConsoleTenants = `-- name: ConsoleTenants :many
 
-SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
-	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL) AS endpoints,
-	(SELECT count(*) FROM endpoints e WHERE e.tenant_id = t.id AND e.deleted_at IS NULL AND e.status = 'disabled') AS disabled,
-	(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
-FROM tenants t
-WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0) AND ($2::text = '' OR t.state = $2::text)
-	AND CASE $3::text
-		WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = $4::uuid), true)
-		WHEN 'waiting' THEN true
-		ELSE t.id < $4::uuid
-	END
-ORDER BY CASE WHEN $3 = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
-	CASE WHEN $3 = 'name' THEN lower(t.name) END, CASE WHEN $3 = 'name' THEN t.id END, t.id DESC
-LIMIT $5
+SELECT p.id, p.name, p.state, p.retention_days, p.created_at, c.endpoints, c.disabled, p.waiting
+FROM (
+	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
+		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
+	FROM tenants t
+	WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0)
+		AND ($2::text = '' OR t.state = $2::text)
+		AND CASE $3::text
+			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = $4::uuid), true)
+			WHEN 'waiting' THEN true
+			ELSE t.id < $4::uuid
+		END
+	ORDER BY CASE WHEN $3 = 'waiting' THEN (SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) END DESC,
+		CASE WHEN $3 = 'name' THEN lower(t.name) END, CASE WHEN $3 = 'name' THEN t.id END, t.id DESC
+	LIMIT $5
+) p
+CROSS JOIN LATERAL (
+	SELECT count(*) AS endpoints, count(*) FILTER (WHERE s.condition = 'disabled') AS disabled
+	FROM posthorn.lane_states(p.id, $6)
+		AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
+	WHERE s.tenant_id = p.id AND NOT s.listens
+) c
+ORDER BY CASE WHEN $3 = 'waiting' THEN p.waiting END DESC,
+	CASE WHEN $3 = 'name' THEN lower(p.name) END, CASE WHEN $3 = 'name' THEN p.id END, p.id DESC
 `
 
 type ConsoleTenantsParams struct {
-	Part   string
-	State  string
-	Sort   string
-	Before id.UUID
-	Most   int32
+	Part          string
+	State         string
+	Sort          string
+	Before        id.UUID
+	Most          int32
+	SilentSeconds float64
 }
 
 type ConsoleTenantsRow struct {
@@ -795,6 +806,7 @@ type ConsoleTenantsRow struct {
 // before it is counted, so that a look never weighs on the engine.
 // Tenants: the newest first, by name (@sort is name), or those with the most waiting deliveries (@sort is waiting),
 // which are counted up to 10,001. @before is the last tenant of the page before; those with the most have one page.
+// Endpoints are counted by their condition, of the tenants of the page alone.
 func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) ([]ConsoleTenantsRow, error) {
 	rows, err := q.db.Query(ctx, ConsoleTenants,
 		arg.Part,
@@ -802,6 +814,7 @@ func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) 
 		arg.Sort,
 		arg.Before,
 		arg.Most,
+		arg.SilentSeconds,
 	)
 	if err != nil {
 		return nil, err
@@ -833,7 +846,7 @@ func (q *Queries) ConsoleTenants(ctx context.Context, arg ConsoleTenantsParams) 
 const ConsoleTotals = `-- name: ConsoleTotals :one
 SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants,
 	(SELECT count(*) FROM tenants WHERE state = 'suspended') AS suspended,
-	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL) AS endpoints,
+	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND kind <> 'listen') AS endpoints,
 	(SELECT count(*) FROM endpoints WHERE deleted_at IS NULL AND status = 'disabled' AND status_at > now() - interval '24 hours') AS disabled_today,
 	(SELECT count(*) FROM posthorn.lane_states(NULL, $1) AS s(endpoint_id, tenant_id, listens, condition, waits, ready, due, not_before, since)
 		WHERE s.condition = 'failing' AND NOT s.listens) AS breakers_open,
@@ -975,4 +988,34 @@ func (q *Queries) SendMailAgain(ctx context.Context, argID id.UUID) (int64, erro
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const TenantNames = `-- name: TenantNames :many
+SELECT id, name FROM tenants WHERE state <> 'deleted' ORDER BY id DESC LIMIT $1
+`
+
+type TenantNamesRow struct {
+	ID   id.UUID
+	Name string
+}
+
+// The newest tenants, by name, for a form that suggests them.
+func (q *Queries) TenantNames(ctx context.Context, most int32) ([]TenantNamesRow, error) {
+	rows, err := q.db.Query(ctx, TenantNames, most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TenantNamesRow{}
+	for rows.Next() {
+		var i TenantNamesRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -452,7 +452,7 @@ func (q *Queries) HeadsOfKeys(ctx context.Context, arg HeadsOfKeysParams) ([]Hea
 }
 
 const HealthOfEndpoints = `-- name: HealthOfEndpoints :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch FROM endpoint_health
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health
 WHERE endpoint_id = ANY ($1::uuid[]) AND ($2::uuid IS NULL OR tenant_id = $2)
 `
 
@@ -492,6 +492,7 @@ func (q *Queries) HealthOfEndpoints(ctx context.Context, arg HealthOfEndpointsPa
 			&i.LastError,
 			&i.LastExcerpt,
 			&i.Epoch,
+			&i.ClosedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,8 @@ func (q *Queries) BumpLanesOf(ctx context.Context, tenantID id.UUID) error {
 const ClearHealth = `-- name: ClearHealth :exec
 INSERT INTO endpoint_health AS h (endpoint_id, tenant_id, epoch) VALUES ($1, $2, 1)
 ON CONFLICT (endpoint_id) DO UPDATE SET epoch = h.epoch + 1, consecutive_failures = 0, auth_streak = 0, exhausted = 0,
-	unhealthy_since = NULL, tls_only_since = NULL, first_failure_at = NULL, last_failure_at = NULL, breaker_state = 0, opened_at = NULL,
+	unhealthy_since = NULL, tls_only_since = NULL, first_failure_at = NULL, last_failure_at = NULL,
+	closed_at = CASE WHEN h.breaker_state <> 0 THEN now() ELSE h.closed_at END, breaker_state = 0, opened_at = NULL,
 	next_probe_at = NULL, probes = 0, gone_at = NULL, outage_from = NULL, last_status = 0, last_failure = 0, last_error = '', last_excerpt = ''
 `
 
@@ -51,7 +52,7 @@ func (q *Queries) ClearHealth(ctx context.Context, arg ClearHealthParams) error 
 }
 
 const CloseBreaker = `-- name: CloseBreaker :execrows
-UPDATE endpoint_health SET epoch = epoch + 1, breaker_state = 0, opened_at = NULL, next_probe_at = NULL, probes = 0
+UPDATE endpoint_health SET epoch = epoch + 1, closed_at = now(), breaker_state = 0, opened_at = NULL, next_probe_at = NULL, probes = 0
 WHERE tenant_id = $1 AND endpoint_id = $2 AND breaker_state <> 0
 `
 
@@ -110,7 +111,7 @@ func (q *Queries) CountHeld(ctx context.Context, arg CountHeldParams) ([]CountHe
 }
 
 const EndpointHealthOf = `-- name: EndpointHealthOf :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch FROM endpoint_health WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health WHERE tenant_id = $1 AND endpoint_id = ANY($2::uuid[])
 `
 
 type EndpointHealthOfParams struct {
@@ -149,6 +150,7 @@ func (q *Queries) EndpointHealthOf(ctx context.Context, arg EndpointHealthOfPara
 			&i.LastError,
 			&i.LastExcerpt,
 			&i.Epoch,
+			&i.ClosedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -210,7 +212,7 @@ func (q *Queries) HastenVerification(ctx context.Context, arg HastenVerification
 
 const HealthToAssess = `-- name: HealthToAssess :many
 
-SELECT h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, t.settings, p.settings AS platform_settings
+SELECT h.endpoint_id, h.tenant_id, h.consecutive_failures, h.auth_streak, h.unhealthy_since, h.tls_only_since, h.first_failure_at, h.last_failure_at, h.last_success_at, h.exhausted, h.breaker_state, h.opened_at, h.next_probe_at, h.probes, h.gone_at, h.outage_from, h.last_status, h.last_failure, h.last_error, h.last_excerpt, h.epoch, h.closed_at, t.settings, p.settings AS platform_settings
 FROM endpoint_health h JOIN endpoints e ON e.tenant_id = h.tenant_id AND e.id = h.endpoint_id JOIN tenants t ON t.id = h.tenant_id
 	CROSS JOIN platform p
 WHERE h.endpoint_id > $1 AND (cardinality($2::uuid[]) = 0 OR h.endpoint_id = ANY($2::uuid[]))
@@ -267,6 +269,7 @@ func (q *Queries) HealthToAssess(ctx context.Context, arg HealthToAssessParams) 
 			&i.EndpointHealth.LastError,
 			&i.EndpointHealth.LastExcerpt,
 			&i.EndpointHealth.Epoch,
+			&i.EndpointHealth.ClosedAt,
 			&i.Settings,
 			&i.PlatformSettings,
 		); err != nil {

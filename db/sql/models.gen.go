@@ -273,6 +273,7 @@ type EndpointHealth struct {
 	LastError           string
 	LastExcerpt         string
 	Epoch               int32
+	ClosedAt            *time.Time
 }
 
 type EndpointRevision struct {

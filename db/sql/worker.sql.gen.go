@@ -617,7 +617,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 }
 
 const LaneHealth = `-- name: LaneHealth :many
-SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
+SELECT endpoint_id, tenant_id, consecutive_failures, auth_streak, unhealthy_since, tls_only_since, first_failure_at, last_failure_at, last_success_at, exhausted, breaker_state, opened_at, next_probe_at, probes, gone_at, outage_from, last_status, last_failure, last_error, last_excerpt, epoch, closed_at FROM endpoint_health WHERE endpoint_id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]EndpointHealth, error) {
@@ -651,6 +651,7 @@ func (q *Queries) LaneHealth(ctx context.Context, endpoints []id.UUID) ([]Endpoi
 			&i.LastError,
 			&i.LastExcerpt,
 			&i.Epoch,
+			&i.ClosedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -1468,6 +1469,7 @@ ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = excluded.consecut
 	exhausted = excluded.exhausted, unhealthy_since = excluded.unhealthy_since, tls_only_since = excluded.tls_only_since,
 	first_failure_at = excluded.first_failure_at, last_failure_at = excluded.last_failure_at,
 	last_success_at = greatest(h.last_success_at, excluded.last_success_at),
+	closed_at = CASE WHEN h.breaker_state <> 0 AND excluded.breaker_state = 0 THEN now() ELSE h.closed_at END,
 	breaker_state = excluded.breaker_state, opened_at = excluded.opened_at, next_probe_at = excluded.next_probe_at, probes = excluded.probes,
 	gone_at = excluded.gone_at, outage_from = coalesce(excluded.outage_from, h.outage_from),
 	last_status = CASE WHEN excluded.last_error = '' THEN h.last_status ELSE excluded.last_status END,

@@ -14,6 +14,24 @@ func Line(text string) bool { return fit(text, "") }
 // Lines is Line for a text that can have line breaks and tabs.
 func Lines(text string) bool { return fit(text, "\n\r\t") }
 
+// Cleaned is a text as one line that shows as it is written: what breaks a line is a space, and what hides or reorders
+// is left out. It is for texts that were stored before the rule, or that come from elsewhere.
+func Cleaned(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if Line(text) {
+		return text
+	}
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unfit(r):
+			return -1
+		}
+		return r
+	}, text)), " ")
+}
+
 func fit(text, also string) bool {
 	if !utf8.ValidString(text) {
 		return false

@@ -21,3 +21,19 @@ func TestTextsShowAsTheyAreWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestACleanedTextShowsAsItIsWritten(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Acme": "Acme", " a \r\n b ": "a b", "A\u202ecba": "Acba", "A\u200bB": "AB", "a\x00b": "a b", "\xff": "?", "a\u2028b": "a b",
+		"👩\u200d💻 Team": "👩\u200d💻 Team", "می\u200cخواهم": "می\u200cخواهم", "": "",
+	} {
+		got := Cleaned(text)
+		if got != want {
+			t.Errorf("%+q: %+q, want %+q", text, got, want)
+		}
+		if !Line(got) {
+			t.Errorf("%+q is not one line that shows as it is written", got)
+		}
+	}
+}

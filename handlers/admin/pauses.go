@@ -139,7 +139,7 @@ const pauseAll = "everything"
 
 // pausable are the suggestions of the form: tenants by name, and the hosts of endpoints.
 func pausable(c *handlers.Call, q *sql.Queries) (known []components.Option, err error) {
-	tenants, err := q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{Before: id.Last, Most: proposed})
+	tenants, err := q.TenantNames(c.Ctx(), proposed)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/incidents"
 	"posthorn/domain/pause"
 	"posthorn/domain/reason"
 	"posthorn/domain/settings"
@@ -29,7 +30,9 @@ func (a *admin) tenants(c *handlers.Call) (v console.TenantsView, err error) {
 	}
 	var rows []sql.ConsoleTenantsRow
 	err = a.DB.Console(c.Ctx(), func(q *sql.Queries) error {
-		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1})
+		rows, err = q.ConsoleTenants(c.Ctx(), sql.ConsoleTenantsParams{
+			Before: before(c, id.Tenant), Part: v.Part, State: v.State, Sort: v.Sort, Most: pageRows + 1, SilentSeconds: incidents.Silent.Seconds(),
+		})
 		return err
 	})
 	if err != nil {

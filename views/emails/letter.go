@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"posthorn/domain/characters"
 )
 
 // Letter is what a mail says.
@@ -172,7 +174,7 @@ func quoted(name string) string { return "“" + clip(name, mostName) + "”" }
 
 // clip keeps what comes from elsewhere short; a subject has one line.
 func clip(s string, most int) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
+	s = characters.Cleaned(s)
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"posthorn/domain/characters"
 	"posthorn/domain/mail"
 	"posthorn/domain/notice"
 	"posthorn/views/emails"
@@ -132,6 +133,61 @@ func TestEveryKindHasALetter(t *testing.T) {
 	}
 	if _, err := emails.Notice(mail.NoticeData{Kind: "digest", Details: json.RawMessage("[1]")}); err == nil {
 		t.Error("details that are no object make a letter")
+	}
+}
+
+// aboutNoEndpoint are the kinds whose mails have no endpoint to name.
+var aboutNoEndpoint = []notice.Kind{
+	notice.KeyCreated, notice.QuotaWarning, notice.QuotaReached, notice.TenantSuspended, notice.TenantResumed,
+	notice.DispatchPaused, notice.DispatchResumed,
+}
+
+// A mail about an endpoint says which, leads there, and has a subject that shows as it is written, whatever the tenant,
+// the endpoint and the event type are called. A kind that is new has to do so, or to be listed above.
+func TestEveryMailAboutAnEndpointNamesAndLinksIt(t *testing.T) {
+	t.Parallel()
+	const (
+		ep, host  = "ep_01jd0000000000000000000000", "hooks.acme.example"
+		dashboard = "https://posthorn.example/t/ten_01jd0000000000000000000000"
+		evil      = "Orders\u202e\r\nBcc: all@example.com\u200b"
+	)
+	details, err := json.Marshal(map[string]any{
+		"endpoint": ep, "url": "https://" + host + "/in", "description": evil, "event_type": evil, "day": "2031-03-09", "severity": "critical",
+		"alerts": []notice.DigestAlert{{Endpoint: ep, Name: evil, Severity: "critical", Code: "endpoint_failing", Detail: "It fails.", Action: "Check its logs."}},
+		"endpoints": []notice.DigestEndpoint{
+			{Endpoint: ep, URL: "https://" + host + "/in", Status: "failing", Failed: 3, Attempts: 4},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range notice.Kinds() {
+		l, err := emails.Notice(mail.NoticeData{TenantName: "Ac\u2066me\r\nBcc: all@example.com", Kind: string(k), At: at, Details: details, Dashboard: dashboard})
+		if err != nil {
+			t.Fatalf("%s: %v", k, err)
+		}
+		if !characters.Line(l.Subject) {
+			t.Errorf("%s: the subject is %+q", k, l.Subject)
+		}
+		if slices.Contains(aboutNoEndpoint, k) {
+			continue
+		}
+		for _, want := range []string{host, dashboard + "/endpoints/" + ep} {
+			if !strings.Contains(l.Text(), want) {
+				t.Errorf("%s does not say %s:\n%s", k, want, l.Text())
+			}
+		}
+	}
+	alert := emails.OperatorAlert(mail.OperatorAlertData{What: "An endpoint of " + evil + " was disabled"})
+	if !characters.Line(alert.Subject) {
+		t.Errorf("an alert: the subject is %+q", alert.Subject)
+	}
+	for _, l := range []emails.Letter{
+		emails.Invitation(mail.InvitationData{Tenant: evil, By: evil}), emails.AccountExists(mail.AccountExistsData{Name: evil, Tenant: evil}),
+	} {
+		if !characters.Line(l.Subject) {
+			t.Errorf("the subject is %+q", l.Subject)
+		}
 	}
 }
 

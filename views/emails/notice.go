@@ -283,6 +283,7 @@ func deliveryFailed(d mail.NoticeData, f notice.FailedDetails) Letter {
 				Fact{"Attempts", thousands(int64(f.Attempts))}, Fact{"Last response", lastAnswer(f.LastStatus, f.LastFailure)}, Fact{"When", moment(f.FailedAt)}),
 			text("It won't be retried. Fix the cause, then replay it."),
 			button("View delivery", d.Dashboard+"/deliveries/"+f.Delivery),
+			button("View endpoint", endpointPage(d, f.Endpoint)),
 		},
 	}
 }
