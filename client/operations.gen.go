@@ -2295,6 +2295,7 @@ type Endpoint struct {
 	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
 	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
+	SendTraceparent    bool               `json:"send_traceparent"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
 	Status             EndpointStatus     `json:"status"`
 	StatusAt           time.Time          `json:"status_at"`
@@ -2417,6 +2418,7 @@ type EndpointCreated struct {
 
 	// Secret Shown this once
 	Secret           string         `json:"secret"`
+	SendTraceparent  bool           `json:"send_traceparent"`
 	SensitiveHeaders []string       `json:"sensitive_headers"`
 	Status           EndpointStatus `json:"status"`
 	StatusAt         time.Time      `json:"status_at"`
@@ -2545,6 +2547,10 @@ type EndpointInput struct {
 	// SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
 	SecretType *SecretType `json:"secret_type,omitempty"`
 
+	// SendTraceparent Whether requests carry the header `traceparent` (W3C Trace Context) for events that belong to a trace. Its parent id
+	// is that of the attempt.
+	SendTraceparent *bool `json:"send_traceparent,omitempty"`
+
 	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`
 	SendVerification *bool `json:"send_verification,omitempty"`
 
@@ -2620,6 +2626,7 @@ type EndpointPatch struct {
 
 	// RotationSignatures Null is the format's default
 	RotationSignatures nullable.Nullable[RotationSignatures] `json:"rotation_signatures,omitempty"`
+	SendTraceparent    *bool                                 `json:"send_traceparent,omitempty"`
 
 	// SensitiveHeaders Left out, names that were listed stay so. A value that is kept stays write-only.
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
@@ -2673,8 +2680,11 @@ type Event struct {
 	ID         string                       `json:"id"`
 	Key        nullable.Nullable[string]    `json:"key"`
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
-	Type       string                       `json:"type"`
-	Version    nullable.Nullable[string]    `json:"version"`
+
+	// TraceID The trace that the event belongs to: 32 hexadecimal digits
+	TraceID nullable.Nullable[string] `json:"trace_id"`
+	Type    string                    `json:"type"`
+	Version nullable.Nullable[string] `json:"version"`
 }
 
 // EventExpunged defines model for EventExpunged.
@@ -2863,8 +2873,11 @@ type EventWithData struct {
 	ID         string                       `json:"id"`
 	Key        nullable.Nullable[string]    `json:"key"`
 	OccurredAt nullable.Nullable[time.Time] `json:"occurred_at"`
-	Type       string                       `json:"type"`
-	Version    nullable.Nullable[string]    `json:"version"`
+
+	// TraceID The trace that the event belongs to: 32 hexadecimal digits
+	TraceID nullable.Nullable[string] `json:"trace_id"`
+	Type    string                    `json:"type"`
+	Version nullable.Nullable[string] `json:"version"`
 }
 
 // Example Any JSON, at most 64 KiB. It must fit the schema
@@ -4191,6 +4204,12 @@ type Since = time.Time
 // TenantID defines model for tenant_id.
 type TenantID = string
 
+// TraceID defines model for trace_id.
+type TraceID = string
+
+// Traceparent defines model for traceparent.
+type Traceparent = string
+
 // Type defines model for type.
 type Type = string
 
@@ -4358,6 +4377,9 @@ type ListEventsParams struct {
 	// Type An event type, or all types below a prefix, as in `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// TraceID Events that belong to a trace: 32 lowercase hexadecimal digits
+	TraceID *TraceID `form:"trace_id,omitempty" json:"trace_id,omitempty"`
 }
 
 // ListEventsParamsOrder defines parameters for ListEvents.
@@ -4368,6 +4390,9 @@ type EmitEventParams struct {
 	// IdempotencyKey 1 to 255 visible ASCII characters. The same key with the same body gives the first answer again, another body 409.
 	// Kept for at least 24 hours. The field `idempotency_key` means the same, and one key is the same key in both places; give one of the two.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+
+	// Traceparent The W3C Trace Context of the request. Its trace is stored with the event, and attempts belong to it. An invalid one is ignored
+	Traceparent *Traceparent `json:"traceparent,omitempty"`
 }
 
 // ListEventDeliveriesParams defines parameters for ListEventDeliveries.
@@ -5110,6 +5135,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 	r.setQuery("until", params.Until)
 	r.setQuery("type", params.Type)
 	r.setQuery("channel", params.Channel)
+	r.setQuery("trace_id", params.TraceID)
 	return answer[EventPage](ctx, c, r)
 }
 
@@ -5122,6 +5148,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 func (c *Client) EmitEvent(ctx context.Context, params EmitEventParams, body Emission) (Accepted, error) {
 	r := newRequest(http.MethodPost, "/events")
 	r.setHeader("Idempotency-Key", params.IdempotencyKey)
+	r.setHeader("traceparent", params.Traceparent)
 	r.body = body
 	return answer[Accepted](ctx, c, r)
 }

@@ -14,6 +14,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/trace"
 )
 
 // The range of a page's rows.
@@ -47,6 +48,7 @@ const (
 	ByUntil    Filter = "until"
 	ByType     Filter = "type"
 	ByChannel  Filter = "channel"
+	ByTrace    Filter = "trace_id"
 	ByEndpoint Filter = "endpoint"
 	ByArchived Filter = "archived"
 	ByJob      Filter = "job"
@@ -64,6 +66,7 @@ type Page struct {
 	Until     time.Time
 	Type      string
 	Channel   string
+	TraceID   string
 	Endpoint  id.UUID
 	Job       id.UUID
 	Status    string
@@ -317,6 +320,12 @@ var filters = map[Filter]func(p *pageParser, value string){
 		if !event.ValidChannel(value) {
 			p.refuse("channel", event.CodeChannelMalformed, fmt.Sprintf(
 				"A channel can have 1 to %d letters, digits, and the characters . _ - : / @", event.MaxName))
+		}
+	},
+	ByTrace: func(p *pageParser, value string) {
+		p.page.TraceID = value
+		if !trace.ValidID(value) {
+			p.refuse("trace_id", "trace_id_malformed", "trace_id is the id of a W3C trace: 32 lowercase hexadecimal digits, such as 0af7651916cd43dd8448eb211c80319c.")
 		}
 	},
 	ByArchived: func(p *pageParser, value string) {

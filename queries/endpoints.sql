@@ -12,10 +12,10 @@ SELECT count(*) FROM endpoints WHERE tenant_id = @tenant_id AND deleted_at IS NU
 -- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	circuit_breaker, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
+	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES (@tenant_id, @id, @kind, @url, @description, @event_types, sqlc.narg('filter'), @channels, @format, @prefix, @type_field, @rotation_signatures, @retry_policy,
 	sqlc.narg('retry_delays'), sqlc.narg('retry_jitter'), @retry_client_errors, @timeout_seconds, @max_in_flight, sqlc.narg('rate_limit'), sqlc.narg('burst'),
-	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
+	@ordering, sqlc.narg('payload_version'), @accept_conflict, @circuit_breaker, @send_traceparent, @verification, @when_held, @metadata, sqlc.narg('custom_headers'),
 	@sensitive_headers, sqlc.narg('connection'), sqlc.narg('slot_secret_id'), @created_at, sqlc.narg('external_id'), sqlc.narg('wire'), sqlc.narg('also_secret'))
 RETURNING *;
 
@@ -69,7 +69,7 @@ UPDATE endpoints SET url = @url, description = @description, event_types = @even
 	retry_policy = @retry_policy, retry_delays = sqlc.narg('retry_delays'), retry_jitter = sqlc.narg('retry_jitter'),
 	retry_client_errors = @retry_client_errors, timeout_seconds = @timeout_seconds, max_in_flight = @max_in_flight,
 	rate_limit = sqlc.narg('rate_limit'), burst = sqlc.narg('burst'), ordering = @ordering,
-	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, circuit_breaker = @circuit_breaker, verification = @verification,
+	payload_version = sqlc.narg('payload_version'), accept_conflict = @accept_conflict, circuit_breaker = @circuit_breaker, send_traceparent = @send_traceparent, verification = @verification,
 	when_held = @when_held, metadata = @metadata, custom_headers = sqlc.narg('custom_headers'),
 	sensitive_headers = @sensitive_headers, connection = sqlc.narg('connection'), external_id = sqlc.narg('external_id'), wire = sqlc.narg('wire'), also_secret = sqlc.narg('also_secret'), updated_at = now()
 WHERE tenant_id = @tenant_id AND id = @id AND deleted_at IS NULL

@@ -12,9 +12,10 @@ SELECT EXISTS (SELECT 1 FROM events WHERE tenant_id = @tenant_id AND created_at 
 -- rarely must not read months of events for one page: at most @scan rows are looked at, and the last of them is
 -- returned too, matching or not, so that the caller knows where to go on.
 SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
 		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false))
+			AND (@trace_id::text = '' OR coalesce(substr(e.traceparent, 4, 32) = @trace_id, false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
@@ -28,9 +29,10 @@ LIMIT @most::int;
 -- name: ScanEventsUp :many
 -- The same, oldest first.
 SELECT * FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
 		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false)))::boolean AS matches
+		((@type::text = '' OR e.type = @type OR right(@type, 2) = '.*' AND starts_with(e.type, left(@type, -1))) AND (@channel::text = '' OR coalesce(@channel = ANY(e.channels), false))
+			AND (@trace_id::text = '' OR coalesce(substr(e.traceparent, 4, 32) = @trace_id, false)))::boolean AS matches
 	FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) > (@low_at, @low::uuid) AND (e.created_at, e.id) < (@high_at, @high::uuid)
@@ -96,10 +98,10 @@ ORDER BY e.created_at DESC, e.id DESC;
 SELECT set_config('statement_timeout', (@ms::int)::text, true);
 
 -- name: SearchEvents :one
--- Of the newest events below a point, those whose ordering key is a text, or whose data holds some bytes. At most @scan
+-- Of the newest events below a point, those whose ordering key or trace is a text, or whose data holds some bytes. At most @scan
 -- events are read; reached is the oldest of them.
 WITH page AS (
-	SELECT e.id, e.key, e.data FROM events e
+	SELECT e.id, e.key, e.traceparent, e.data FROM events e
 	WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz
 		AND (e.created_at, e.id) < (@high_at, @high::uuid)
 	ORDER BY e.created_at DESC, e.id DESC
@@ -107,13 +109,13 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = @key::text
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = @key::text OR substr(traceparent, 4, 32) = @key
 		OR @in_data::boolean AND position(@needle::bytea IN data) > 0), '{}')::uuid[] AS ids
 FROM page;
 
 -- name: FoundEvents :many
 -- Events by id, created between two moments, newest first; their data only where it is asked for.
-SELECT e.id, e.type, e.key, e.channels, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data
+SELECT e.id, e.type, e.key, e.channels, e.traceparent, (CASE WHEN @with_data::boolean THEN e.data END)::bytea AS data
 FROM ROWS FROM (unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = @tenant_id AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz

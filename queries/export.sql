@@ -3,7 +3,7 @@
 
 -- name: ExportEvents :many
 -- At most @most of them with at most @bytes of data together, but always one.
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id FROM (
+SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id, y.traceparent FROM (
 	SELECT x.*, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
 		SELECT e.* FROM events e
 		WHERE e.tenant_id = @tenant_id AND e.created_at BETWEEN @low_at::timestamptz AND @high_at::timestamptz

@@ -42,24 +42,26 @@ FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@keys::text[])) AS u(tenant_id,
 JOIN idempotency_keys k ON k.tenant_id = u.tenant_id AND k.key = u.key;
 
 -- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
-	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id);
+	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
+	unnest(@traceparents::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent);
 
 -- name: InsertEventsOnce :many
 -- The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
 -- the first transaction to end if it still runs.
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
 FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@created::timestamptz[]), unnest(@ids::uuid[]), unnest(@types::text[]),
 	unnest(@datas::bytea[]), unnest(@keys::text[]), unnest(@channels::text[]), unnest(@versions::text[]),
-	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+	unnest(@occurred::timestamptz[]), unnest(@deliver::timestamptz[]), unnest(@routing_versions::bigint[]), unnest(@external_ids::text[]),
+	unnest(@traceparents::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -103,7 +103,7 @@ CROSS JOIN LATERAL (
 -- Payloads of what was read, each event once, within the days concerned. Past a budget of bytes rows come without their
 -- data, marked as cut; the first never is. What is not in the answer is gone. The LIMIT keeps this a look-up by key,
 -- whatever the planner thinks of an empty partition.
-SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id,
+SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
 	(s.total > @budget::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= @budget::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (

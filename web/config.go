@@ -54,6 +54,9 @@ type Config struct {
 	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"how many MiB of request bodies a process holds; what exceeds it is answered 503"`
 	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"how many MiB of them one tenant, platform key or person may hold"`
 	SvixAPI           string        `env:"POSTHORN_SVIX_API" envDefault:"on" help:"Svix's API at /svix/api/v1, for programs that use its libraries: on or off"`
+	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"where OpenTelemetry traces go by OTLP over HTTP, as http://collector:4318; unset, none are made"`
+	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers for it, comma between: Authorization=Bearer abc"`
+	TracesRatio       float64       `env:"POSTHORN_TRACES_RATIO" envDefault:"0.1" help:"how many of the traces that begin here are kept, from 0 to 1; a producer's own decision is followed"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"where the receivers of serve --demo listen, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
@@ -116,6 +119,7 @@ func loadConfig(environ []string) (Config, error) {
 	c.checkNetwork(wrong)
 	c.checkSignup(wrong)
 	c.checkProcess(wrong)
+	c.checkTraces(wrong)
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
@@ -366,6 +370,8 @@ func explainParse(err error, given map[string]string) Problem {
 	switch field.Type {
 	case reflect.TypeFor[time.Duration]():
 		return Problem{name, fmt.Sprintf("is %q, which is not a time span. Write it as 20s or 1m30s.", given[name])}
+	case reflect.TypeFor[float64]():
+		return Problem{name, fmt.Sprintf("is %q, which is not a number. Write it as 0.1.", given[name])}
 	case reflect.TypeFor[int64]():
 		return Problem{name, fmt.Sprintf("is %q, which is not a whole number.", given[name])}
 	case reflect.TypeFor[slog.Level]():

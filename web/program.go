@@ -52,6 +52,7 @@ type Program struct {
 	registry *prometheus.Registry
 	store    *store
 	pools    []*db.DB
+	traces   *traces // nil: off
 	ready    *readiness
 
 	stopStreams   sync.Once
@@ -134,6 +135,9 @@ func (p *Program) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.traces, err = newTraces(&p.Config, p.Parts, p.Log); err != nil {
+		return err
+	}
 	p.ready = &readiness{database: general, url: p.store.listenURL}
 	var w *worker.Worker
 	if p.Parts.Worker {
@@ -168,7 +172,7 @@ func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ri
 	}
 	w := worker.New(worker.Config{
 		DB: pool, ListenURL: p.store.listenURL, Log: p.Log, Egress: p.Config.Egress, Keys: ring, Name: name,
-		Registry: p.registry, Grace: p.Config.ShutdownGrace,
+		Registry: p.registry, Grace: p.Config.ShutdownGrace, Tracer: p.traces.tracer(),
 		Inbox: newInbox(p.Log, general, ring),
 	})
 	p.worker = p.run("worker", w.Run)
@@ -181,7 +185,7 @@ func (p *Program) startWeb(ctx context.Context, general *db.DB, ring *seal.Ring,
 	if err != nil {
 		return err
 	}
-	c := emit.Config{DB: pool, Log: p.Log}
+	c := emit.Config{DB: pool, Log: p.Log, Tracer: p.traces.tracer()}
 	if w != nil {
 		c.OnCommit, c.BeforeCommit = w.Committed, w.BeforeCommit
 	}
@@ -254,6 +258,7 @@ func (p *Program) Close() error {
 	p.worker.end()
 	p.notices.end() // after the worker, which posts them
 	p.mails.end()
+	p.traces.close()
 	for _, d := range p.pools {
 		d.Close()
 	}

@@ -23,7 +23,7 @@ const (
 // relay stores what products emitted in SQL (posthorn.emit), until the context ends. It goes the way of every emission,
 // through a committer of its own, with the ids that the rows bear.
 func (w *Worker) relay(ctx context.Context) {
-	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit})
+	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit, Tracer: w.tracer})
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {

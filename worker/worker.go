@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"posthorn/db"
 	"posthorn/db/emit"
@@ -53,6 +54,7 @@ type Config struct {
 	Name      string                // shown to operators; default the host's name
 	Registry  prometheus.Registerer // nil: metrics are kept to itself
 	Grace     time.Duration         // how long a stop waits for requests under way; default 20 s
+	Tracer    oteltrace.Tracer      // makes a span of each attempt of a sampled event; nil: none
 	Inbox     http.Handler          // receives what is sent to test inboxes; nil: nothing reaches them
 }
 
@@ -68,7 +70,8 @@ type Worker struct {
 	member      membership
 	dispatch    *lanes.Dispatcher
 	sender      *send.Sender
-	inbox       http.Handler // receives what is sent to test inboxes; nil without
+	tracer      oteltrace.Tracer // nil: off
+	inbox       http.Handler     // receives what is sent to test inboxes; nil without
 	events      *eventCache
 	watermark   lanes.Watermark
 	scheduler   *scheduler
@@ -100,7 +103,7 @@ func New(c Config) *Worker {
 	if w.grace <= 0 {
 		w.grace = 20 * time.Second
 	}
-	w.inbox = c.Inbox
+	w.inbox, w.tracer = c.Inbox, c.Tracer
 	w.metrics = newMetrics(c.Registry)
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
@@ -245,10 +248,14 @@ func (w *Worker) startJob(j *lanes.Job) {
 func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
 	number := int(j.Attempts) + 1
+	span := w.startSpan(j, number)
 	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
-		Event: j.Event, EventID: j.EventText(), DeliveryID: j.DeliveryText(), FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
+		Event: j.Event, EventID: j.EventText(), Delivery: j.DeliveryID, DeliveryID: j.DeliveryText(), FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
+	if span != nil {
+		endSpan(span, response, attempt, decision)
+	}
 	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
 	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil && response.Failure == delivery.FailReset}
 	if decision.Class != delivery.Success {

@@ -170,6 +170,7 @@ type settings struct {
 	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
 	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
 	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
+	Traceparent  string            `name:"send-traceparent" placeholder:"on|off" help:"Whether requests carry the event's trace context: ${enum}." enum:",on,off" default:""`
 	Breaker      string            `name:"circuit-breaker" placeholder:"on|off" help:"Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}." enum:",on,off" default:""`
 	Ordering     string            `placeholder:"ORDER" help:"Order of delivery: ${enum}." enum:",none,key,strict" default:""`
 	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
@@ -199,6 +200,9 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 	}
 	if s.Breaker != "" {
 		all["circuit_breaker"] = s.Breaker == "on"
+	}
+	if s.Traceparent != "" {
+		all["send_traceparent"] = s.Traceparent == "on"
 	}
 	for name, value := range map[string]int{"timeout_seconds": s.Timeout, "max_in_flight": s.MaxInFlight} {
 		if value != 0 {

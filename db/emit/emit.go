@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"posthorn/db"
 	"posthorn/db/queue"
 	"posthorn/db/sql"
@@ -21,6 +23,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/schema"
+	"posthorn/domain/trace"
 )
 
 // Bounds of one transaction and of what can wait for one.
@@ -38,10 +41,11 @@ const (
 // Item is one emission of a request.
 type Item struct {
 	Emission event.Emission
-	BodyHash [32]byte // SHA-256 of the request body without its idempotency key, compared under that key
-	Whole    [32]byte // SHA-256 of the whole body, which earlier versions stored
-	Only     *id.UUID // this endpoint alone, whatever it subscribes to: a test send
-	ID       id.UUID  // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
+	BodyHash [32]byte      // SHA-256 of the request body without its idempotency key, compared under that key
+	Whole    [32]byte      // SHA-256 of the whole body, which earlier versions stored
+	Only     *id.UUID      // this endpoint alone, whatever it subscribes to: a test send
+	Trace    trace.Context // that the event belongs to; the zero value is none
+	ID       id.UUID       // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
 }
 
 // Keyed is an item whose repetitions are told by its idempotency key and its body.
@@ -75,6 +79,8 @@ type Config struct {
 	// OnCommit tells the worker of this process what was stored and returns the endpoints that other processes should
 	// hear of. Nil: all of them.
 	OnCommit func(Batch) []id.UUID
+	// Tracer makes a span of each emission that is sampled. Nil: none.
+	Tracer oteltrace.Tracer
 	// BeforeCommit is called before each transaction; OnCommit gets what it returns. Nil: 0.
 	BeforeCommit func() int64
 }
@@ -85,6 +91,7 @@ type Committer struct {
 	log      *slog.Logger
 	onCommit func(Batch) []id.UUID
 	before   func() int64
+	tracer   oteltrace.Tracer // nil: off
 	routes   *routes
 	quotas   *quotas
 	queue    chan *request
@@ -120,7 +127,7 @@ type item struct {
 // New makes a committer; it stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
-		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
+		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
 		queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
 	}
 }
@@ -139,6 +146,16 @@ var (
 // Emit stores the items of one tenant and returns a result for each, in order, after they are durable. Items fail one
 // by one. If the context ends first, the items can still be stored: an idempotency key makes a repeat safe.
 func (c *Committer) Emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
+	if c.tracer == nil {
+		return c.emit(ctx, tenant, items)
+	}
+	spans := c.startSpans(ctx, tenant, items)
+	results := c.emit(ctx, tenant, items)
+	endSpans(spans, results)
+	return results
+}
+
+func (c *Committer) emit(ctx context.Context, tenant id.UUID, items []Item) []Result {
 	results := make([]Result, len(items))
 	r := &request{tenant: tenant, since: time.Now(), done: make(chan struct{})}
 	route, err := c.routes.of(ctx, tenant)
@@ -206,6 +223,9 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 	}
 	if !m.DeliverAt.IsZero() {
 		it.DeliverAt = &m.DeliverAt
+	}
+	if from.Trace.Valid() {
+		it.Traceparent = new(from.Trace.String())
 	}
 	it.IdempotencyKey, it.BodyHash, it.WholeHash = m.IdempotencyKey, from.BodyHash, from.Whole
 	return it

@@ -12,6 +12,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/id"
 	"posthorn/domain/search"
+	"posthorn/domain/trace"
 )
 
 // The bounds of a search: how long it lasts, how long one of its statements can, and how many events each reads. The
@@ -36,8 +37,9 @@ type EventSearch struct {
 // FoundEvent is an event that a search found, and where.
 type FoundEvent struct {
 	sql.FoundEventsRow
-	ByKey bool   // its ordering key is the text
-	Where string // the field of its data; empty with ByKey
+	ByKey   bool   // its ordering key is the text
+	ByTrace bool   // the text is the id of its trace
+	Where   string // the field of its data; empty with ByKey and ByTrace
 }
 
 // SearchedEvents is what a search found. Reached is the oldest event that it looked at; zero where it looked at all.
@@ -133,12 +135,12 @@ func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, i
 			return out, err
 		}
 		for _, r := range rows {
-			f := FoundEvent{FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text}
+			f := FoundEvent{FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text, ByTrace: trace.ID(r.Traceparent) == s.Text}
 			in := false
-			if !f.ByKey && s.InData {
+			if !f.ByKey && !f.ByTrace && s.InData {
 				f.Where, in = s.In(r.Data)
 			}
-			if f.Data = nil; f.ByKey || in {
+			if f.Data = nil; f.ByKey || f.ByTrace || in {
 				out = append(out, f)
 			}
 		}

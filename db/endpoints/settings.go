@@ -88,7 +88,7 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 		Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
 		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryClientErrors: e.RetryClientErrors,
 		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
-		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker, Verification: e.Verification, WhenHeld: e.WhenHeld,
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker, SendTraceparent: e.SendTraceparent, Verification: e.Verification, WhenHeld: e.WhenHeld,
 		Headers: endpoint.Headers{}, Metadata: map[string]string{}, Shape: shapeOf(e),
 	}
 	for _, seconds := range e.RetryDelays {
@@ -115,7 +115,8 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
 		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
 		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: db.TextOrNull(s.PayloadVersion),
-		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
+		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
+		Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
 		SensitiveHeaders: s.Headers.Marked(), ExternalID: db.TextOrNull(s.ExternalID),
 	}
 	if p.Channels == nil {
@@ -144,7 +145,7 @@ func updateRow(p sql.InsertEndpointParams) sql.UpdateEndpointParams {
 		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
 		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy, RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
 		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
-		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker, SendTraceparent: p.SendTraceparent, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
 		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, ExternalID: p.ExternalID, Wire: p.Wire, AlsoSecret: p.AlsoSecret, TenantID: p.TenantID, ID: p.ID,
 	}
 }

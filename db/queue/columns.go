@@ -47,6 +47,7 @@ type (
 		Deliver         []*time.Time
 		RoutingVersions []int64
 		ExternalIds     []string
+		Traceparents    []string
 	}
 	// queueColumns are those of InsertQueue.
 	queueColumns struct {

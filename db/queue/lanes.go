@@ -95,6 +95,7 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
 					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key, Channels: r.Channels,
 					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID,
+					Traceparent: r.Traceparent,
 				}}
 			}
 			return err

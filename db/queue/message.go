@@ -7,6 +7,7 @@ import (
 	"posthorn/domain/endpoint"
 	"posthorn/domain/id"
 	"posthorn/domain/signature"
+	"posthorn/domain/trace"
 )
 
 // Message is the event as the wire formats show it on its way to one endpoint, for the sender and for the page that
@@ -18,6 +19,9 @@ func Message(e *sql.Event, event, delivery, endpoint string) signature.Message {
 	}
 	if e.ExternalID != nil {
 		m.EventID = *e.ExternalID // the producer's own, by which its receivers deduplicate already
+	}
+	if e.Traceparent != nil {
+		m.Traceparent = *e.Traceparent
 	}
 	if e.OccurredAt != nil {
 		m.OccurredAt = *e.OccurredAt
@@ -53,6 +57,15 @@ func SentMessage(e *sql.Event, d sql.Delivery, w signature.Wire) signature.Messa
 	return m
 }
 
+// AppendTraceparent adds the header that tells a receiver of the event's trace, from the context that was stored with
+// the event.
+func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, attempt int) []signature.Header {
+	if c, ok := trace.Attempt(stored, delivery, attempt); ok {
+		h = append(h, signature.Header{Name: trace.Header, Value: c.String()})
+	}
+	return h
+}
+
 // SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their
 // secrets masked, and the format's as they were sent.
 func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery, t sql.Attempt) []signature.Header {
@@ -68,6 +81,9 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
 	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{At: t.CreatedAt, Attempt: int(t.Number), Replayed: sentAgain(d)})...)
+	if s.SendTraceparent && m.Traceparent != "" {
+		h = AppendTraceparent(h, m.Traceparent, d.ID, int(t.Number))
+	}
 	if s.Kind == endpoint.Kafka {
 		for i := range h {
 			h[i].Name = strings.ToLower(h[i].Name) // as a worker writes those of records

@@ -14,7 +14,7 @@ import (
 )
 
 const AnyEndpoint = `-- name: AnyEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2
 `
 
 type AnyEndpointParams struct {
@@ -65,6 +65,7 @@ func (q *Queries) AnyEndpoint(ctx context.Context, arg AnyEndpointParams) (Endpo
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -162,7 +163,7 @@ func (q *Queries) EndpointOfExternalID(ctx context.Context, arg EndpointOfExtern
 }
 
 const GetEndpoint = `-- name: GetEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
 `
 
 type GetEndpointParams struct {
@@ -212,6 +213,7 @@ func (q *Queries) GetEndpoint(ctx context.Context, arg GetEndpointParams) (Endpo
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -242,12 +244,12 @@ func (q *Queries) ImportedEndpoint(ctx context.Context, arg ImportedEndpointPara
 const InsertEndpoint = `-- name: InsertEndpoint :one
 INSERT INTO endpoints (tenant_id, id, kind, url, description, event_types, filter, channels, format, prefix, type_field, rotation_signatures, retry_policy, retry_delays, retry_jitter,
 	retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict,
-	circuit_breaker, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
+	circuit_breaker, send_traceparent, verification, when_held, metadata, custom_headers, sensitive_headers, connection, slot_secret_id, created_at, external_id, wire, also_secret)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 	$14, $15, $16, $17, $18, $19, $20,
-	$21, $22, $23, $24, $25, $26, $27, $28,
-	$29, $30, $31, $32, $33, $34, $35)
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
+	$21, $22, $23, $24, $25, $26, $27, $28, $29,
+	$30, $31, $32, $33, $34, $35, $36)
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
 `
 
 type InsertEndpointParams struct {
@@ -275,6 +277,7 @@ type InsertEndpointParams struct {
 	PayloadVersion     *string
 	AcceptConflict     bool
 	CircuitBreaker     bool
+	SendTraceparent    bool
 	Verification       string
 	WhenHeld           string
 	Metadata           json.RawMessage
@@ -314,6 +317,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		arg.PayloadVersion,
 		arg.AcceptConflict,
 		arg.CircuitBreaker,
+		arg.SendTraceparent,
 		arg.Verification,
 		arg.WhenHeld,
 		arg.Metadata,
@@ -366,6 +370,7 @@ func (q *Queries) InsertEndpoint(ctx context.Context, arg InsertEndpointParams) 
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -406,7 +411,7 @@ func (q *Queries) InsertEndpointRevision(ctx context.Context, arg InsertEndpoint
 }
 
 const ListEndpointsNewest = `-- name: ListEndpointsNewest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints
 WHERE tenant_id = $1 AND id < $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id DESC LIMIT $4
 `
@@ -471,6 +476,7 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 			&i.RotationSignatures,
 			&i.TypeField,
 			&i.CircuitBreaker,
+			&i.SendTraceparent,
 			&i.ExternalID,
 			&i.Wire,
 			&i.AlsoSecret,
@@ -486,7 +492,7 @@ func (q *Queries) ListEndpointsNewest(ctx context.Context, arg ListEndpointsNewe
 }
 
 const ListEndpointsOldest = `-- name: ListEndpointsOldest :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints
 WHERE tenant_id = $1 AND id > $2 AND deleted_at IS NULL AND ($3::text = '' OR status = $3)
 ORDER BY id LIMIT $4
 `
@@ -551,6 +557,7 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 			&i.RotationSignatures,
 			&i.TypeField,
 			&i.CircuitBreaker,
+			&i.SendTraceparent,
 			&i.ExternalID,
 			&i.Wire,
 			&i.AlsoSecret,
@@ -566,7 +573,7 @@ func (q *Queries) ListEndpointsOldest(ctx context.Context, arg ListEndpointsOlde
 }
 
 const LockEndpoint = `-- name: LockEndpoint :one
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL FOR NO KEY UPDATE
 `
 
 type LockEndpointParams struct {
@@ -616,6 +623,7 @@ func (q *Queries) LockEndpoint(ctx context.Context, arg LockEndpointParams) (End
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -641,7 +649,7 @@ func (q *Queries) PlatformSettings(ctx context.Context) (json.RawMessage, error)
 const SetEndpointStatus = `-- name: SetEndpointStatus :one
 UPDATE endpoints SET status = $1, status_reason = $2, status_at = now(), updated_at = now()
 WHERE tenant_id = $3 AND id = $4 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
 `
 
 type SetEndpointStatusParams struct {
@@ -698,6 +706,7 @@ func (q *Queries) SetEndpointStatus(ctx context.Context, arg SetEndpointStatusPa
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -741,7 +750,7 @@ func (q *Queries) ShareLockEndpoint(ctx context.Context, arg ShareLockEndpointPa
 const UnverifyEndpoint = `-- name: UnverifyEndpoint :one
 UPDATE endpoints SET status = 'unverified', status_reason = 'url_changed', status_at = now(), verified_at = NULL, updated_at = now()
 WHERE tenant_id = $1 AND id = $2 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
 `
 
 type UnverifyEndpointParams struct {
@@ -792,6 +801,7 @@ func (q *Queries) UnverifyEndpoint(ctx context.Context, arg UnverifyEndpointPara
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -805,11 +815,11 @@ UPDATE endpoints SET url = $1, description = $2, event_types = $3, filter = $4,
 	retry_policy = $10, retry_delays = $11, retry_jitter = $12,
 	retry_client_errors = $13, timeout_seconds = $14, max_in_flight = $15,
 	rate_limit = $16, burst = $17, ordering = $18,
-	payload_version = $19, accept_conflict = $20, circuit_breaker = $21, verification = $22,
-	when_held = $23, metadata = $24, custom_headers = $25,
-	sensitive_headers = $26, connection = $27, external_id = $28, wire = $29, also_secret = $30, updated_at = now()
-WHERE tenant_id = $31 AND id = $32 AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
+	payload_version = $19, accept_conflict = $20, circuit_breaker = $21, send_traceparent = $22, verification = $23,
+	when_held = $24, metadata = $25, custom_headers = $26,
+	sensitive_headers = $27, connection = $28, external_id = $29, wire = $30, also_secret = $31, updated_at = now()
+WHERE tenant_id = $32 AND id = $33 AND deleted_at IS NULL
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
 `
 
 type UpdateEndpointParams struct {
@@ -834,6 +844,7 @@ type UpdateEndpointParams struct {
 	PayloadVersion     *string
 	AcceptConflict     bool
 	CircuitBreaker     bool
+	SendTraceparent    bool
 	Verification       string
 	WhenHeld           string
 	Metadata           json.RawMessage
@@ -871,6 +882,7 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		arg.PayloadVersion,
 		arg.AcceptConflict,
 		arg.CircuitBreaker,
+		arg.SendTraceparent,
 		arg.Verification,
 		arg.WhenHeld,
 		arg.Metadata,
@@ -923,6 +935,7 @@ func (q *Queries) UpdateEndpoint(ctx context.Context, arg UpdateEndpointParams) 
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,

@@ -91,7 +91,7 @@ func (q *Queries) FirstDeliveriesOfEvent(ctx context.Context, arg FirstDeliverie
 }
 
 const FoundEvents = `-- name: FoundEvents :many
-SELECT e.id, e.type, e.key, e.channels, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data
+SELECT e.id, e.type, e.key, e.channels, e.traceparent, (CASE WHEN $1::boolean THEN e.data END)::bytea AS data
 FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(id, created_at)
 JOIN events e ON e.tenant_id = $4 AND e.created_at = u.created_at AND e.id = u.id
 	AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
@@ -108,11 +108,12 @@ type FoundEventsParams struct {
 }
 
 type FoundEventsRow struct {
-	ID       id.UUID
-	Type     string
-	Key      *string
-	Channels []string
-	Data     []byte
+	ID          id.UUID
+	Type        string
+	Key         *string
+	Channels    []string
+	Traceparent *string
+	Data        []byte
 }
 
 // Events by id, created between two moments, newest first; their data only where it is asked for.
@@ -137,6 +138,7 @@ func (q *Queries) FoundEvents(ctx context.Context, arg FoundEventsParams) ([]Fou
 			&i.Type,
 			&i.Key,
 			&i.Channels,
+			&i.Traceparent,
 			&i.Data,
 		); err != nil {
 			return nil, err
@@ -151,7 +153,7 @@ func (q *Queries) FoundEvents(ctx context.Context, arg FoundEventsParams) ([]Fou
 
 const GetEvent = `-- name: GetEvent :one
 
-SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
+SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id FROM events WHERE tenant_id = $1 AND created_at = $2 AND id = $3
 `
 
 type GetEventParams struct {
@@ -177,6 +179,7 @@ func (q *Queries) GetEvent(ctx context.Context, arg GetEventParams) (Event, erro
 		&i.OccurredAt,
 		&i.DeliverAt,
 		&i.RoutingVersion,
+		&i.Traceparent,
 		&i.ExternalID,
 	)
 	return i, err
@@ -380,24 +383,26 @@ func (q *Queries) SampledEvents(ctx context.Context, arg SampledEventsParams) ([
 }
 
 const ScanEventsDown = `-- name: ScanEventsDown :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
+SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent, place, matches FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
 		row_number() OVER (ORDER BY e.created_at DESC, e.id DESC) AS place,
-		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
+		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false))
+			AND ($3::text = '' OR coalesce(substr(e.traceparent, 4, 32) = $3, false)))::boolean AS matches
 	FROM events e
-	WHERE e.tenant_id = $3 AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-		AND (e.created_at, e.id) > ($4, $6::uuid) AND (e.created_at, e.id) < ($5, $7::uuid)
+	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
+		AND (e.created_at, e.id) > ($5, $7::uuid) AND (e.created_at, e.id) < ($6, $8::uuid)
 	ORDER BY e.created_at DESC, e.id DESC
-	LIMIT $8::int
+	LIMIT $9::int
 ) looked
-WHERE matches OR place = $8::int
+WHERE matches OR place = $9::int
 ORDER BY created_at DESC, id DESC
-LIMIT $9::int
+LIMIT $10::int
 `
 
 type ScanEventsDownParams struct {
 	Type     string
 	Channel  string
+	TraceID  string
 	TenantID id.UUID
 	LowAt    time.Time
 	HighAt   time.Time
@@ -408,17 +413,18 @@ type ScanEventsDownParams struct {
 }
 
 type ScanEventsDownRow struct {
-	ID         id.UUID
-	CreatedAt  time.Time
-	Type       string
-	Key        *string
-	Channels   []string
-	Version    *string
-	OccurredAt *time.Time
-	DeliverAt  *time.Time
-	ExternalID *string
-	Place      int64
-	Matches    bool
+	ID          id.UUID
+	CreatedAt   time.Time
+	Type        string
+	Key         *string
+	Channels    []string
+	Version     *string
+	OccurredAt  *time.Time
+	DeliverAt   *time.Time
+	ExternalID  *string
+	Traceparent *string
+	Place       int64
+	Matches     bool
 }
 
 // A page of the events whose ids lie between low and high, newest first, data left where it is. A filter that matches
@@ -428,6 +434,7 @@ func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) 
 	rows, err := q.db.Query(ctx, ScanEventsDown,
 		arg.Type,
 		arg.Channel,
+		arg.TraceID,
 		arg.TenantID,
 		arg.LowAt,
 		arg.HighAt,
@@ -453,6 +460,7 @@ func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) 
 			&i.OccurredAt,
 			&i.DeliverAt,
 			&i.ExternalID,
+			&i.Traceparent,
 			&i.Place,
 			&i.Matches,
 		); err != nil {
@@ -467,24 +475,26 @@ func (q *Queries) ScanEventsDown(ctx context.Context, arg ScanEventsDownParams) 
 }
 
 const ScanEventsUp = `-- name: ScanEventsUp :many
-SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, place, matches FROM (
-	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id,
+SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent, place, matches FROM (
+	SELECT e.id, e.created_at, e.type, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.external_id, e.traceparent,
 		row_number() OVER (ORDER BY e.created_at, e.id) AS place,
-		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false)))::boolean AS matches
+		(($1::text = '' OR e.type = $1 OR right($1, 2) = '.*' AND starts_with(e.type, left($1, -1))) AND ($2::text = '' OR coalesce($2 = ANY(e.channels), false))
+			AND ($3::text = '' OR coalesce(substr(e.traceparent, 4, 32) = $3, false)))::boolean AS matches
 	FROM events e
-	WHERE e.tenant_id = $3 AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
-		AND (e.created_at, e.id) > ($4, $6::uuid) AND (e.created_at, e.id) < ($5, $7::uuid)
+	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
+		AND (e.created_at, e.id) > ($5, $7::uuid) AND (e.created_at, e.id) < ($6, $8::uuid)
 	ORDER BY e.created_at, e.id
-	LIMIT $8::int
+	LIMIT $9::int
 ) looked
-WHERE matches OR place = $8::int
+WHERE matches OR place = $9::int
 ORDER BY created_at, id
-LIMIT $9::int
+LIMIT $10::int
 `
 
 type ScanEventsUpParams struct {
 	Type     string
 	Channel  string
+	TraceID  string
 	TenantID id.UUID
 	LowAt    time.Time
 	HighAt   time.Time
@@ -495,17 +505,18 @@ type ScanEventsUpParams struct {
 }
 
 type ScanEventsUpRow struct {
-	ID         id.UUID
-	CreatedAt  time.Time
-	Type       string
-	Key        *string
-	Channels   []string
-	Version    *string
-	OccurredAt *time.Time
-	DeliverAt  *time.Time
-	ExternalID *string
-	Place      int64
-	Matches    bool
+	ID          id.UUID
+	CreatedAt   time.Time
+	Type        string
+	Key         *string
+	Channels    []string
+	Version     *string
+	OccurredAt  *time.Time
+	DeliverAt   *time.Time
+	ExternalID  *string
+	Traceparent *string
+	Place       int64
+	Matches     bool
 }
 
 // The same, oldest first.
@@ -513,6 +524,7 @@ func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]S
 	rows, err := q.db.Query(ctx, ScanEventsUp,
 		arg.Type,
 		arg.Channel,
+		arg.TraceID,
 		arg.TenantID,
 		arg.LowAt,
 		arg.HighAt,
@@ -538,6 +550,7 @@ func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]S
 			&i.OccurredAt,
 			&i.DeliverAt,
 			&i.ExternalID,
+			&i.Traceparent,
 			&i.Place,
 			&i.Matches,
 		); err != nil {
@@ -553,7 +566,7 @@ func (q *Queries) ScanEventsUp(ctx context.Context, arg ScanEventsUpParams) ([]S
 
 const SearchEvents = `-- name: SearchEvents :one
 WITH page AS (
-	SELECT e.id, e.key, e.data FROM events e
+	SELECT e.id, e.key, e.traceparent, e.data FROM events e
 	WHERE e.tenant_id = $4 AND e.created_at BETWEEN $5::timestamptz AND $6::timestamptz
 		AND (e.created_at, e.id) < ($6, $7::uuid)
 	ORDER BY e.created_at DESC, e.id DESC
@@ -561,7 +574,7 @@ WITH page AS (
 )
 SELECT count(*)::int AS scanned,
 	coalesce((array_agg(id ORDER BY id))[1], '00000000-0000-0000-0000-000000000000')::uuid AS reached,
-	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = $1::text
+	coalesce(array_agg(id ORDER BY id DESC) FILTER (WHERE key = $1::text OR substr(traceparent, 4, 32) = $1
 		OR $2::boolean AND position($3::bytea IN data) > 0), '{}')::uuid[] AS ids
 FROM page
 `
@@ -583,7 +596,7 @@ type SearchEventsRow struct {
 	Ids     []id.UUID
 }
 
-// Of the newest events below a point, those whose ordering key is a text, or whose data holds some bytes. At most @scan
+// Of the newest events below a point, those whose ordering key or trace is a text, or whose data holds some bytes. At most @scan
 // events are read; reached is the oldest of them.
 func (q *Queries) SearchEvents(ctx context.Context, arg SearchEventsParams) (SearchEventsRow, error) {
 	row := q.db.QueryRow(ctx, SearchEvents,

@@ -119,9 +119,9 @@ func (q *Queries) ExportDeliveries(ctx context.Context, arg ExportDeliveriesPara
 
 const ExportEvents = `-- name: ExportEvents :many
 
-SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id FROM (
-	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.external_id, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
-		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.external_id FROM events e
+SELECT y.id, y.created_at, y.type, y.data, y.key, y.channels, y.version, y.occurred_at, y.deliver_at, y.external_id, y.traceparent FROM (
+	SELECT x.tenant_id, x.created_at, x.id, x.type, x.data, x.key, x.channels, x.version, x.occurred_at, x.deliver_at, x.routing_version, x.traceparent, x.external_id, row_number() OVER w AS place, sum(coalesce(octet_length(x.data), 0)) OVER w AS so_far FROM (
+		SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id FROM events e
 		WHERE e.tenant_id = $1 AND e.created_at BETWEEN $2::timestamptz AND $3::timestamptz
 			AND (e.created_at, e.id) > ($2, $4::uuid) AND (e.created_at, e.id) < ($3, $5::uuid)
 		ORDER BY e.created_at, e.id LIMIT $6::int
@@ -143,16 +143,17 @@ type ExportEventsParams struct {
 }
 
 type ExportEventsRow struct {
-	ID         id.UUID
-	CreatedAt  time.Time
-	Type       string
-	Data       []byte
-	Key        *string
-	Channels   []string
-	Version    *string
-	OccurredAt *time.Time
-	DeliverAt  *time.Time
-	ExternalID *string
+	ID          id.UUID
+	CreatedAt   time.Time
+	Type        string
+	Data        []byte
+	Key         *string
+	Channels    []string
+	Version     *string
+	OccurredAt  *time.Time
+	DeliverAt   *time.Time
+	ExternalID  *string
+	Traceparent *string
 }
 
 // What a tenant takes along. Read in pages beyond an id, oldest first, each planned by index (PlanByIndex) over an
@@ -186,6 +187,7 @@ func (q *Queries) ExportEvents(ctx context.Context, arg ExportEventsParams) ([]E
 			&i.OccurredAt,
 			&i.DeliverAt,
 			&i.ExternalID,
+			&i.Traceparent,
 		); err != nil {
 			return nil, err
 		}

@@ -176,13 +176,14 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 }
 
 const InsertEvents = `-- name: InsertEvents :exec
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
-	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
+	unnest($13::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 `
 
 type InsertEventsParams struct {
@@ -198,6 +199,7 @@ type InsertEventsParams struct {
 	Deliver         []time.Time
 	RoutingVersions []int64
 	ExternalIds     []string
+	Traceparents    []string
 }
 
 func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) error {
@@ -214,18 +216,20 @@ func (q *Queries) InsertEvents(ctx context.Context, arg InsertEventsParams) erro
 		arg.Deliver,
 		arg.RoutingVersions,
 		arg.ExternalIds,
+		arg.Traceparents,
 	)
 	return err
 }
 
 const InsertEventsOnce = `-- name: InsertEventsOnce :many
-INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 SELECT u.tenant_id, u.created_at, u.id, u.type, u.data, nullif(u.key, ''), string_to_array(nullif(u.channels, ''), chr(31)),
-	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, '')
+	nullif(u.version, ''), u.occurred_at, u.deliver_at, u.routing_version, nullif(u.external_id, ''), nullif(u.traceparent, '')
 FROM ROWS FROM (unnest($1::uuid[]), unnest($2::timestamptz[]), unnest($3::uuid[]), unnest($4::text[]),
 	unnest($5::bytea[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
-	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]))
-	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id)
+	unnest($9::timestamptz[]), unnest($10::timestamptz[]), unnest($11::bigint[]), unnest($12::text[]),
+	unnest($13::text[]))
+	AS u(tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id, traceparent)
 ON CONFLICT DO NOTHING
 RETURNING id
 `
@@ -243,6 +247,7 @@ type InsertEventsOnceParams struct {
 	Deliver         []time.Time
 	RoutingVersions []int64
 	ExternalIds     []string
+	Traceparents    []string
 }
 
 // The same after a COMMIT of unknown outcome: an event that is there already is left out of the result, and waits for
@@ -261,6 +266,7 @@ func (q *Queries) InsertEventsOnce(ctx context.Context, arg InsertEventsOncePara
 		arg.Deliver,
 		arg.RoutingVersions,
 		arg.ExternalIds,
+		arg.Traceparents,
 	)
 	if err != nil {
 		return nil, err

@@ -238,6 +238,7 @@ type Endpoint struct {
 	RotationSignatures string
 	TypeField          string
 	CircuitBreaker     bool
+	SendTraceparent    bool
 	ExternalID         *string
 	Wire               []byte
 	AlsoSecret         []byte
@@ -333,6 +334,7 @@ type Event struct {
 	OccurredAt     *time.Time
 	DeliverAt      *time.Time
 	RoutingVersion int64
+	Traceparent    *string
 	ExternalID     *string
 }
 

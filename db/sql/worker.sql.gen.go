@@ -88,7 +88,7 @@ func (q *Queries) DeletedTenants(ctx context.Context, tenants []id.UUID) ([]id.U
 const DisableEndpoint = `-- name: DisableEndpoint :one
 UPDATE endpoints SET status = 'disabled', status_reason = $1, status_at = now(), updated_at = now()
 WHERE tenant_id = $2 AND id = $3 AND status = 'active' AND deleted_at IS NULL
-RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret
+RETURNING tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret
 `
 
 type DisableEndpointParams struct {
@@ -140,6 +140,7 @@ func (q *Queries) DisableEndpoint(ctx context.Context, arg DisableEndpointParams
 		&i.RotationSignatures,
 		&i.TypeField,
 		&i.CircuitBreaker,
+		&i.SendTraceparent,
 		&i.ExternalID,
 		&i.Wire,
 		&i.AlsoSecret,
@@ -551,7 +552,7 @@ func (q *Queries) LaneCounts(ctx context.Context) ([]LaneCountsRow, error) {
 }
 
 const LaneEndpoints = `-- name: LaneEndpoints :many
-SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, external_id, wire, also_secret FROM endpoints WHERE id = ANY($1::uuid[])
+SELECT tenant_id, id, url, description, event_types, filter, channels, format, prefix, retry_policy, retry_delays, retry_client_errors, timeout_seconds, max_in_flight, rate_limit, burst, ordering, payload_version, accept_conflict, verification, metadata, custom_headers, sensitive_headers, status, status_reason, status_at, verified_at, slot_secret_id, created_at, updated_at, deleted_at, when_held, kind, connection, retry_jitter, rotation_signatures, type_field, circuit_breaker, send_traceparent, external_id, wire, also_secret FROM endpoints WHERE id = ANY($1::uuid[])
 `
 
 func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]Endpoint, error) {
@@ -602,6 +603,7 @@ func (q *Queries) LaneEndpoints(ctx context.Context, endpoints []id.UUID) ([]End
 			&i.RotationSignatures,
 			&i.TypeField,
 			&i.CircuitBreaker,
+			&i.SendTraceparent,
 			&i.ExternalID,
 			&i.Wire,
 			&i.AlsoSecret,
@@ -1120,14 +1122,14 @@ func (q *Queries) QueueTop(ctx context.Context) (int64, error) {
 }
 
 const ReadEvents = `-- name: ReadEvents :many
-SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id,
+SELECT s.tenant_id, s.created_at, s.id, s.type, s.key, s.channels, s.version, s.occurred_at, s.deliver_at, s.routing_version, s.external_id, s.traceparent,
 	(s.total > $1::bigint AND s.total > s.size)::boolean AS cut,
 	(CASE WHEN s.total <= $1::bigint OR s.total = s.size THEN s.data END)::bytea AS data
 FROM (
-	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.external_id, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
+	SELECT e.tenant_id, e.created_at, e.id, e.type, e.data, e.key, e.channels, e.version, e.occurred_at, e.deliver_at, e.routing_version, e.traceparent, e.external_id, coalesce(octet_length(e.data), 0)::bigint AS size, sum(coalesce(octet_length(e.data), 0)) OVER (ORDER BY u.n) AS total
 	FROM ROWS FROM (unnest($2::uuid[]), unnest($3::timestamptz[]), unnest($4::uuid[])) WITH ORDINALITY AS u(tenant_id, created_at, id, n)
 	CROSS JOIN LATERAL (
-		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, external_id FROM events v
+		SELECT tenant_id, created_at, id, type, data, key, channels, version, occurred_at, deliver_at, routing_version, traceparent, external_id FROM events v
 		WHERE v.tenant_id = u.tenant_id AND v.created_at = u.created_at AND v.id = u.id AND v.created_at BETWEEN $5 AND $6
 		LIMIT 1
 	) e
@@ -1155,6 +1157,7 @@ type ReadEventsRow struct {
 	DeliverAt      *time.Time
 	RoutingVersion int64
 	ExternalID     *string
+	Traceparent    *string
 	Cut            bool
 	Data           []byte
 }
@@ -1190,6 +1193,7 @@ func (q *Queries) ReadEvents(ctx context.Context, arg ReadEventsParams) ([]ReadE
 			&i.DeliverAt,
 			&i.RoutingVersion,
 			&i.ExternalID,
+			&i.Traceparent,
 			&i.Cut,
 			&i.Data,
 		); err != nil {

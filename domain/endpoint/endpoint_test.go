@@ -437,11 +437,12 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },
 		"ordering": func(s *endpoint.Settings) { s.Ordering = "key" }, "payload_version": func(s *endpoint.Settings) { s.PayloadVersion = "1" },
 		"accept_conflict": func(s *endpoint.Settings) { s.AcceptConflict = true }, "verification": func(s *endpoint.Settings) { s.Verification = "simple" },
-		"circuit_breaker": func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
-		"when_held":       func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
-		"kind":            func(s *endpoint.Settings) { s.Kind = "pigeon" },
-		"http":            func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
-		"custom_headers":  func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
+		"circuit_breaker":  func(s *endpoint.Settings) { s.CircuitBreaker = !s.CircuitBreaker },
+		"send_traceparent": func(s *endpoint.Settings) { s.SendTraceparent = !s.SendTraceparent },
+		"when_held":        func(s *endpoint.Settings) { s.WhenHeld = endpoint.Drop },
+		"kind":             func(s *endpoint.Settings) { s.Kind = "pigeon" },
+		"http":             func(s *endpoint.Settings) { s.Connection = place("x") }, // under the kind's name
+		"custom_headers":   func(s *endpoint.Settings) { header(s, "A", "b") }, "metadata": func(s *endpoint.Settings) { s.Metadata = entries(1) },
 	}
 	// Three fields make one name: a policy, its delays and their jitter. Two are wire: the shape and its secret.
 	if fields := reflect.TypeFor[endpoint.Settings]().NumField(); fields != len(changes)+3 {

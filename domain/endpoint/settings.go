@@ -76,6 +76,7 @@ type Settings struct {
 	Ordering          string
 	PayloadVersion    string // empty is any
 	AcceptConflict    bool
+	SendTraceparent   bool // requests carry the context of the event's trace
 	CircuitBreaker    bool // off: deliveries keep to their schedules however the endpoint fails
 	Verification      string
 	WhenHeld          string
@@ -288,6 +289,7 @@ func (s Settings) Diff(other Settings) []string {
 		{"payload_version", s.PayloadVersion == other.PayloadVersion},
 		{"accept_conflict", s.AcceptConflict == other.AcceptConflict},
 		{"circuit_breaker", s.CircuitBreaker == other.CircuitBreaker},
+		{"send_traceparent", s.SendTraceparent == other.SendTraceparent},
 		{"verification", s.Verification == other.Verification},
 		{"when_held", s.WhenHeld == other.WhenHeld},
 		{"custom_headers", maps.Equal(s.Headers, other.Headers)},

@@ -20,6 +20,9 @@ type Message struct {
 
 	TypeField TypeField // of the endpoint; XWebhook alone reads it
 	Bare      bool      // of the endpoint: the body is the data alone, in every format
+
+	// Traceparent is the context of the event's trace as it is stored; empty: none. No format has it in its body.
+	Traceparent string
 }
 
 // TypeField is the name under which an XWebhook body holds the event's type. Empty is TypeAsType.

@@ -27,7 +27,7 @@ func (in EndpointInput) patch() EndpointPatch {
 		Format: in.Format, Prefix: in.Prefix, Preset: in.Preset, TypeField: in.TypeField, RetryPolicy: in.RetryPolicy, RetryClientErrors: in.RetryClientErrors,
 		TimeoutSeconds: in.TimeoutSeconds, MaxInFlight: in.MaxInFlight, RateLimit: in.RateLimit, Burst: in.Burst,
 		Ordering: in.Ordering, SensitiveHeaders: in.SensitiveHeaders, PayloadVersion: in.PayloadVersion,
-		AcceptConflict: in.AcceptConflict, CircuitBreaker: in.CircuitBreaker, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
+		AcceptConflict: in.AcceptConflict, CircuitBreaker: in.CircuitBreaker, SendTraceparent: in.SendTraceparent, Verification: in.Verification, WhenHeld: in.WhenHeld, Metadata: in.Metadata,
 	}
 	if in.URL != "" {
 		p.URL = &in.URL
@@ -79,6 +79,7 @@ func (p EndpointPatch) lay(s *endpoint.Settings) error {
 	set(&s.MaxInFlight, p.MaxInFlight)
 	set(&s.AcceptConflict, p.AcceptConflict)
 	set(&s.CircuitBreaker, p.CircuitBreaker)
+	set(&s.SendTraceparent, p.SendTraceparent)
 	set(&s.Metadata, p.Metadata)
 	if err := p.wire(s); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"posthorn/domain/event"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/trace"
 	"posthorn/handlers"
 )
 
@@ -35,6 +36,7 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if e.IdempotencyKey != "" {
 		items[0] = emit.Keyed(e, body)
 	}
+	items[0].Trace = trace.FromHeader(c.Request.Header[trace.Header])
 	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items[:])[0]
 	if r.Err != nil {
 		return r.Err
@@ -92,7 +94,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	now := a.Now()
+	now, parent := a.Now(), trace.FromHeader(c.Request.Header[trace.Header])
 	create := false
 	results := make([]ItemResult, len(raw))
 	items := make([]emit.Item, 0, len(raw))
@@ -108,6 +110,7 @@ func (a *api) emitEvents(c *handlers.Call) error {
 		if e.IdempotencyKey != "" {
 			item = emit.Keyed(e, text)
 		}
+		item.Trace = parent
 		items, places = append(items, item), append(places, i)
 	}
 	answer := BatchResult{Results: results, Refused: len(raw) - len(items)}
@@ -201,7 +204,7 @@ const maxScan = 10_000
 // listEvents responds with a page. A page whose filter rarely matches ends where enough rows were examined.
 func (a *api) listEvents(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByTrace,
 	}})
 	if err != nil {
 		return err
@@ -217,7 +220,7 @@ func (a *api) listEvents(c *handlers.Call) error {
 // scanEvents reads one row more than the page holds, or up to maxScan rows. scan is the number.
 func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEventsDownRow, scan int32, err error) {
 	scan = int32(p.Limit + 1)
-	if p.Type != "" || p.Channel != "" {
+	if p.Type != "" || p.Channel != "" || p.TraceID != "" {
 		scan = maxScan
 	}
 	err = c.Tx(func(q *sql.Queries) error {
@@ -231,7 +234,7 @@ func (a *api) scanEvents(c *handlers.Call, p handlers.Page) (rows []sql.ScanEven
 		}
 		ask := sql.ScanEventsDownParams{
 			TenantID: c.Actor.Tenant, Low: low, LowAt: low.Time(), High: high, HighAt: high.Time(),
-			Type: p.Type, Channel: p.Channel, Scan: scan, Most: int32(p.Limit + 1),
+			Type: p.Type, Channel: p.Channel, TraceID: p.TraceID, Scan: scan, Most: int32(p.Limit + 1),
 		}
 		rows, err = deliveries.ScanEvents(c.Ctx(), q, ask, p.Ascending)
 		return err
@@ -243,6 +246,7 @@ func eventView(e sql.ScanEventsDownRow) Event {
 	return Event{
 		ID: id.Event.Format(e.ID), Type: e.Type, CreatedAt: Time(e.CreatedAt), Key: orNull(e.Key), Channels: orEmpty(e.Channels),
 		Version: orNull(e.Version), OccurredAt: orNullAt(e.OccurredAt), DeliverAt: orNullAt(e.DeliverAt), EventID: orNull(e.ExternalID),
+		TraceID: orNullText(trace.ID(e.Traceparent)),
 	}
 }
 
@@ -280,7 +284,7 @@ func (a *api) getEvent(c *handlers.Call) error {
 func eventText(e sql.Event) ([]byte, error) {
 	head, err := json.Marshal(eventView(sql.ScanEventsDownRow{
 		ID: e.ID, CreatedAt: e.CreatedAt, Type: e.Type, Key: e.Key, Channels: e.Channels, Version: e.Version,
-		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt, ExternalID: e.ExternalID,
+		OccurredAt: e.OccurredAt, DeliverAt: e.DeliverAt, ExternalID: e.ExternalID, Traceparent: e.Traceparent,
 	}))
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func formOf(s endpoint.Settings, catalogue []string) pages.EndpointForm {
 		TypeField: string(s.TypeField), Rotation: string(s.Rotation), RetryJitter: strconv.FormatFloat(endpoint.DefaultJitter, 'f', -1, 64),
 		RetryClientErrors: s.RetryClientErrors, Timeout: strconv.Itoa(s.TimeoutSeconds), InFlight: strconv.Itoa(s.MaxInFlight),
 		RateLimit: orEmptyNumber(s.RateLimit), Burst: orEmptyNumber(s.Burst), Ordering: s.Ordering, PayloadVersion: s.PayloadVersion,
-		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
+		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent, Verification: s.Verification, WhenHeld: s.WhenHeld, SecretType: string(endpoint.HMAC), Catalogue: catalogue,
 	}
 	var patterns, delays, headers, metadata []string
 	for key, value := range s.Metadata {
@@ -86,7 +86,7 @@ func filled(in url.Values, catalogue []string, cause error) (pages.EndpointForm,
 		RetryDelays: in.Get("retry_delays"), RetryJitter: in.Get("retry_jitter"), TypeField: in.Get("type_field"), Rotation: in.Get("rotation_signatures"),
 		RetryClientErrors: in.Has("retry_client_errors"), Timeout: in.Get("timeout_seconds"),
 		InFlight: in.Get("max_in_flight"), RateLimit: in.Get("rate_limit"), Burst: in.Get("burst"), Ordering: in.Get("ordering"),
-		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), Verification: in.Get("verification"),
+		PayloadVersion: in.Get("payload_version"), AcceptConflict: in.Has("accept_conflict"), CircuitBreaker: in.Has("circuit_breaker"), SendTraceparent: in.Has("send_traceparent"), Verification: in.Get("verification"),
 		WhenHeld: in.Get("when_held"), SecretType: in.Get("secret_type"), Metadata: in.Get("metadata"),
 		Headers: in.Get("custom_headers"), Catalogue: catalogue, Wrong: wrong,
 	}, err
@@ -110,7 +110,7 @@ func settingsOf(in url.Values, s endpoint.Settings) (endpoint.Settings, error) {
 		return s, err
 	}
 	s.RetryClientErrors, s.AcceptConflict = in.Has("retry_client_errors"), in.Has("accept_conflict")
-	s.CircuitBreaker = in.Has("circuit_breaker")
+	s.CircuitBreaker, s.SendTraceparent = in.Has("circuit_breaker"), in.Has("send_traceparent")
 	s.TimeoutSeconds, s.MaxInFlight = number(in.Get("timeout_seconds")), number(in.Get("max_in_flight"))
 	s.RateLimit, s.Burst = orNoNumber(in.Get("rate_limit")), orNoNumber(in.Get("burst"))
 	s.PayloadVersion = strings.TrimSpace(in.Get("payload_version"))

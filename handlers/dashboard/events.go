@@ -13,6 +13,7 @@ import (
 	"posthorn/domain/delivery"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
+	"posthorn/domain/trace"
 	"posthorn/handlers"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -181,6 +182,7 @@ func (a *dashboard) eventView(c *handlers.Call) (v pages.EventView, err error) {
 
 func fillEvent(v *pages.EventView, r endpoints.RoutedEvent, payloads bool) {
 	v.Row, v.Occurred, v.Hidden = eventRow(r.Event), orZero(r.OccurredAt), !payloads
+	v.TraceID = trace.ID(r.Traceparent)
 	if r.Version != nil {
 		v.Version = *r.Version
 	}

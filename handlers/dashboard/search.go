@@ -169,6 +169,8 @@ func whereFound(e endpoints.FoundEvent) string {
 	switch {
 	case e.ByKey:
 		return "ordering key"
+	case e.ByTrace:
+		return "trace id"
 	case e.Where == "":
 		return "data"
 	}

@@ -37,6 +37,7 @@ type EndpointForm struct {
 	PayloadVersion    string
 	AcceptConflict    bool
 	CircuitBreaker    bool
+	SendTraceparent   bool
 	Verification      string
 	WhenHeld          string
 	SecretType        string            // of a new endpoint

@@ -27,6 +27,7 @@ type Destination struct {
 	wire      string    // how requests are rendered, as attempts keep it
 	headers   []signature.Header
 	timeout   time.Duration
+	traced    bool // requests carry the context of the event's trace
 }
 
 // NewDestination reads an endpoint's configuration; settings are those of l, opened. The error is for operators and
@@ -43,7 +44,7 @@ func (s *Sender) NewDestination(l queue.Leased, settings endpoint.Settings, ring
 	}
 	d := &Destination{
 		Endpoint: id.Endpoint.Format(e.ID), Masked: egress.Mask(e.URL),
-		kind: settings.Kind, to: to, timeout: time.Duration(e.TimeoutSeconds) * time.Second,
+		kind: settings.Kind, to: to, timeout: time.Duration(e.TimeoutSeconds) * time.Second, traced: settings.SendTraceparent,
 	}
 	for name, value := range settings.Headers.Values() {
 		d.headers = append(d.headers, signature.Header{Name: name, Value: value})

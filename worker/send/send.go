@@ -39,6 +39,7 @@ func New(policy egress.Policy) *Sender {
 type Message struct {
 	Event      *Payload
 	EventID    string // as receivers see it
+	Delivery   id.UUID
 	DeliveryID string // as receivers see it
 	FirstID    string // of a replay: the first delivery of the event to the endpoint; else empty
 	Attempt    int    // from 1
@@ -57,6 +58,9 @@ func (s *Sender) Deliver(ctx context.Context, to *Destination, m Message) (deliv
 	body := m.Event.render(signing.Format, content)
 	headers := signing.Headers(make([]signature.Header, 0, 8), content, body, signature.Send{At: now, Attempt: m.Attempt, Replayed: m.Replayed})
 	a.Format, a.Signature = to.wire, signing.Kept(headers)
+	if to.traced && content.Traceparent != "" {
+		headers = queue.AppendTraceparent(headers, content.Traceparent, m.Delivery, m.Attempt)
+	}
 	r := &request{message: content, body: body, headers: headers}
 	if m.Event.Key != nil {
 		r.key = *m.Event.Key

@@ -1,0 +1,62 @@
+package emit
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/trace"
+)
+
+// startSpans starts a span of each item that is sampled: from the request until the event is durable. The context that
+// is stored with the event is the span's, so that attempts follow it.
+func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item) []oteltrace.Span {
+	spans := make([]oteltrace.Span, len(items))
+	for i := range items {
+		m := &items[i]
+		parent := ctx
+		if m.Trace.Valid() {
+			parent = oteltrace.ContextWithRemoteSpanContext(ctx, spanContext(m.Trace))
+		}
+		_, span := c.tracer.Start(parent, "posthorn.emit", oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithAttributes(
+			attribute.String("posthorn.tenant.id", id.Tenant.Format(tenant)), attribute.String("posthorn.event.type", m.Emission.Type)))
+		spans[i] = span
+		if own := span.SpanContext(); own.IsSampled() {
+			m.Trace = trace.Context{TraceID: own.TraceID(), SpanID: own.SpanID(), Sampled: true}
+		}
+	}
+	return spans
+}
+
+// endSpans says in each span what became of the item.
+func endSpans(spans []oteltrace.Span, results []Result) {
+	for i, span := range spans {
+		switch r := results[i]; {
+		case r.Err != nil:
+			code := "internal"
+			if e := fault.As(r.Err); e != nil {
+				code = e.Code
+			}
+			span.SetAttributes(attribute.String("error.type", code))
+			span.SetStatus(codes.Error, code)
+		default:
+			span.SetAttributes(attribute.String("posthorn.event.id", id.Event.Format(r.ID)), attribute.Int("posthorn.deliveries", r.Deliveries))
+			if r.Duplicate {
+				span.SetAttributes(attribute.Bool("posthorn.duplicate", true))
+			}
+		}
+		span.End()
+	}
+}
+
+func spanContext(c trace.Context) oteltrace.SpanContext {
+	config := oteltrace.SpanContextConfig{TraceID: c.TraceID, SpanID: c.SpanID, Remote: true}
+	if c.Sampled {
+		config.TraceFlags = oteltrace.FlagsSampled
+	}
+	return oteltrace.NewSpanContext(config)
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"context"
+	crand "crypto/rand"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"posthorn/db/queue"
+	"posthorn/domain/delivery"
+	"posthorn/domain/id"
+	"posthorn/domain/trace"
+	"posthorn/worker/lanes"
+)
+
+// startSpan starts the span of an attempt, of an event whose trace is sampled. Nil: it has none. A retry links to the
+// attempt before it.
+func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
+	if w.tracer == nil || j.Event.Traceparent == nil {
+		return nil
+	}
+	parent, ok := trace.Parse(*j.Event.Traceparent)
+	if !ok || !parent.Sampled {
+		return nil
+	}
+	ctx := oteltrace.ContextWithRemoteSpanContext(withSpanID(context.Background(), trace.AttemptSpan(j.DeliveryID, number)), sampled(parent.TraceID, parent.SpanID))
+	options := []oteltrace.SpanStartOption{
+		oteltrace.WithSpanKind(oteltrace.SpanKindClient), oteltrace.WithAttributes(
+			attribute.String("posthorn.tenant.id", id.Tenant.Format(j.TenantID)), attribute.String("posthorn.event.id", j.EventText()),
+			attribute.String("posthorn.delivery.id", j.DeliveryText()), attribute.String("posthorn.endpoint.id", id.Endpoint.Format(j.EndpointID)),
+			attribute.Int("posthorn.attempt", number), attribute.Bool("posthorn.probe", j.IsProbe), attribute.Bool("posthorn.replay", j.Replay)),
+	}
+	if number > 1 {
+		options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: sampled(parent.TraceID, trace.AttemptSpan(j.DeliveryID, number-1))}))
+	}
+	_, span := w.tracer.Start(ctx, "posthorn.attempt", options...)
+	return span
+}
+
+// endSpan says in the span of an attempt how it ended.
+func endSpan(span oteltrace.Span, r delivery.Result, a *queue.Attempt, d delivery.Decision) {
+	span.SetAttributes(attribute.String("url.full", a.URL))
+	if r.Status != 0 {
+		span.SetAttributes(attribute.Int("http.response.status_code", r.Status))
+	}
+	if d.Class != delivery.Success {
+		text := lastError(r, a).Text
+		span.SetAttributes(attribute.String("error.type", text))
+		span.SetStatus(codes.Error, text)
+	}
+	span.End()
+}
+
+func sampled(traceID [16]byte, spanID [8]byte) oteltrace.SpanContext {
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: oteltrace.FlagsSampled, Remote: true})
+}
+
+type spanIDKey struct{}
+
+func withSpanID(ctx context.Context, span [8]byte) context.Context {
+	return context.WithValue(ctx, spanIDKey{}, span)
+}
+
+// SpanIDs gives the ids of traces and spans to the SDK of OpenTelemetry (trace.IDGenerator): those of attempts follow
+// from the delivery, others are random.
+type SpanIDs struct{}
+
+// NewIDs draws a trace's id and that of its first span.
+func (g SpanIDs) NewIDs(ctx context.Context) (traceID oteltrace.TraceID, spanID oteltrace.SpanID) {
+	_, _ = crand.Read(traceID[:]) // never fails
+	return traceID, g.NewSpanID(ctx, traceID)
+}
+
+// NewSpanID gives a span's id.
+func (SpanIDs) NewSpanID(ctx context.Context, _ oteltrace.TraceID) (spanID oteltrace.SpanID) {
+	if given, ok := ctx.Value(spanIDKey{}).([8]byte); ok {
+		return given
+	}
+	_, _ = crand.Read(spanID[:])
+	return spanID
+}
