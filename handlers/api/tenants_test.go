@@ -234,6 +234,7 @@ func TestParametersOfListsAreRefusedByName(t *testing.T) {
 		"type=a%20b":                  "type_malformed type",
 		"type=":                       "type_malformed type",
 		"channel=%00":                 "channel_malformed channel",
+		"trace_id=x":                  "trace_id_malformed trace_id",
 		"stauts=failed":               "unknown_parameter stauts",
 		"status=failed":               "unknown_parameter status",
 		"limit=0&order=up&since=x":    "limit_range limit order since",
