@@ -39,7 +39,7 @@ type EventView struct {
 	Row        EventRow
 	Version    string
 	Occurred   time.Time
-	TraceID    string // of the trace that it belongs to; empty: none
+	TraceID    string  // of the trace that it belongs to; empty: none
 	Hidden     bool    // the actor may not read payloads
 	Pretty     Excerpt // indented
 	Routing    routing.Explanation
