@@ -17,6 +17,11 @@ import (
 var (
 	// ErrRoutesChanged says that a batch was fanned out by routes that the database has since changed.
 	ErrRoutesChanged = errors.New("routes changed")
+	// ErrMoving says that a tenant is in the last step of its move to another home: the request is to be sent again.
+	ErrMoving = &fault.Error{
+		Kind: fault.Unavailable, Code: "tenant_moving", RetryAfter: 1,
+		Detail: "This tenant is moving to another server and accepts no changes for a few seconds. Send the same request again.",
+	}
 	// ErrWorkerDead says that another worker has declared this one dead.
 	ErrWorkerDead = errors.New("worker declared dead")
 )

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -352,4 +353,95 @@ func (a *Authenticator) flush(ctx context.Context) {
 	if err := a.keys.TouchKeys(ctx, keys); err != nil {
 		a.log.Warn("last use of keys not written", "error", err, "keys", len(keys))
 	}
+}
+
+// KeyUnknown is the code of the error about a key that this database does not have.
+const KeyUnknown = "key_unknown"
+
+// HasKey reports whether this database has a key, whatever its state.
+func (a *Authenticator) HasKey(ctx context.Context, text string) (bool, error) {
+	return a.hasKey(ctx, sha256.Sum256([]byte(text)))
+}
+
+// HasKeyHash is HasKey for the SHA-256 of a key in hexadecimal.
+func (a *Authenticator) HasKeyHash(ctx context.Context, text string) (bool, error) {
+	var hash [sha256.Size]byte
+	if n, err := hex.Decode(hash[:], []byte(text)); err != nil || n != len(hash) {
+		return false, nil //nolint:nilerr // no key has it
+	}
+	return a.hasKey(ctx, hash)
+}
+
+func (a *Authenticator) hasKey(ctx context.Context, hash [sha256.Size]byte) (bool, error) {
+	kept := a.fresh()
+	if kept != nil {
+		if _, ok := kept.keys.Load(hash); ok {
+			return true, nil
+		}
+	}
+	_, err := a.findOnce(ctx, hash, kept)
+	if fault.Is(err, KeyUnknown) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// HasTenant reports whether this database has a tenant, by its id or its external id.
+func (a *Authenticator) HasTenant(ctx context.Context, text string) (bool, error) {
+	tenant, err := id.Tenant.Parse(text)
+	if err != nil {
+		if !id.ValidExternal(id.Tenant, text) {
+			return false, nil
+		}
+		_, err = a.findTenant(ctx, text)
+	} else {
+		_, err = a.tenantState(ctx, tenant)
+	}
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Vouched is a platform key that another home of this server has admitted.
+type Vouched struct {
+	Key    id.UUID
+	Scopes access.Scopes
+}
+
+// PlatformKey admits a platform key of this database, so that this home can vouch for it. A key of a tenant is unknown.
+func (a *Authenticator) PlatformKey(ctx context.Context, text string) (Vouched, error) {
+	who, err := a.authenticate(ctx, text)
+	if err == nil && !who.tenant.IsZero() {
+		err = errKeyUnknown
+	}
+	if err != nil {
+		return Vouched{}, err
+	}
+	return Vouched{Key: who.key, Scopes: who.scopes}, nil
+}
+
+type vouchedKey struct{}
+
+// WithVouched is a context of a request that another home vouches for.
+func WithVouched(ctx context.Context, v Vouched) context.Context {
+	return context.WithValue(ctx, vouchedKey{}, &v)
+}
+
+// VouchedOf is what another home vouches for; nil: nothing.
+func VouchedOf(ctx context.Context) *Vouched {
+	v, _ := ctx.Value(vouchedKey{}).(*Vouched)
+	return v
+}
+
+// caller finds the holder of a request's key: by the key, or by the word of the home that admitted it.
+func (a *Authenticator) caller(c *Call) (*holder, error) {
+	if v := VouchedOf(c.Ctx()); v != nil {
+		return &holder{key: v.Key, scopes: v.Scopes}, nil
+	}
+	text, err := bearer(c.Request.Header)
+	if err != nil {
+		return nil, err
+	}
+	return a.authenticate(c.Ctx(), text)
 }

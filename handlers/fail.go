@@ -10,6 +10,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"posthorn/db"
 	"posthorn/domain/fault"
 	"posthorn/domain/quota"
 )
@@ -67,6 +68,8 @@ func Known(err error) *fault.Error {
 		return e
 	case errors.Is(err, context.Canceled):
 		return errCanceled
+	case errors.Is(err, db.ErrRoutesChanged):
+		return db.ErrMoving // the tenant's move began within the request
 	}
 	return errInternal
 }

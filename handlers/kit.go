@@ -161,6 +161,22 @@ var (
 	errNoMethod = fault.New(fault.Invalid, "method_not_allowed", "This path doesn't support this method. The Allow header lists the supported methods.")
 )
 
+type refusedKey struct{}
+
+// Refuser responds to requests that reach no route, with a given error.
+func (k *Kit) Refuser() func(w http.ResponseWriter, r *http.Request, err error) {
+	e := k.NewEngine()
+	e.HandleMethodNotAllowed = false
+	e.NoRoute(func(c *gin.Context) {
+		if err, ok := c.Request.Context().Value(refusedKey{}).(error); ok {
+			k.Fail(c, err)
+		}
+	})
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		e.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), refusedKey{}, err)))
+	}
+}
+
 // rejectAnonymous rejects a request without a valid key.
 func (k *Kit) rejectAnonymous(c *gin.Context, err error) {
 	if limited := k.limit.spendAnonymous(c.Writer.Header()); limited != nil {
@@ -267,11 +283,7 @@ func (k *Kit) letIn(c *Call, a Access) error {
 // tenant or an object that their key can't see.
 func (k *Kit) admit(c *Call, a Access) error {
 	header := c.Writer.Header()
-	text, err := bearer(c.Request.Header)
-	var who *holder
-	if err == nil {
-		who, err = k.auth.authenticate(c.Ctx(), text)
-	}
+	who, err := k.auth.caller(c)
 	if err != nil {
 		if limited := k.limit.spendAnonymous(header); limited != nil && Status(err) == http.StatusUnauthorized {
 			return limited
@@ -307,7 +319,11 @@ func (k *Kit) admit(c *Call, a Access) error {
 			return err
 		}
 	}
-	if state != "active" && c.Request.Method != http.MethodGet {
+	switch {
+	case c.Request.Method == http.MethodGet || state == "active":
+	case state == "moving":
+		return db.ErrMoving
+	default:
 		return errSuspended
 	}
 	return k.resolveEndpoint(c)

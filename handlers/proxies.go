@@ -55,6 +55,9 @@ func (p Proxies) trust(ip netip.Addr) bool {
 // forwardedFor is the header to which each proxy appends the address of its caller.
 const forwardedFor = "X-Forwarded-For"
 
+// Client is where a request comes from, without a port.
+func (p Proxies) Client(r *http.Request) string { return p.client(r) }
+
 // client is where a request comes from, without a port. Behind trusted proxies it is the last address that belongs to
 // none of them. The client controls everything before that.
 func (p Proxies) client(r *http.Request) string {

@@ -20,6 +20,13 @@ import (
 type Sessions struct {
 	db     *db.DB
 	secure bool // cookies are for https alone
+	home   string
+}
+
+// Of has cookies named for a home, so that a browser can be signed in to several. An empty name changes nothing.
+func (s *Sessions) Of(home string) *Sessions {
+	s.home = home
+	return s
 }
 
 // NewSessions makes a store. Cookies are Secure and bound to the host, unless the server is reached by plain http on
@@ -44,10 +51,14 @@ var cookieNames = map[account.Kind]string{account.Person: "posthorn", account.Op
 
 // Cookie is the name of the cookie of a kind of session.
 func (s *Sessions) Cookie(kind account.Kind) string {
-	if s.secure {
-		return "__Host-" + cookieNames[kind]
+	name := cookieNames[kind]
+	if s.home != "" {
+		name += "-" + s.home
 	}
-	return cookieNames[kind]
+	if s.secure {
+		name = "__Host-" + name
+	}
+	return name
 }
 
 func (s *Sessions) kind(cookie string) account.Kind {

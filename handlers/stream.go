@@ -57,11 +57,7 @@ func (s *Stream) write(text string) error {
 // Still says whether the caller of a stream would be admitted now: its key was possibly revoked since, or its tenant
 // deleted.
 func (c *Call) Still() error {
-	text, err := bearer(c.Request.Header)
-	if err != nil {
-		return err
-	}
-	who, err := c.kit.auth.authenticate(c.Ctx(), text)
+	who, err := c.kit.auth.caller(c)
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,11 @@ DELETE FROM mails WHERE tenant_id = @tenant_id AND state = 'waiting';
 UPDATE tenants SET state = 'deleted', deleted_at = now(), settings = '{}', routing_version = routing_version + 1 WHERE id = @tenant_id;
 
 -- name: TenantsToErase :many
--- Those that were deleted a while ago: what was under way then has ended.
+-- Those that were deleted a while ago: what was under way then has ended. What a tenant left behind when it moved can
+-- be kept.
 SELECT id FROM tenants
 WHERE state = 'deleted' AND erased_at IS NULL AND deleted_at <= now() - make_interval(secs => @seconds)
+	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = tenants.id AND m.keep)
 ORDER BY deleted_at LIMIT 100;
 
 -- name: HoldErasure :one

@@ -22,6 +22,7 @@ import (
 
 	"posthorn/db/seal"
 	"posthorn/domain/egress"
+	"posthorn/domain/home"
 	"posthorn/handlers"
 )
 
@@ -57,6 +58,9 @@ type Config struct {
 	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"where OpenTelemetry traces go by OTLP over HTTP, as http://collector:4318; unset, none are made"`
 	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers for it, comma between: Authorization=Bearer abc"`
 	TracesRatio       float64       `env:"POSTHORN_TRACES_RATIO" envDefault:"0.1" help:"how many of the traces that begin here are kept, from 0 to 1; a producer's own decision is followed"`
+	Home              string        `env:"POSTHORN_HOME" help:"the name of this home, where several installations share the tenants: eu1"`
+	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, comma between: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
+	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"signs requests between homes: 32 characters or more, the same in all homes"`
 	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"where the receivers of serve --demo listen, on this machine"`
 	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
@@ -64,6 +68,7 @@ type Config struct {
 	Egress    egress.Policy    // EgressAllow, read
 	Published []netip.Prefix   // EgressAddresses, read
 	Proxies   handlers.Proxies // TrustedProxies, read
+	Others    []home.Home      // Homes, read, without this one
 	// Suspects are variables that nothing reads but that look like one that is read, with the name they resemble.
 	Suspects map[string]string
 }
@@ -120,6 +125,7 @@ func loadConfig(environ []string) (Config, error) {
 	c.checkSignup(wrong)
 	c.checkProcess(wrong)
 	c.checkTraces(wrong)
+	c.checkHomes(wrong)
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
@@ -297,6 +303,35 @@ func (c *Config) checkProcess(wrong complain) {
 	c.checkBodies(wrong)
 	if c.ShutdownGrace < time.Second || c.ShutdownGrace > time.Hour {
 		wrong("POSTHORN_SHUTDOWN_GRACE", "is %s. Write a time from 1s to 1h.", c.ShutdownGrace)
+	}
+}
+
+// minHomeSecret is the fewest characters of the secret between homes.
+const minHomeSecret = 32
+
+// checkHomes reads the homes. The three variables go together.
+func (c *Config) checkHomes(wrong complain) {
+	if c.Home == "" && c.Homes == "" && c.HomeSecret == "" {
+		return
+	}
+	if !home.ValidName(c.Home) {
+		wrong("POSTHORN_HOME", "is %q. Write the name of this home: %s.", c.Home, home.Rule)
+	}
+	if len(c.HomeSecret) < minHomeSecret {
+		wrong("POSTHORN_HOME_SECRET", "is shorter than %d characters. Make one with `openssl rand -hex 32` and give it to all homes.", minHomeSecret)
+	}
+	all, err := home.Parse(c.Homes)
+	if err != nil {
+		wrong("POSTHORN_HOMES", "%s.", err)
+		return
+	}
+	for _, h := range all {
+		if h.Name != c.Home {
+			c.Others = append(c.Others, h)
+		}
+	}
+	if len(c.Others) == len(all) && c.Home != "" {
+		wrong("POSTHORN_HOMES", "doesn't name this home, %s. Write all homes, the same in each.", c.Home)
 	}
 }
 

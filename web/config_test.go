@@ -33,6 +33,11 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 		variable string // the one that is wrong; empty: none
 		mend     string // what its sentence must hold
 	}{
+		"home without the others":     {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "names no home"},
+		"homes without a secret":      {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "POSTHORN_HOME_SECRET", "openssl rand -hex 32"},
+		"homes without this one":      {[]string{"POSTHORN_HOME=us", "POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "doesn't name this home"},
+		"homes without a name":        {[]string{"POSTHORN_HOMES=eu1=http://a", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOME", "lowercase"},
+		"homes":                       {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b", "POSTHORN_HOME_SECRET=" + homeSecret}, "", ""},
 		"address without port":        {[]string{"POSTHORN_ADDR=localhost"}, "POSTHORN_ADDR", "host:port"},
 		"address with a scheme":       {[]string{"POSTHORN_ADDR=http://localhost:80"}, "POSTHORN_ADDR", "host:port"},
 		"address with a named port":   {[]string{"POSTHORN_ADDR=:http"}, "POSTHORN_ADDR", "host:port"},

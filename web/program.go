@@ -13,8 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"posthorn/db"
+	"posthorn/db/accounts"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
+	"posthorn/domain/fault"
 	"posthorn/worker"
 )
 
@@ -135,6 +137,9 @@ func (p *Program) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := p.takeHome(ctx, general); err != nil {
+		return err
+	}
 	if p.traces, err = newTraces(&p.Config, p.Parts, p.Log); err != nil {
 		return err
 	}
@@ -159,6 +164,18 @@ func (p *Program) assemble(ctx context.Context) error {
 		p.serve(p.diagnostics, p.metrics)
 	}
 	return nil
+}
+
+// takeHome holds the configuration to the home that the database is.
+func (p *Program) takeHome(ctx context.Context, general *db.DB) error {
+	if p.Config.Home == "" {
+		return nil
+	}
+	is, err := accounts.TakeHome(ctx, general, p.Config.Home)
+	if err == nil && is != p.Config.Home {
+		err = fault.New(fault.Invalid, "home_other", fmt.Sprintf("The database is that of the home %s, and POSTHORN_HOME is %s. Correct POSTHORN_HOME or POSTHORN_DATABASE_URL.", is, p.Config.Home))
+	}
+	return err
 }
 
 func (p *Program) startWorker(ctx context.Context, general *db.DB, ring *seal.Ring) (*worker.Worker, error) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -20,6 +21,7 @@ import (
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
+	"posthorn/handlers/homes"
 	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
 	"posthorn/handlers/status"
@@ -40,7 +42,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 	p.keys = p.run("key watch", keys.Run)
 	kit := handlers.New(handlers.Config{
 		DB:            general,
-		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()), Keys: ring, BaseURL: p.URL(),
+		Authenticator: keys, Log: p.Log, Now: time.Now, Sessions: handlers.NewSessions(general, p.URL()).Of(p.Config.Home), Keys: ring, BaseURL: p.URL(),
 		FrameAncestors: p.Config.frameAncestors(), ConsoleHost: p.Config.ConsoleHost, Proxies: p.Config.Proxies, Bodies: p.Config.bodies(),
 	})
 	engine := kit.NewEngine()
@@ -64,7 +66,13 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		mailbox:   mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()},
 		status:    status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 	}))
-	return engine
+	if p.Config.Home == "" {
+		return engine
+	}
+	return homes.New(homes.Config{
+		Self: p.Config.Home, Others: p.Config.Others, Secret: p.Config.HomeSecret.Reveal(), DB: general, Keys: keys, Proxies: p.Config.Proxies,
+		Secure: strings.HasPrefix(p.URL(), "https://"), Log: p.Log, Now: time.Now, Here: engine, Refuse: kit.Refuser(),
+	})
 }
 
 // routed is what the routes work with. A table that is only looked at needs little of it.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ import (
 // program is a Posthorn in the test's process, closed with the test.
 func program(t *testing.T, environ []string, parts Parts) *Program {
 	t.Helper()
-	cfg, err := loadConfig(append(environ, anyPorts...))
+	cfg, err := loadConfig(append(slices.Clone(anyPorts), environ...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
+	"posthorn/domain/home"
 	"posthorn/domain/id"
 	"posthorn/domain/notice"
 )
@@ -22,8 +23,8 @@ const (
 	platformKeyPrefix = "php_"
 )
 
-// A key's text is its prefix, 6 characters that are shown later, and 43 that are not: 43 characters of base62 hold 256
-// bits.
+// A key's text is its prefix, the name of its home and an underscore where there are homes, 6 characters that are shown
+// later, and 43 that are not: 43 characters of base62 hold 256 bits.
 const (
 	keyShown  = 6
 	keySecret = 43
@@ -83,6 +84,12 @@ func makeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	if k.Tenant == nil {
 		prefix = platformKeyPrefix
 	}
+	switch name, err := q.HomeName(ctx); {
+	case err == nil:
+		prefix += name + "_"
+	case !db.IsMissing(err):
+		return sql.APIKey{}, "", err
+	}
 	shown := prefix + randomBase62(keyShown)
 	text := shown + randomBase62(keySecret)
 	hash := sha256.Sum256([]byte(text))
@@ -115,12 +122,18 @@ func randomBase62(n int) string {
 	}
 }
 
+// IsPlatformKey reports whether a text has the prefix of platform keys.
+func IsPlatformKey(text string) bool { return strings.HasPrefix(text, platformKeyPrefix) }
+
 // LooksLikeKey reports whether a text has the shape of a key, so that what can't be one is not looked up.
 func LooksLikeKey(text string) bool {
 	if !strings.HasPrefix(text, tenantKeyPrefix) && !strings.HasPrefix(text, platformKeyPrefix) {
 		return false
 	}
 	rest := text[len(tenantKeyPrefix):]
+	if name := home.OfKey(text); name != "" {
+		rest = rest[len(name)+1:]
+	}
 	if len(rest) != keyShown+keySecret {
 		return false
 	}

@@ -29,6 +29,7 @@ type routes struct {
 type tenantRoutes struct {
 	version   int64
 	suspended bool
+	moving    bool // to another home, in a moment
 	strict    bool // only types of the catalogue
 	limits    quota.Limits
 	types     map[string]*catalogue.Checks
@@ -85,7 +86,7 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 	if len(rows) == 0 {
 		return nil, fault.ErrNotFound
 	}
-	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", strict: rows[0].StrictTypes}
+	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", moving: rows[0].Moving, strict: rows[0].StrictTypes}
 	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
 		return nil, err
@@ -179,6 +180,9 @@ func (t *tenantRoutes) fanOut(it *item) error {
 	it.version, it.Deliveries = t.version, nil
 	if t.suspended {
 		return errSuspended
+	}
+	if t.moving {
+		return db.ErrMoving
 	}
 	if err := t.limits.CheckPayload(len(it.Data)); err != nil {
 		return err

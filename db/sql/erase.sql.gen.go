@@ -373,10 +373,12 @@ func (q *Queries) TenantHoldings(ctx context.Context, tenantID id.UUID) (TenantH
 const TenantsToErase = `-- name: TenantsToErase :many
 SELECT id FROM tenants
 WHERE state = 'deleted' AND erased_at IS NULL AND deleted_at <= now() - make_interval(secs => $1)
+	AND NOT EXISTS (SELECT FROM tenant_moves m WHERE m.tenant_id = tenants.id AND m.keep)
 ORDER BY deleted_at LIMIT 100
 `
 
-// Those that were deleted a while ago: what was under way then has ended.
+// Those that were deleted a while ago: what was under way then has ended. What a tenant left behind when it moved can
+// be kept.
 func (q *Queries) TenantsToErase(ctx context.Context, seconds float64) ([]id.UUID, error) {
 	rows, err := q.db.Query(ctx, TenantsToErase, seconds)
 	if err != nil {

@@ -391,13 +391,14 @@ func (q *Queries) RoutingEndpoints(ctx context.Context, tenants []id.UUID) ([]Ro
 
 const RoutingTenants = `-- name: RoutingTenants :many
 
-SELECT id, routing_version, state, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY($1::uuid[]) AND state <> 'deleted'
+SELECT id, routing_version, state, moving, strict_types, settings, (SELECT p.settings FROM platform p)::jsonb AS defaults FROM tenants WHERE id = ANY($1::uuid[]) AND state <> 'deleted'
 `
 
 type RoutingTenantsRow struct {
 	ID             id.UUID
 	RoutingVersion int64
 	State          string
+	Moving         bool
 	StrictTypes    bool
 	Settings       json.RawMessage
 	Defaults       json.RawMessage
@@ -419,6 +420,7 @@ func (q *Queries) RoutingTenants(ctx context.Context, tenants []id.UUID) ([]Rout
 			&i.ID,
 			&i.RoutingVersion,
 			&i.State,
+			&i.Moving,
 			&i.StrictTypes,
 			&i.Settings,
 			&i.Defaults,

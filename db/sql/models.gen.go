@@ -352,6 +352,11 @@ type EventType struct {
 	UpdatedAt   time.Time
 }
 
+type Home struct {
+	ID   bool
+	Name string
+}
+
 type IdempotencyKey struct {
 	TenantID   id.UUID
 	Key        string
@@ -695,6 +700,34 @@ type Tenant struct {
 	ErasedAt       *time.Time
 	StateAt        *time.Time
 	ExternalID     *string
+	Moving         bool
+}
+
+type TenantMove struct {
+	TenantID  id.UUID
+	Direction string
+	Home      string
+	State     string
+	OpenLanes []id.UUID
+	Keep      bool
+	StartedAt time.Time
+	ClosedAt  *time.Time
+	DoneAt    *time.Time
+}
+
+type TenantMoveChange struct {
+	N        int64
+	TenantID id.UUID
+	Tbl      string
+	At       *time.Time
+	K1       *id.UUID
+	K2       *string
+}
+
+type TenantMovePart struct {
+	TenantID id.UUID
+	Part     string
+	N        int64
 }
 
 type Verification struct {

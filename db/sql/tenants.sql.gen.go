@@ -38,7 +38,7 @@ func (q *Queries) FindTenant(ctx context.Context, externalID string) (id.UUID, e
 }
 
 const GetTenant = `-- name: GetTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id = $1 AND state <> 'deleted'
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id = $1 AND state <> 'deleted'
 `
 
 // A deleted one is as unknown as any.
@@ -58,6 +58,7 @@ func (q *Queries) GetTenant(ctx context.Context, tenantID id.UUID) (Tenant, erro
 		&i.ErasedAt,
 		&i.StateAt,
 		&i.ExternalID,
+		&i.Moving,
 	)
 	return i, err
 }
@@ -120,7 +121,7 @@ func (q *Queries) InsertTenantOnce(ctx context.Context, arg InsertTenantOncePara
 }
 
 const ListTenantsDown = `-- name: ListTenantsDown :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id < $1 AND state <> 'deleted' ORDER BY id DESC LIMIT $2
 `
 
 type ListTenantsDownParams struct {
@@ -150,6 +151,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 			&i.ErasedAt,
 			&i.StateAt,
 			&i.ExternalID,
+			&i.Moving,
 		); err != nil {
 			return nil, err
 		}
@@ -162,7 +164,7 @@ func (q *Queries) ListTenantsDown(ctx context.Context, arg ListTenantsDownParams
 }
 
 const ListTenantsUp = `-- name: ListTenantsUp :many
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id > $1 AND state <> 'deleted' ORDER BY id LIMIT $2
 `
 
 type ListTenantsUpParams struct {
@@ -192,6 +194,7 @@ func (q *Queries) ListTenantsUp(ctx context.Context, arg ListTenantsUpParams) ([
 			&i.ErasedAt,
 			&i.StateAt,
 			&i.ExternalID,
+			&i.Moving,
 		); err != nil {
 			return nil, err
 		}
@@ -216,7 +219,7 @@ func (q *Queries) LockPlatform(ctx context.Context) (json.RawMessage, error) {
 }
 
 const LockTenant = `-- name: LockTenant :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE id = $1 AND state <> 'deleted' FOR NO KEY UPDATE
 `
 
 // Changes of one tenant's settings happen one after the other, so that the audit log tells what each of them changed.
@@ -236,6 +239,7 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID id.UUID) (Tenant, err
 		&i.ErasedAt,
 		&i.StateAt,
 		&i.ExternalID,
+		&i.Moving,
 	)
 	return i, err
 }
@@ -254,7 +258,7 @@ func (q *Queries) SetPlatformSettings(ctx context.Context, settings json.RawMess
 const SetTenantState = `-- name: SetTenantState :one
 UPDATE tenants SET state = $1, state_at = now(), routing_version = routing_version + 1
 WHERE id = $2
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving
 `
 
 type SetTenantStateParams struct {
@@ -278,12 +282,13 @@ func (q *Queries) SetTenantState(ctx context.Context, arg SetTenantStateParams) 
 		&i.ErasedAt,
 		&i.StateAt,
 		&i.ExternalID,
+		&i.Moving,
 	)
 	return i, err
 }
 
 const TenantOfExternalID = `-- name: TenantOfExternalID :one
-SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id FROM tenants WHERE external_id = $1::text AND state <> 'deleted'
+SELECT id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving FROM tenants WHERE external_id = $1::text AND state <> 'deleted'
 `
 
 func (q *Queries) TenantOfExternalID(ctx context.Context, externalID string) (Tenant, error) {
@@ -302,6 +307,7 @@ func (q *Queries) TenantOfExternalID(ctx context.Context, externalID string) (Te
 		&i.ErasedAt,
 		&i.StateAt,
 		&i.ExternalID,
+		&i.Moving,
 	)
 	return i, err
 }
@@ -324,7 +330,7 @@ const UpdateTenant = `-- name: UpdateTenant :one
 UPDATE tenants SET name = $1, strict_types = $2, retention_days = $3, settings = $4, external_id = $5,
 	routing_version = routing_version + CASE WHEN strict_types <> $2 OR settings -> 'limits' IS DISTINCT FROM $4::jsonb -> 'limits' THEN 1 ELSE 0 END
 WHERE id = $6
-RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id
+RETURNING id, name, state, routing_version, strict_types, retention_days, settings, created_at, deleted_at, erased_at, state_at, external_id, moving
 `
 
 type UpdateTenantParams struct {
@@ -360,6 +366,7 @@ func (q *Queries) UpdateTenant(ctx context.Context, arg UpdateTenantParams) (Ten
 		&i.ErasedAt,
 		&i.StateAt,
 		&i.ExternalID,
+		&i.Moving,
 	)
 	return i, err
 }

@@ -1,0 +1,158 @@
+package homes
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// How long an answer is remembered. One that is out of date costs another hop: the home that was left passes the
+// request on, and the response names the home that made it.
+const (
+	knownFor   = 10 * time.Minute
+	unknownFor = 2 * time.Second
+	maxKnown   = 100_000
+)
+
+// directory remembers where tenants, keys and tokens are. It is a cache of one process.
+type directory struct {
+	now func() time.Time
+	mu  sync.RWMutex
+	all map[string]entry
+}
+
+type entry struct {
+	home  string // empty: no home has it
+	until time.Time
+}
+
+func newDirectory(now func() time.Time) *directory {
+	return &directory{now: now, all: map[string]entry{}}
+}
+
+func (d *directory) get(of string) (home string, ok bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	e, ok := d.all[of]
+	return e.home, ok && d.now().Before(e.until)
+}
+
+func (d *directory) put(of, home string) {
+	life := knownFor
+	if home == "" {
+		life = unknownFor
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.all) >= maxKnown {
+		clear(d.all)
+	}
+	d.all[of] = entry{home, d.now().Add(life)}
+}
+
+func (d *directory) forget(of string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.all, of)
+}
+
+// question is what a home asks another: whether it has this. One field is set.
+type question struct {
+	Tenant string `json:"tenant,omitempty"` // an id or an external id
+	Key    string `json:"key,omitempty"`    // SHA-256 in hexadecimal
+	Token  string `json:"token,omitempty"`
+	Email  string `json:"email,omitempty"`
+}
+
+// name is under what the directory remembers the answer.
+func (q question) name() string {
+	switch {
+	case q.Tenant != "":
+		return "tenant " + q.Tenant
+	case q.Key != "":
+		return "key " + q.Key
+	case q.Token != "":
+		return "token " + hashOf(q.Token)
+	}
+	return "email " + q.Email
+}
+
+var errAsking = &fault.Error{
+	Kind: fault.Unavailable, Code: "home_unknown", RetryAfter: 2,
+	Detail: "No home of this server that responds has this, and at least one doesn't respond right now. Send the same request again in a few seconds.",
+}
+
+// ask asks all other homes at once. The first that has it is the answer, whether or not the others respond. Where none
+// has it and one did not respond, nobody knows: errAsking.
+func (r *Router) ask(ctx context.Context, q question) (destination, error) {
+	select {
+	case r.asks <- struct{}{}:
+		defer func() { <-r.asks }()
+	default:
+		return destination{}, errAsking
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	type reply struct {
+		home  string
+		found bool
+		err   error
+	}
+	replies := make(chan reply, len(r.names))
+	for _, name := range r.names {
+		go func() {
+			found, err := r.others[name].ask(ctx, r, q)
+			replies <- reply{name, found, err}
+		}()
+	}
+	silent := false
+	for range r.names {
+		got := <-replies
+		if got.found {
+			r.known.put(q.name(), got.home)
+			return destination{home: got.home, of: q.name()}, nil
+		}
+		silent = silent || got.err != nil
+	}
+	if silent {
+		return destination{}, errAsking
+	}
+	if q.Email == "" {
+		r.known.put(q.name(), "")
+	}
+	return destination{}, nil
+}
+
+// homeOfBrowser is the home that a browser used last, by a cookie. That of the console is chosen by ?home=.
+func (r *Router) homeOfBrowser(req *http.Request, cookie string) destination {
+	if cookie == consoleHomeCookie && req.URL.RawQuery != "" {
+		if name := req.URL.Query().Get("home"); name == r.Self || r.others[name] != nil {
+			return destination{home: name, cookie: cookie}
+		}
+	}
+	return destination{home: r.remembered(req, cookie)}
+}
+
+// remembered is the home that a browser's cookie names; empty: this one.
+func (r *Router) remembered(req *http.Request, cookie string) string {
+	c, err := req.Cookie(cookie)
+	if err != nil || r.others[c.Value] == nil {
+		return ""
+	}
+	return c.Value
+}
+
+// keep has a browser remember a home in a cookie.
+func (r *Router) keep(w http.ResponseWriter, req *http.Request, cookie, home string) {
+	if cookie == "" {
+		return
+	}
+	if c, err := req.Cookie(cookie); err == nil && c.Value == home || err != nil && home == r.Self {
+		return
+	}
+	//nolint:gosec // G124: it holds no secret, and plain http is for this machine alone
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: home, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, Secure: r.Secure, SameSite: http.SameSiteLaxMode})
+}

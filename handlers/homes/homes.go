@@ -1,0 +1,302 @@
+// Package homes stands before the routes of a web process that is one of several homes (docs/adr/0021-homes.md). It
+// finds the home of each request's tenant, passes on what belongs to another, and answers what other homes ask.
+package homes
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/home"
+	"posthorn/domain/id"
+	"posthorn/handlers"
+)
+
+// Config is what a Router works with.
+type Config struct {
+	Self    string      // this home
+	Others  []home.Home // the others
+	Secret  string      // that all homes know
+	DB      *db.DB
+	Keys    *handlers.Authenticator
+	Proxies handlers.Proxies
+	Secure  bool // people use https
+	Log     *slog.Logger
+	Now     func() time.Time
+	Here    http.Handler // the routes of this home
+	Refuse  func(w http.ResponseWriter, r *http.Request, err error)
+}
+
+// Router is the handler of a web process that is one of several homes.
+type Router struct {
+	Config
+	others map[string]*peer
+	names  []string // of others, in the order of the configuration
+	known  *directory
+	asks   chan struct{} // a slot for each question that is asked at the same time
+}
+
+// The header in which a home signs what it passes on, and the header in which each response names the home that made
+// it.
+const (
+	passageHeader = "Posthorn-Passage"
+	homeHeader    = "Posthorn-Home"
+)
+
+// maxAsks bounds the questions to other homes that are asked at the same time: who invents keys and ids must not keep
+// all homes busy.
+const maxAsks = 64
+
+// New makes a Router.
+func New(c Config) *Router {
+	r := &Router{Config: c, others: map[string]*peer{}, known: newDirectory(c.Now), asks: make(chan struct{}, maxAsks)}
+	for _, h := range c.Others {
+		r.others[h.Name] = newPeer(h)
+		r.names = append(r.names, h.Name)
+	}
+	return r
+}
+
+// Reasons for which a request is not passed on.
+var (
+	errForged = fault.New(fault.Forbidden, "home_forged", "This request claims to come from another home of this server, and its signature is wrong. Don't send the header Posthorn-Passage.")
+	errLoop   = fault.New(fault.Unavailable, "home_loop", "The homes of this server disagree about where this tenant is. Send the request again in a few seconds.")
+	errDown   = &fault.Error{
+		Kind: fault.Unavailable, Code: "home_unavailable", RetryAfter: 2,
+		Detail: "The home of this tenant isn't responding right now. Send the same request again in a few seconds, with the same Idempotency-Key.",
+	}
+)
+
+// ServeHTTP serves a request here, or passes it on.
+func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var p home.Passage
+	if header := req.Header.Get(passageHeader); header != "" {
+		var err error
+		if p, err = home.ReadPassage(header, r.Secret, r.Self, req.Method, req.URL.RequestURI(), r.Now()); err != nil {
+			r.Refuse(w, req, errForged)
+			return
+		}
+		req = r.arrived(req, p)
+		if strings.HasPrefix(req.URL.Path, internalRoot) {
+			r.answer(w, req)
+			return
+		}
+	}
+	w.Header().Set(homeHeader, r.Self)
+	to, err := r.home(req)
+	switch {
+	case err != nil:
+		r.Refuse(w, req, err)
+	case to.home == "" || to.home == r.Self:
+		r.keep(w, req, to.cookie, r.Self)
+		r.Here.ServeHTTP(w, req)
+	case p.Hops >= home.MaxHops:
+		r.Refuse(w, req, errLoop)
+	default:
+		r.pass(w, req, to, p)
+	}
+}
+
+// arrived is a request that another home passed on, with the client that it names in place of that home.
+func (r *Router) arrived(req *http.Request, p home.Passage) *http.Request {
+	ctx := req.Context()
+	if p.Key != "" {
+		if keyID, err := id.Key.Parse(p.Key); err == nil {
+			scopes, _ := access.ParseScopes(strings.Fields(p.Scopes), access.PlatformScopes())
+			ctx = handlers.WithVouched(ctx, handlers.Vouched{Key: keyID, Scopes: scopes})
+		}
+	}
+	out := req.WithContext(ctx)
+	out.Header = req.Header.Clone()
+	out.Header.Del(passageHeader)
+	out.Header.Del("X-Forwarded-For")
+	if ip, err := netip.ParseAddr(p.Client); err == nil {
+		out.RemoteAddr = netip.AddrPortFrom(ip, 0).String()
+	}
+	return out
+}
+
+// destination is where a request belongs. An empty home is this one.
+type destination struct {
+	home string
+	of   string // what the directory knows the home of; empty: nothing
+	key  *handlers.Vouched
+	// cookie is that in which the browser remembers the home; empty: it need not.
+	cookie string
+}
+
+// home finds where a request belongs.
+func (r *Router) home(req *http.Request) (destination, error) {
+	switch s := classify(req); s.kind {
+	case ofKey:
+		return r.homeOfKey(req.Context(), s.text)
+	case ofTenant:
+		if s.key != "" && handlers.VouchedOf(req.Context()) == nil {
+			return r.homeOfPlatformCall(req.Context(), s)
+		}
+		to, err := r.homeOf(req.Context(), question{Tenant: s.text})
+		to.cookie = s.cookie
+		if v := handlers.VouchedOf(req.Context()); v != nil {
+			to.key = v
+		}
+		return to, err
+	case ofToken:
+		to, err := r.homeOf(req.Context(), question{Token: s.text})
+		to.cookie = s.cookie
+		return to, err
+	case ofEmail:
+		return r.homeOfEmail(req)
+	case ofBrowser:
+		return r.homeOfBrowser(req, s.text), nil
+	}
+	return destination{}, nil
+}
+
+// homeOfKey finds the home of a tenant's key, or of a platform key that names no tenant.
+func (r *Router) homeOfKey(ctx context.Context, key string) (destination, error) {
+	if key == "" || !accounts.LooksLikeKey(key) {
+		return destination{}, nil // rejected here
+	}
+	hash := hashOf(key)
+	if known, ok := r.known.get("key " + hash); ok {
+		return r.reachable(ctx, destination{home: known, of: "key " + hash}, question{Key: hash})
+	}
+	if named := home.OfKey(key); named != "" && named != r.Self && r.others[named] != nil {
+		return r.reachable(ctx, destination{home: named, of: "key " + hash}, question{Key: hash})
+	}
+	here, err := r.Keys.HasKey(ctx, key)
+	if err != nil || here {
+		return destination{}, err
+	}
+	return r.ask(ctx, question{Key: hash})
+}
+
+// homeOfPlatformCall finds the home of the tenant that a platform key names. The key is checked in its own home, which
+// then vouches for it.
+func (r *Router) homeOfPlatformCall(ctx context.Context, s subject) (destination, error) {
+	if !accounts.IsPlatformKey(s.key) {
+		return r.homeOfKey(ctx, s.key) // which rejects it
+	}
+	vouched, err := r.Keys.PlatformKey(ctx, s.key)
+	if fault.Is(err, handlers.KeyUnknown) {
+		to, err := r.homeOfKey(ctx, s.key)
+		to.of = "" // the response is made by the home of the tenant, not of the key
+		return to, err
+	}
+	if err != nil {
+		return destination{}, nil //nolint:nilerr // rejected here, with its limits
+	}
+	to, err := r.homeOf(ctx, question{Tenant: s.text})
+	to.key = &vouched
+	return to, err
+}
+
+// homeOf finds the home of what a question is about, here first.
+func (r *Router) homeOf(ctx context.Context, q question) (destination, error) {
+	if known, ok := r.known.get(q.name()); ok {
+		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
+	}
+	here, err := r.has(ctx, q)
+	if err != nil || here {
+		return destination{}, err
+	}
+	return r.ask(ctx, q)
+}
+
+// reachable asks again where the home that is known does not respond: its tenant can have moved.
+func (r *Router) reachable(ctx context.Context, to destination, q question) (destination, error) {
+	if to.home == "" || to.home == r.Self || !r.others[to.home].isDown(r.Now()) {
+		return to, nil
+	}
+	if again, err := r.ask(ctx, q); err == nil && again.home != "" {
+		return again, nil
+	}
+	if here, err := r.has(ctx, q); err == nil && here {
+		return destination{}, nil
+	}
+	return to, nil // which says that it is down, or is tried again
+}
+
+// homeOfEmail finds the home of an account: the one that the browser used last, if the account is there; else this one
+// or the first other that has it.
+func (r *Router) homeOfEmail(req *http.Request) (destination, error) {
+	email, err := peekEmail(req)
+	if err != nil || email == "" {
+		return destination{home: r.remembered(req, homeCookie)}, nil //nolint:nilerr // the form is read again, and rejected
+	}
+	q := question{Email: email}
+	last := r.remembered(req, homeCookie)
+	if last != "" && last != r.Self {
+		if found, err := r.others[last].ask(req.Context(), r, q); err == nil && found {
+			return destination{home: last, cookie: homeCookie}, nil
+		}
+	}
+	here, err := r.has(req.Context(), q)
+	if err != nil || here {
+		return destination{cookie: homeCookie}, err
+	}
+	to, err := r.ask(req.Context(), q)
+	to.of, to.cookie = "", homeCookie // accounts come and go
+	return to, err
+}
+
+// has reports whether something is in this home.
+func (r *Router) has(ctx context.Context, q question) (found bool, err error) {
+	switch {
+	case q.Tenant != "":
+		return r.Keys.HasTenant(ctx, q.Tenant)
+	case q.Key != "":
+		return r.Keys.HasKeyHash(ctx, q.Key)
+	case q.Token != "":
+		err = r.DB.Ingest(ctx, func(s *sql.Queries) error {
+			found, err = s.HasToken(ctx, accounts.HashToken(q.Token))
+			return err
+		})
+	case q.Email != "":
+		err = r.DB.Account(ctx, func(s *sql.Queries) error {
+			found, err = s.HasPerson(ctx, q.Email)
+			return err
+		})
+	}
+	return found, err
+}
+
+// internalRoot is where homes ask each other.
+const internalRoot = "/internal/homes/"
+
+// answer answers another home.
+func (r *Router) answer(w http.ResponseWriter, req *http.Request) {
+	var q question
+	if req.Method != http.MethodPost || req.URL.Path != internalRoot+"find" || json.NewDecoder(http.MaxBytesReader(w, req.Body, 4<<10)).Decode(&q) != nil {
+		r.Refuse(w, req, fault.ErrNotFound)
+		return
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), askWithin)
+	defer cancel()
+	found, err := r.has(ctx, q)
+	if err != nil {
+		r.Refuse(w, req, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(found)
+}
+
+// client is the address that a request comes from.
+func (r *Router) client(req *http.Request) string {
+	address := r.Proxies.Client(req)
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
