@@ -64,6 +64,9 @@ type Session struct {
 	// Pending says that the second factor is missing. A pending session opens only the page that asks for it.
 	Pending bool
 	Fresh   bool // the person authenticated within the last minutes
+	// Only is the tenant whose identity provider started the session. The session opens this tenant and nothing else of
+	// the person's: the provider speaks for no other. Nil: the person signed in here.
+	Only *id.UUID
 }
 
 // May reports whether the actor can do an action in the tenant now. A suspended tenant can be read and not changed.

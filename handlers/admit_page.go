@@ -16,6 +16,8 @@ var (
 	errSignIn = fault.New(fault.Unauthenticated, "sign_in_required", "Sign in to see this page.")
 	errFresh  = fault.New(fault.Forbidden, "sign_in_again", "Confirm your identity: sign in again, then repeat the action.")
 	// ErrRole rejects what a role does not allow.
+	errAccountClosed = fault.New(fault.Forbidden, "sso_session", "You signed in with your organization's identity provider, which opens that tenant only. "+
+		"To manage your account, sign out, and sign in with your password or a passkey. If you have no password, reset it first.")
 	ErrRole = fault.New(fault.Forbidden, "role_missing", "Your role in this tenant doesn't allow this. Ask an owner or admin of the tenant.")
 )
 
@@ -50,6 +52,8 @@ func (k *Kit) admitPage(c *Call, a Access) error {
 		if err := k.findMember(c); err != nil {
 			return err
 		}
+	} else if c.Actor.Session.Only != nil && !a.Any {
+		return errAccountClosed
 	}
 	return k.authorise(c, a)
 }
@@ -59,7 +63,7 @@ func (k *Kit) findMember(c *Call) error {
 	if err != nil {
 		return err
 	}
-	all, m, err := accounts.EnterTenant(c.Ctx(), k.sessions.db, c.Actor.Person.ID, tenant)
+	all, m, err := accounts.EnterTenant(c.Ctx(), k.sessions.db, c.Actor.Person.ID, tenant, c.Actor.Session.Only)
 	if c.tenants = all; err != nil {
 		return err
 	}

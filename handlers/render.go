@@ -14,7 +14,9 @@ import (
 	"github.com/a-h/templ"
 	"github.com/gin-gonic/gin"
 
+	"posthorn/db/accounts"
 	"posthorn/domain/fault"
+	"posthorn/domain/id"
 	"posthorn/views/layout"
 )
 
@@ -139,6 +141,10 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 		_ = c.Redirect("/console/sign-in" + c.back())
 	case e == errSignIn:
 		_ = c.Redirect("/sign-in" + c.back())
+	case e == accounts.ErrSSORequired:
+		_ = c.Redirect(SSOPath(c.tenantOfPath()) + c.back())
+	case e == errFresh && c.Actor.Session != nil && c.Actor.Session.Only != nil:
+		_ = c.Redirect(SSOPath(*c.Actor.Session.Only) + "/again" + c.back())
 	case e == errFresh && c.Actor.Session != nil && c.Actor.Operator.ID.IsZero():
 		_ = c.Redirect("/account/confirm" + c.back())
 	case e == errFresh:
@@ -173,6 +179,17 @@ func (k *Kit) failPage(gc *gin.Context, e *fault.Error, status int) {
 		}
 	}
 	gc.Abort()
+}
+
+// SSOPath is where people sign in with a tenant's identity provider.
+func SSOPath(tenant id.UUID) string { return "/sso/" + id.Tenant.Format(tenant) }
+
+func (c *Call) tenantOfPath() id.UUID {
+	tenant, err := id.Tenant.Parse(c.Param(TenantParam))
+	if err != nil {
+		return id.None
+	}
+	return tenant
 }
 
 // errorPageWithin bounds the reads of an error page, such as the number of unread notices.

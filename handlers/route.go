@@ -44,6 +44,7 @@ type Access struct {
 	Session bool
 	// Action is what the role in the tenant must permit; empty: any role.
 	Action   access.Action
+	Any      bool // beside a tenant: also for a session that a tenant's identity provider started
 	Fresh    bool // only after a recent sign-in: for changes of the sign-in itself
 	Own      bool // changes something of the person's own, also while the tenant is suspended
 	Operator bool // operators only

@@ -252,6 +252,16 @@ func (c *Call) flashes() []string {
 // SignedIn is the browser's session of a person, also on public pages; nil if nobody is signed in.
 func (c *Call) SignedIn() (*Session, Person, error) { return c.SignedInAs(account.Person) }
 
+// SignedInHere is SignedIn for what concerns the whole account: it is nil too before the second factor, and where a
+// tenant's identity provider signed the person in.
+func (c *Call) SignedInHere() (*Session, Person, error) {
+	session, person, err := c.SignedIn()
+	if err != nil || session == nil || session.Pending || session.Only != nil {
+		return nil, Person{}, err
+	}
+	return session, person, nil
+}
+
 // SignedInAs is the browser's session of a kind, also on public pages and before its second factor.
 func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
 	row, err := c.session(kind)
@@ -262,7 +272,7 @@ func (c *Call) SignedInAs(kind account.Kind) (*Session, Person, error) {
 }
 
 func sessionOf(row *sql.FindSessionRow) *Session {
-	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now, row.FreshAt)}
+	return &Session{ID: row.ID, Kind: account.Kind(row.Kind), Pending: row.Pending, Fresh: account.IsFresh(row.Now, row.FreshAt), Only: row.SSOTenant}
 }
 
 func personOf(row *sql.FindSessionRow) Person {

@@ -56,3 +56,10 @@ WHERE totp IS NOT NULL AND substring(totp FROM 1 FOR 5) <> @head::bytea ORDER BY
 
 -- name: ResealOperatorSeed :exec
 UPDATE operators SET totp = @totp WHERE id = @id;
+
+-- name: StaleClientSecrets :many
+SELECT tenant_id, client_secret FROM sso_connections
+WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> @head::bytea ORDER BY tenant_id LIMIT @most FOR UPDATE;
+
+-- name: ResealClientSecret :exec
+UPDATE sso_connections SET client_secret = @client_secret WHERE tenant_id = @tenant_id;

@@ -1,15 +1,18 @@
 -- Sessions, as the account role: a browser's cookie names one. Only the token's hash is stored.
 
 -- name: InsertSession :exec
-INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at)
+-- stale is how many seconds ago its owner authenticated.
+INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at, fresh_at,
+	sso_tenant, sso_subject, sso_sid)
 VALUES (@id, @hash, @kind, sqlc.narg('person_id'), sqlc.narg('operator_id'), sqlc.narg('link_id'), @pending, @data, @address, @agent,
-	now() + make_interval(secs => @lives::int));
+	now() + make_interval(secs => @lives::int), now() - make_interval(secs => @stale::int),
+	sqlc.narg('sso_tenant'), sqlc.narg('sso_subject'), sqlc.narg('sso_sid'));
 
 -- name: FindSession :one
 -- Which session is this, and whose? The times are given with the database's own, which alone decides what has expired:
 -- a web server whose clock steps back revives no session.
 SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
-	s.person_id, s.operator_id, s.link_id,
+	s.person_id, s.operator_id, s.link_id, s.sso_tenant,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
 	(p.totp_at IS NOT NULL OR o.totp_at IS NOT NULL)::boolean AS has_totp,
 	(coalesce(p.disabled_at, o.disabled_at) IS NOT NULL)::boolean AS disabled
@@ -61,7 +64,7 @@ DELETE FROM sessions WHERE operator_id = @operator_id AND id <> @but;
 
 -- name: TenantsOf :many
 SELECT t.tenant_id::uuid AS tenant_id, t.member_id::uuid AS member_id, t.role::text AS role, t.tenant_name::text AS tenant_name,
-	t.tenant_state::text AS tenant_state
+	t.tenant_state::text AS tenant_state, posthorn.sso_required(t.tenant_id, t.member_id)::boolean AS sso_required
 FROM posthorn.tenants_of(@person_id) AS t;
 
 -- name: SetLastTenant :exec

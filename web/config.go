@@ -24,6 +24,9 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/home"
 	"posthorn/handlers"
+	"posthorn/handlers/admin"
+	"posthorn/handlers/openid"
+	"posthorn/worker/send"
 )
 
 // Config is everything that the environment says, one field for each variable, with the text that `serve --help`
@@ -46,6 +49,12 @@ type Config struct {
 	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
 	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
 	ConsoleHost       string        `env:"POSTHORN_CONSOLE_HOST" help:"a host name on which alone the operators' console answers, as ops.example.com; unset, it is below the public URL"`
+	OIDCIssuer        string        `env:"POSTHORN_OIDC_ISSUER" help:"the OpenID provider with which operators sign in to the console"`
+	OIDCClientID      string        `env:"POSTHORN_OIDC_CLIENT_ID" help:"what Posthorn is called there"`
+	OIDCClientSecret  Secret        `env:"POSTHORN_OIDC_CLIENT_SECRET" help:"its secret there; unset for a public client"`
+	OIDCOperators     string        `env:"POSTHORN_OIDC_OPERATORS" help:"the claim and value that make a person an operator, as groups=posthorn-operators; unset, only operators who exist sign in"`
+	OIDCOnly          string        `env:"POSTHORN_OIDC_ONLY" envDefault:"off" help:"operators sign in with the provider only: on or off"`
+	OIDCBreakGlass    string        `env:"POSTHORN_OIDC_BREAK_GLASS" help:"addresses of operators whose passwords work all the same, comma between"`
 	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"where requests to endpoints come from, addresses or networks, comma between: published for receivers' firewalls"`
 	TrustedProxies    string        `env:"POSTHORN_TRUSTED_PROXIES" help:"networks or addresses of the proxies in front, comma between: their X-Forwarded-For names the client; none unless set"`
 	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
@@ -126,6 +135,7 @@ func loadConfig(environ []string) (Config, error) {
 	c.checkProcess(wrong)
 	c.checkTraces(wrong)
 	c.checkHomes(wrong)
+	c.checkOIDC(wrong)
 	c.Suspects = suspects(given)
 	if len(problems) > 0 {
 		slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Variable, b.Variable) })
@@ -287,6 +297,59 @@ func (c *Config) checkSignup(wrong complain) {
 		}
 	default:
 		wrong("POSTHORN_SIGNUP", "is %q. Write open (anybody may create a tenant) or invite.", c.Signup)
+	}
+}
+
+func (c *Config) checkOIDC(wrong complain) {
+	if c.OIDCOnly != "on" && c.OIDCOnly != "off" {
+		wrong("POSTHORN_OIDC_ONLY", "is %q. Write on or off.", c.OIDCOnly)
+	}
+	if c.OIDCIssuer == "" {
+		given := map[string]bool{
+			"POSTHORN_OIDC_CLIENT_ID": c.OIDCClientID != "", "POSTHORN_OIDC_CLIENT_SECRET": c.OIDCClientSecret != "", "POSTHORN_OIDC_OPERATORS": c.OIDCOperators != "",
+			"POSTHORN_OIDC_ONLY": c.OIDCOnly == "on", "POSTHORN_OIDC_BREAK_GLASS": c.OIDCBreakGlass != "",
+		}
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if given[name] {
+				wrong(name, "is set and POSTHORN_OIDC_ISSUER is not. Set both, or neither.")
+			}
+		}
+		return
+	}
+	u, err := url.Parse(c.OIDCIssuer)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && !handlers.Development(u.Scheme+"://"+u.Host) {
+		wrong("POSTHORN_OIDC_ISSUER", "is no https URL. Write it exactly as the provider's configuration names it, as https://login.example.com.")
+	}
+	if c.OIDCClientID == "" {
+		wrong("POSTHORN_OIDC_CLIENT_ID", "is not set, and POSTHORN_OIDC_ISSUER is. Write the client id that the provider shows.")
+	}
+	if claim, value, _ := strings.Cut(c.OIDCOperators, "="); c.OIDCOperators != "" && (strings.TrimSpace(claim) == "" || strings.TrimSpace(value) == "") {
+		wrong("POSTHORN_OIDC_OPERATORS", "is %q. Write a claim and its value, as groups=posthorn-operators.", c.OIDCOperators)
+	}
+	for _, address := range c.breakGlass() {
+		if _, err := mail.ParseAddress(address); err != nil {
+			wrong("POSTHORN_OIDC_BREAK_GLASS", "holds %q, which is no email address. Write ada@example.com, comma between.", address)
+		}
+	}
+}
+
+// breakGlass lists the addresses of OIDCBreakGlass, in lower case.
+func (c *Config) breakGlass() []string {
+	return strings.FieldsFunc(strings.ToLower(c.OIDCBreakGlass), func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// operatorSSO is the operators' provider, or nil. base is the server's public URL.
+func (c *Config) operatorSSO(base string) *admin.SSO {
+	if c.OIDCIssuer == "" {
+		return nil
+	}
+	claim, value, _ := strings.Cut(c.OIDCOperators, "=")
+	return &admin.SSO{
+		Client: openid.New(send.NewTrustedClient(), time.Now), Value: strings.TrimSpace(value), Only: c.OIDCOnly == "on", BreakGlass: c.breakGlass(),
+		Provider: openid.Provider{
+			Issuer: c.OIDCIssuer, ClientID: c.OIDCClientID, Secret: c.OIDCClientSecret.Reveal(), RoleClaim: strings.TrimSpace(claim),
+			Callback: c.consoleURL(base) + admin.Root + "/sso/callback",
+		},
 	}
 }
 

@@ -24,9 +24,11 @@ import (
 	"posthorn/handlers/homes"
 	"posthorn/handlers/inbox"
 	"posthorn/handlers/mailbox"
+	"posthorn/handlers/openid"
 	"posthorn/handlers/status"
 	"posthorn/handlers/svix"
 	"posthorn/static"
+	"posthorn/worker/send"
 )
 
 // How long one request may take to arrive, and its answer to be made and taken: 10 MiB, the largest batch, at 1.4
@@ -57,12 +59,15 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 		kit.Mount(inner, api.Routes(own))
 		translated = &svix.Deps{API: inner, DB: general, Keys: ring}
 	}
+	providers := openid.New(send.NewClient(p.Config.Egress), time.Now)
 	kit.Mount(engine, table(routed{
 		ready: p.ready, api: own, svix: translated,
 		auth: auth.Deps{
 			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
+			OpenID: providers,
 		},
-		dashboard: dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress},
+		operators: p.Config.operatorSSO(p.URL()),
+		dashboard: dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress, OpenID: providers},
 		mailbox:   mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()},
 		status:    status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
 	}))
@@ -84,6 +89,7 @@ type routed struct {
 	mailbox   mailbox.Deps
 	status    status.Deps
 	svix      *svix.Deps // nil: switched off
+	operators *admin.SSO // nil: operators sign in here alone
 }
 
 // table is every route of the public address: what is not in it can't be reached.
@@ -99,7 +105,7 @@ func table(d routed) []handlers.Route {
 		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
 	}
 	d.dashboard.Export = d.api.Exporter
-	console := admin.Deps{Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
+	console := admin.Deps{SSO: d.operators, Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
 	if d.svix != nil {

@@ -36,6 +36,15 @@ type NewSession struct {
 	Life                   time.Duration
 	Pending                bool // the second factor is still to come
 	Address, Agent         string
+	By                     *SSOSession // nil: no identity provider started it
+}
+
+// SSOSession says which provider started a session.
+type SSOSession struct {
+	Tenant  *id.UUID // whose provider: the session opens this tenant alone; nil: the operators' one
+	Subject string
+	SID     string        // the provider's id of its own session, or empty
+	Stale   time.Duration // how long ago the person authenticated there
 }
 
 // StartSession stores a session in the transaction at hand and returns its token, which is stored nowhere.
@@ -48,10 +57,17 @@ func StartSession(ctx context.Context, q *sql.Queries, s NewSession) (token stri
 	case s.Link != nil:
 		kind = account.Portal
 	}
-	return token, q.InsertSession(ctx, sql.InsertSessionParams{
+	row := sql.InsertSessionParams{
 		ID: db.NewID(), Hash: hash, Kind: string(kind), PersonID: s.Person, OperatorID: s.Operator, LinkID: s.Link, Pending: s.Pending,
 		Data: json.RawMessage("{}"), Address: s.Address, Agent: Agent(s.Agent), Lives: int32(s.Life / time.Second),
-	})
+	}
+	if s.By != nil {
+		row.SSOTenant, row.SSOSubject, row.Stale = s.By.Tenant, &s.By.Subject, int32(s.By.Stale/time.Second)
+		if s.By.SID != "" {
+			row.SSOSid = &s.By.SID
+		}
+	}
+	return token, q.InsertSession(ctx, row)
 }
 
 // AuditPerson tells every tenant of a person what the person did, or what was tried in their name; a person without a
@@ -93,6 +109,7 @@ const (
 	LinkEmail    = "change_email"
 	linkSignIn   = "sign_in"
 	LinkOperator = "operator"
+	linkSSO      = "sso"
 )
 
 // MakeLink stores a one-time link in the transaction at hand and returns its token, which is stored nowhere.

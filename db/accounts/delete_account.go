@@ -28,6 +28,9 @@ func DeleteAccount(ctx context.Context, d *db.DB, person id.UUID, address string
 			if last {
 				alone = append(alone, t.TenantName)
 			}
+			if err := keepBreakGlass(ctx, q, t.TenantID, t.MemberID); err != nil {
+				return err
+			}
 		}
 		if len(alone) > 0 {
 			return fault.New(fault.Conflict, errLastOwner.Code, "You're the only owner of "+strings.Join(alone, ", ")+". Make another member an owner first, or delete the tenant.")

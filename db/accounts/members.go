@@ -160,6 +160,9 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	case from == change.To:
 		return m, nil
 	}
+	if err := keepBreakGlass(ctx, q, change.Tenant, change.Member); err != nil {
+		return m, err
+	}
 	what := db.Audited{Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason, Details: map[string]string{
 		"email": m.Email, "from": m.Role, "to": string(change.To),
 	}}

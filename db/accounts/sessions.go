@@ -3,6 +3,7 @@ package accounts
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -110,16 +111,34 @@ func EndOtherSessions(ctx context.Context, d *db.DB, person, keep id.UUID, addre
 // joined while it was being deleted.
 const TenantDeleted = "deleted"
 
-// EnterTenant returns the tenants of a person, and among them the one to be entered, which is remembered as the last. A
-// tenant that is deleted or not the person's is fault.ErrNotFound.
-func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID) (all []sql.TenantsOfRow, entered sql.TenantsOfRow, err error) {
+// ErrSSORequired rejects a session that the tenant's identity provider did not start, where the tenant accepts no
+// other.
+var ErrSSORequired = fault.New(fault.Forbidden, "sso_required", "This tenant requires single sign-on. Sign in with its identity provider.")
+
+// TenantsOf are the tenants of a person that a session opens. only is the tenant whose provider started the session: it
+// shows no other, since that provider speaks for no other.
+func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID) ([]sql.TenantsOfRow, error) {
+	all, err := q.TenantsOf(ctx, person)
+	if only != nil {
+		all = slices.DeleteFunc(all, func(t sql.TenantsOfRow) bool { return t.TenantID != *only })
+	}
+	return all, err
+}
+
+// EnterTenant returns the tenants of a person that a session opens, and among them the one to be entered, which is
+// remembered as the last. only is as in TenantsOf. A tenant that is deleted or not the person's is fault.ErrNotFound. A
+// tenant that wants another way to sign in is ErrSSORequired.
+func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (all []sql.TenantsOfRow, entered sql.TenantsOfRow, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
-		if all, err = q.TenantsOf(ctx, person); err != nil {
+		if all, err = TenantsOf(ctx, q, person, only); err != nil {
 			return err
 		}
 		for _, t := range all {
 			if t.TenantID == tenant && t.TenantState != TenantDeleted {
 				entered = t
+				if t.SSORequired && only == nil {
+					return ErrSSORequired
+				}
 				return q.SetLastTenant(ctx, sql.SetLastTenantParams{PersonID: person, TenantID: &tenant})
 			}
 		}

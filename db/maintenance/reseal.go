@@ -85,6 +85,14 @@ var sealedColumns = []sealedColumn{
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})
 	}},
+	{"sso_connections.client_secret", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
+		rows, err := q.StaleClientSecrets(ctx, sql.StaleClientSecretsParams{Head: head, Most: most})
+		return sealedValues(rows, err, func(r sql.StaleClientSecretsRow) sealedValue {
+			return sealedValue{r.TenantID, r.TenantID, r.TenantID, r.ClientSecret}
+		})
+	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
+		return q.ResealClientSecret(ctx, sql.ResealClientSecretParams{ClientSecret: v.sealed, TenantID: v.tenant})
+	}},
 }
 
 func sealedValues[R any](rows []R, err error, value func(R) sealedValue) ([]sealedValue, error) {

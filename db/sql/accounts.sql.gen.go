@@ -130,7 +130,7 @@ func (q *Queries) DeleteRecoveryCodes(ctx context.Context, ownerID id.UUID) erro
 }
 
 const FindOperator = `-- name: FindOperator :one
-SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step FROM operators WHERE email = $1
+SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step, sso_issuer, sso_subject FROM operators WHERE email = $1
 `
 
 func (q *Queries) FindOperator(ctx context.Context, email string) (Operator, error) {
@@ -147,6 +147,8 @@ func (q *Queries) FindOperator(ctx context.Context, email string) (Operator, err
 		&i.Totp,
 		&i.TotpAt,
 		&i.TotpStep,
+		&i.SSOIssuer,
+		&i.SSOSubject,
 	)
 	return i, err
 }
@@ -185,7 +187,7 @@ func (q *Queries) ForgetTries(ctx context.Context, key []byte) error {
 }
 
 const GetOperator = `-- name: GetOperator :one
-SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step FROM operators WHERE id = $1
+SELECT id, email, created_at, disabled_at, name, password, password_at, totp, totp_at, totp_step, sso_issuer, sso_subject FROM operators WHERE id = $1
 `
 
 func (q *Queries) GetOperator(ctx context.Context, argID id.UUID) (Operator, error) {
@@ -202,6 +204,8 @@ func (q *Queries) GetOperator(ctx context.Context, argID id.UUID) (Operator, err
 		&i.Totp,
 		&i.TotpAt,
 		&i.TotpStep,
+		&i.SSOIssuer,
+		&i.SSOSubject,
 	)
 	return i, err
 }

@@ -539,6 +539,8 @@ type Operator struct {
 	Totp       []byte
 	TotpAt     *time.Time
 	TotpStep   int64
+	SSOIssuer  *string
+	SSOSubject *string
 }
 
 type OperatorView struct {
@@ -669,6 +671,39 @@ type Revision struct {
 	N    int64
 }
 
+type SSOConnection struct {
+	TenantID       id.UUID
+	Issuer         string
+	ClientID       string
+	ClientSecret   []byte
+	RoleClaim      string
+	RoleMap        json.RawMessage
+	DefaultRole    string
+	JoinMembers    bool
+	TrustEmail     bool
+	SSOOnly        bool
+	BreakGlass     *id.UUID
+	SessionSeconds int32
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+type SSODomain struct {
+	TenantID   id.UUID
+	Domain     string
+	Proof      string
+	CreatedAt  time.Time
+	VerifiedAt *time.Time
+}
+
+type SSOIdentity struct {
+	TenantID  id.UUID
+	Subject   string
+	PersonID  id.UUID
+	CreatedAt time.Time
+	SeenAt    time.Time
+}
+
 type Session struct {
 	ID         id.UUID
 	Hash       []byte
@@ -685,6 +720,9 @@ type Session struct {
 	SeenAt     time.Time
 	ExpiresAt  time.Time
 	Once       []byte
+	SSOTenant  *id.UUID
+	SSOSubject *string
+	SSOSid     *string
 }
 
 type Tenant struct {

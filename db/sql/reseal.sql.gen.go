@@ -26,6 +26,20 @@ func (q *Queries) ResealAlsoSecret(ctx context.Context, arg ResealAlsoSecretPara
 	return err
 }
 
+const ResealClientSecret = `-- name: ResealClientSecret :exec
+UPDATE sso_connections SET client_secret = $1 WHERE tenant_id = $2
+`
+
+type ResealClientSecretParams struct {
+	ClientSecret []byte
+	TenantID     id.UUID
+}
+
+func (q *Queries) ResealClientSecret(ctx context.Context, arg ResealClientSecretParams) error {
+	_, err := q.db.Exec(ctx, ResealClientSecret, arg.ClientSecret, arg.TenantID)
+	return err
+}
+
 const ResealConnection = `-- name: ResealConnection :exec
 UPDATE endpoints SET connection = $1 WHERE tenant_id = $2 AND id = $3
 `
@@ -153,6 +167,41 @@ func (q *Queries) StaleAlsoSecrets(ctx context.Context, arg StaleAlsoSecretsPara
 	for rows.Next() {
 		var i StaleAlsoSecretsRow
 		if err := rows.Scan(&i.ID, &i.TenantID, &i.AlsoSecret); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const StaleClientSecrets = `-- name: StaleClientSecrets :many
+SELECT tenant_id, client_secret FROM sso_connections
+WHERE client_secret IS NOT NULL AND substring(client_secret FROM 1 FOR 5) <> $1::bytea ORDER BY tenant_id LIMIT $2 FOR UPDATE
+`
+
+type StaleClientSecretsParams struct {
+	Head []byte
+	Most int32
+}
+
+type StaleClientSecretsRow struct {
+	TenantID     id.UUID
+	ClientSecret []byte
+}
+
+func (q *Queries) StaleClientSecrets(ctx context.Context, arg StaleClientSecretsParams) ([]StaleClientSecretsRow, error) {
+	rows, err := q.db.Query(ctx, StaleClientSecrets, arg.Head, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []StaleClientSecretsRow{}
+	for rows.Next() {
+		var i StaleClientSecretsRow
+		if err := rows.Scan(&i.TenantID, &i.ClientSecret); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -79,7 +79,7 @@ func (q *Queries) EndSessionsOfPerson(ctx context.Context, arg EndSessionsOfPers
 
 const FindSession = `-- name: FindSession :one
 SELECT s.id, s.kind, s.pending, s.data, s.once, s.created_at, s.fresh_at, s.seen_at, s.expires_at, s.address, s.agent, now()::timestamptz AS now,
-	s.person_id, s.operator_id, s.link_id,
+	s.person_id, s.operator_id, s.link_id, s.sso_tenant,
 	coalesce(p.email, o.email, '')::text AS email, coalesce(p.name, o.name, '')::text AS name,
 	(p.totp_at IS NOT NULL OR o.totp_at IS NOT NULL)::boolean AS has_totp,
 	(coalesce(p.disabled_at, o.disabled_at) IS NOT NULL)::boolean AS disabled
@@ -105,6 +105,7 @@ type FindSessionRow struct {
 	PersonID   *id.UUID
 	OperatorID *id.UUID
 	LinkID     *id.UUID
+	SSOTenant  *id.UUID
 	Email      string
 	Name       string
 	HasTotp    bool
@@ -132,6 +133,7 @@ func (q *Queries) FindSession(ctx context.Context, hash []byte) (FindSessionRow,
 		&i.PersonID,
 		&i.OperatorID,
 		&i.LinkID,
+		&i.SSOTenant,
 		&i.Email,
 		&i.Name,
 		&i.HasTotp,
@@ -142,9 +144,11 @@ func (q *Queries) FindSession(ctx context.Context, hash []byte) (FindSessionRow,
 
 const InsertSession = `-- name: InsertSession :exec
 
-INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at)
+INSERT INTO sessions (id, hash, kind, person_id, operator_id, link_id, pending, data, address, agent, expires_at, fresh_at,
+	sso_tenant, sso_subject, sso_sid)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
-	now() + make_interval(secs => $11::int))
+	now() + make_interval(secs => $11::int), now() - make_interval(secs => $12::int),
+	$13, $14, $15)
 `
 
 type InsertSessionParams struct {
@@ -159,9 +163,14 @@ type InsertSessionParams struct {
 	Address    string
 	Agent      string
 	Lives      int32
+	Stale      int32
+	SSOTenant  *id.UUID
+	SSOSubject *string
+	SSOSid     *string
 }
 
 // Sessions, as the account role: a browser's cookie names one. Only the token's hash is stored.
+// stale is how many seconds ago its owner authenticated.
 func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) error {
 	_, err := q.db.Exec(ctx, InsertSession,
 		arg.ID,
@@ -175,6 +184,10 @@ func (q *Queries) InsertSession(ctx context.Context, arg InsertSessionParams) er
 		arg.Address,
 		arg.Agent,
 		arg.Lives,
+		arg.Stale,
+		arg.SSOTenant,
+		arg.SSOSubject,
+		arg.SSOSid,
 	)
 	return err
 }
@@ -329,7 +342,7 @@ func (q *Queries) TakeSessionOnce(ctx context.Context, arg TakeSessionOnceParams
 
 const TenantsOf = `-- name: TenantsOf :many
 SELECT t.tenant_id::uuid AS tenant_id, t.member_id::uuid AS member_id, t.role::text AS role, t.tenant_name::text AS tenant_name,
-	t.tenant_state::text AS tenant_state
+	t.tenant_state::text AS tenant_state, posthorn.sso_required(t.tenant_id, t.member_id)::boolean AS sso_required
 FROM posthorn.tenants_of($1) AS t
 `
 
@@ -339,6 +352,7 @@ type TenantsOfRow struct {
 	Role        string
 	TenantName  string
 	TenantState string
+	SSORequired bool
 }
 
 func (q *Queries) TenantsOf(ctx context.Context, personID id.UUID) ([]TenantsOfRow, error) {
@@ -356,6 +370,7 @@ func (q *Queries) TenantsOf(ctx context.Context, personID id.UUID) ([]TenantsOfR
 			&i.Role,
 			&i.TenantName,
 			&i.TenantState,
+			&i.SSORequired,
 		); err != nil {
 			return nil, err
 		}

@@ -45,6 +45,7 @@ const (
 	Expunge           Action = "expunge"            // destroy payloads before their time
 	DeleteTenant      Action = "delete_tenant"      //
 	TransferOwnership Action = "transfer_ownership" //
+	ManageSSO         Action = "manage_sso"         // the identity provider decides who enters: as mighty as an owner
 )
 
 // Reads reports whether an action changes nothing.
@@ -64,6 +65,7 @@ var grants = map[Action]struct{ owner, admin, developer, viewer bool }{
 	Expunge:           {true, true, false, false},
 	DeleteTenant:      {true, false, false, false},
 	TransferOwnership: {true, false, false, false},
+	ManageSSO:         {true, false, false, false},
 }
 
 // May reports whether a role has the permission for an action, whatever the tenant's settings are. An unknown role or
@@ -93,7 +95,7 @@ func (r Role) MayReadPayloads(viewersMay bool) bool {
 // none of their customers' business.
 func (r Role) MayByPortal(a Action, allowSecrets bool) bool {
 	switch a {
-	case ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge:
+	case ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge, ManageSSO:
 		return false
 	case RotateSecrets, ManageKeys:
 		return allowSecrets && r.May(a)

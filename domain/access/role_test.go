@@ -21,7 +21,7 @@ func TestTheTableOfActionsByRole(t *testing.T) {
 		{"replay, retry, cancel, archive", []Action{ActOnDeliveries}, []Role{Owner, Admin, Developer}},
 		{"see a new secret, rotate, API keys", []Action{RotateSecrets, ManageKeys}, []Role{Owner, Admin, Developer}},
 		{"members, settings, retention, expunge", []Action{ManageMembers, ChangeSettings, Expunge}, []Role{Owner, Admin}},
-		{"delete the tenant, transfer ownership", []Action{DeleteTenant, TransferOwnership}, []Role{Owner}},
+		{"delete the tenant, transfer ownership, single sign-on", []Action{DeleteTenant, TransferOwnership, ManageSSO}, []Role{Owner}},
 	}
 	seen := map[Action]bool{}
 	for _, c := range table {
@@ -94,7 +94,7 @@ func TestRolesAreReadByTheirNames(t *testing.T) {
 
 func TestAPortalLinkOpensNoMembersAndSecretsOnlyWhereItSaysSo(t *testing.T) {
 	t.Parallel()
-	closed := []Action{ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge}
+	closed := []Action{ReadMembers, ManageMembers, DeleteTenant, TransferOwnership, Expunge, ManageSSO}
 	secret := []Action{RotateSecrets, ManageKeys}
 	for _, r := range append(Roles(), "") {
 		for a := range grants {

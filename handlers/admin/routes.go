@@ -21,6 +21,7 @@ type Deps struct {
 	Keys *seal.Ring // seals seeds of second factors
 	// Development says that only this machine reaches the server. Operators then need no second factor.
 	Development bool
+	SSO         *SSO // nil: operators sign in here alone
 	Log         *slog.Logger
 	Now         func() time.Time
 	// Export sends everything of a tenant as a file, and audits it in the tenant's log.
@@ -37,7 +38,7 @@ type admin struct {
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
 	a := &admin{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now)}
-	routes := a.routes()
+	routes := append(a.routes(), a.ssoRoutes()...)
 	for i, r := range routes {
 		if r.Access.Operator {
 			routes[i].Handler = a.withPauses(r.Handler)

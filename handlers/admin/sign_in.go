@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
 	"posthorn/db"
@@ -21,6 +22,13 @@ var (
 	errWrongCode = fault.InvalidField("code", "code_wrong", "This code is incorrect or was already used. Wait for the next code, or enter a recovery code.")
 	errLink      = fault.New(fault.Gone, "link_used", "This link was already used, has expired, or is incomplete. Request a new one.")
 )
+
+func nextQuery(next string) string {
+	if next == "" {
+		return ""
+	}
+	return "?next=" + url.QueryEscape(next)
+}
 
 // render shows a form, with the errors in err.
 func render(c *handlers.Call, v pages.Form, err error) error {
@@ -46,7 +54,8 @@ func signInForm(c *handlers.Call, email, next string) pages.Form {
 }
 
 func (a *admin) showSignIn(c *handlers.Call) error {
-	return render(c, signInForm(c, "", handlers.Next(c.Query("next"), "")), nil)
+	next := handlers.Next(c.Query("next"), "")
+	return render(c, a.offersSSO(signInForm(c, "", next), next), nil)
 }
 
 // signIn checks a password. It takes as long for an address without an operator. Outside development, an operator
@@ -59,7 +68,7 @@ func (a *admin) signIn(c *handlers.Call) error {
 	next := handlers.Next(form.Get("next"), "/console")
 	operator, err := a.checkPassword(c, form.Get("email"), form.Get("password"))
 	if err != nil {
-		return render(c, signInForm(c, form.Get("email"), next), err)
+		return render(c, a.offersSSO(signInForm(c, form.Get("email"), next), next), err)
 	}
 	return a.begin(c, operator, next)
 }
@@ -95,6 +104,15 @@ func (a *admin) checkPassword(c *handlers.Call, typed, password string) (operato
 	}
 	right, err := a.passwords.Verify(c.Ctx(), hash, password)
 	if err != nil {
+		return operator, err
+	}
+	if right && operator.DisabledAt == nil && !a.passwordsWork(operator.Email) {
+		err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+			return accounts.AuditOperator(c.Ctx(), q, operator.ID, c.Actor.Address, "operator.sign_in.failed")
+		})
+		if err == nil {
+			err = errOnly
+		}
 		return operator, err
 	}
 	if right && operator.DisabledAt == nil {
@@ -271,6 +289,9 @@ func (a *admin) peek(c *handlers.Call, token string) (link sql.OneTimeLink, err 
 	})
 	if db.IsMissing(err) {
 		err = errLink
+	}
+	if err == nil && !a.passwordsWork(link.Email) {
+		err = errSetup
 	}
 	return link, err
 }

@@ -38,7 +38,7 @@ type world struct {
 	link    string // the token of the operator's first link
 }
 
-func newWorld(t *testing.T, base string) *world {
+func newWorld(t *testing.T, base string, change ...func(*admin.Deps)) *world {
 	t.Helper()
 	w := &world{t: t, cookies: map[string]*http.Cookie{}}
 	var err error
@@ -53,7 +53,11 @@ func newWorld(t *testing.T, base string) *world {
 	now := func() time.Time { return time.Now().Add(w.ahead) }
 	kit := handlers.New(handlers.Config{Log: slog.New(slog.DiscardHandler), Now: now, DB: w.db, Sessions: handlers.NewSessions(w.db, base), Keys: ring, BaseURL: base})
 	engine := kit.NewEngine()
-	kit.Mount(engine, admin.Routes(admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}))
+	deps := admin.Deps{DB: w.db, Keys: ring, Development: strings.HasPrefix(base, "http://127."), Log: slog.New(slog.DiscardHandler), Now: now}
+	for _, c := range change {
+		c(&deps)
+	}
+	kit.Mount(engine, admin.Routes(deps))
 	w.engine = engine
 	err = w.db.Console(t.Context(), func(q *sql.Queries) (err error) {
 		operatorID := db.NewID()

@@ -18,9 +18,9 @@ import (
 
 // listTenants is the page on which people switch between their tenants.
 func (a *auth) listTenants(c *handlers.Call) error {
-	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c)}
+	v := pages.TenantsView{Shell: c.Shell("Your tenants", ""), Signup: a.signupIsOpen(c) && c.Actor.Session.Only == nil}
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		tenants, err := q.TenantsOf(c.Ctx(), c.Actor.Person.ID)
+		tenants, err := accounts.TenantsOf(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Session.Only)
 		for _, t := range tenants {
 			v.Tenants = append(v.Tenants, pages.TenantLine{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName, Role: t.Role, Suspended: t.TenantState != "active"})
 		}
@@ -186,11 +186,11 @@ func (a *auth) confirmEmail(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	session, person, err := c.SignedIn()
+	session, person, err := c.SignedInHere()
 	if err != nil {
 		return err
 	}
-	if session == nil || session.Pending || person.ID != changed {
+	if session == nil || person.ID != changed {
 		return c.Redirect("/sign-in?done=email")
 	}
 	if err := c.FlashTo(session, "Your new email address is confirmed. Use it to sign in from now on."); err != nil {

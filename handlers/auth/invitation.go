@@ -27,12 +27,8 @@ type guest struct {
 
 func (a *auth) guest(c *handlers.Call, token string) (g guest, err error) {
 	g.token = token
-	session, person, err := c.SignedIn()
-	if err != nil {
+	if _, g.person, err = c.SignedInHere(); err != nil {
 		return g, err
-	}
-	if session != nil && !session.Pending {
-		g.person = person
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		if g.invitation, err = q.FindInvitation(c.Ctx(), accounts.HashToken(token)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/seal"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
+	"posthorn/handlers/openid"
 )
 
 // Deps are the dependencies of the handlers.
@@ -18,6 +19,7 @@ type Deps struct {
 	Keys    *seal.Ring // seals links in mails and seeds of second factors
 	BaseURL string     // the public URL, without a slash at its end
 	Signup  bool       // anybody can create a tenant
+	OpenID  *openid.Client
 	// MailIsShown says that mails are not sent but shown at /dev/mail. Pages then link there.
 	MailIsShown bool
 	// Local says that only this machine reaches the server. The person who started it opens it by a link, without a
@@ -61,7 +63,14 @@ func Routes(d Deps) []handlers.Route {
 		open("POST", "/invitations/accept", a.acceptInvitation),
 		open("GET", "/portal/open", a.openPortal),
 
-		own("GET", "/tenants", a.listTenants),
+		open("GET", "/sign-in/sso", a.showSSO),
+		open("POST", "/sign-in/sso", a.findSSO),
+		open("GET", "/sso/:"+ssoParam, a.startSSO),
+		open("GET", "/sso/:"+ssoParam+"/again", a.signInAgain),
+		open("GET", "/sso/:"+ssoParam+"/callback", a.finishSSO),
+		open("POST", "/sso/:"+ssoParam+"/logout", a.endByProvider),
+
+		anySession(own("GET", "/tenants", a.listTenants)),
 		own("GET", "/tenants/new", a.showNewTenant),
 		own("POST", "/tenants/new", a.createTenant),
 		own("GET", "/account", a.showAccount),
@@ -96,6 +105,12 @@ func open(method, path string, h handlers.Handler) handlers.Route {
 // own is a page of the signed-in person's account.
 func own(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h}
+}
+
+// anySession opens a page for a session that a tenant's identity provider started too.
+func anySession(r handlers.Route) handlers.Route {
+	r.Access.Any = true
+	return r
 }
 
 // fresh is a change of how the account is opened: the person has to have signed in within the last minutes.

@@ -21,7 +21,7 @@ func (a *auth) start(c *handlers.Call) error {
 	if session == nil || session.Pending {
 		return c.Redirect("/sign-in")
 	}
-	to, err := a.home(c, person.ID)
+	to, err := a.home(c, person.ID, session.Only)
 	if err != nil {
 		return err
 	}
@@ -29,13 +29,13 @@ func (a *auth) start(c *handlers.Call) error {
 }
 
 // home is the page of the tenant that a person opened last, or of their first. Without tenants it is the list.
-func (a *auth) home(c *handlers.Call, person id.UUID) (path string, err error) {
+func (a *auth) home(c *handlers.Call, person id.UUID, only *id.UUID) (path string, err error) {
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		p, err := q.GetPerson(c.Ctx(), person)
 		if err != nil {
 			return err
 		}
-		tenants, err := q.TenantsOf(c.Ctx(), person)
+		tenants, err := accounts.TenantsOf(c.Ctx(), q, person, only)
 		if err != nil {
 			return err
 		}
@@ -61,6 +61,7 @@ func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
 	f := pages.Form{
 		Shell: c.Shell("Sign in", ""), Title: "Sign in", Action: "/sign-in", Hidden: map[string]string{"next": next}, Submit: "Sign in",
 		Fields: []components.FieldProps{emailField(email), passwordField()},
+		Ways:   []pages.Link{{Label: "Sign in with SSO", Href: "/sign-in/sso" + nextQuery(next)}},
 		Links:  []pages.Link{{Label: "Forgot password?", Href: "/reset"}},
 	}
 	f.Fields[0].Focus = email == ""
@@ -218,7 +219,7 @@ func (a *auth) signOut(c *handlers.Call) error {
 	}
 	if session != nil && !session.Pending {
 		err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-			return accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_out", nil)
+			return accounts.SignOut(c.Ctx(), q, person.ID, session.Only, c.Actor.Address)
 		})
 		if err != nil {
 			return err

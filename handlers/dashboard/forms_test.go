@@ -34,6 +34,11 @@ var goodForms = map[string]url.Values{
 	"/settings":                             {"name": {"Other"}, "retention_days": {"30"}},
 	"/settings/notices":                     {"contacts": {"ops@example.com"}},
 	"/settings/transfer":                    {},
+	"/settings/sso":                         {}, // TestAnOwnerSetsUpSingleSignOn saves it
+	"/settings/sso/remove":                  {},
+	"/settings/sso/domains":                 {"domain": {"example.com"}},
+	"/settings/sso/domains/verify":          {"domain": {"example.com"}},
+	"/settings/sso/domains/remove":          {"domain": {"example.com"}},
 	"/settings/delete":                      {"name": {"Acme"}},
 	"/endpoints":                            newForm(),
 	"/endpoints/:endpoint_id/verify":        {},

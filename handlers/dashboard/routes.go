@@ -2,7 +2,9 @@
 package dashboard
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/handlers/openid"
 )
 
 // Deps are the dependencies of the handlers.
@@ -27,6 +30,8 @@ type Deps struct {
 	EndpointsPerTenant int                                                         // unless the tenant's settings say otherwise; 0 is 50
 	Export             func(c *handlers.Call, tenant id.UUID, reason string) error // answers with everything of a tenant as a file
 	MaxPayload         int                                                         // bytes of an event's data; 0 is 256 KiB
+	OpenID             *openid.Client
+	LookupTXT          func(ctx context.Context, name string) ([]string, error) // of the DNS; nil is the system's resolver
 }
 
 // dashboard holds the handlers.
@@ -44,6 +49,9 @@ func Routes(d Deps) []handlers.Route {
 	}
 	if d.MaxPayload == 0 {
 		d.MaxPayload = 256 << 10
+	}
+	if d.LookupTXT == nil {
+		d.LookupTXT = (&net.Resolver{PreferGo: true}).LookupTXT
 	}
 	a := &dashboard{d}
 	return slices.Concat([]handlers.Route{
@@ -64,7 +72,7 @@ func Routes(d Deps) []handlers.Route {
 		fresh("GET", "/settings/delete", access.DeleteTenant, a.confirmDelete),
 		fresh("POST", "/settings/delete", access.DeleteTenant, a.deleteTenant),
 		fresh("POST", "/settings/export", access.DeleteTenant, a.exportTenant).Endless(),
-	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes())
+	}, a.searchRoutes(), a.endpointRoutes(), a.inboxRoutes(), a.deliveryRoutes(), a.bulkRoutes(), a.eventRoutes(), a.keyRoutes(), a.signatureRoutes(), a.auditRoutes(), a.linkRoutes(), a.eventTypeRoutes(), a.noticeRoutes(), a.ssoRoutes())
 }
 
 // maxForm bounds the body of a form.

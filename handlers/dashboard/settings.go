@@ -73,6 +73,9 @@ func (a *dashboard) settings(c *handlers.Call) (v pages.SettingsView, err error)
 			v.Candidates = append(v.Candidates, components.Option{Value: id.Member.Format(m.ID), Label: m.Name + " (" + m.Email + ")"})
 		}
 	}
+	if c.Actor.May(access.ManageSSO) {
+		v.SSOPath = path(c, "/settings/sso")
+	}
 	if c.Actor.May(access.DeleteTenant) {
 		v.DeletePath = path(c, "/settings/delete")
 	}

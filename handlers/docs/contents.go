@@ -18,7 +18,7 @@ const referenceTitle = "API reference"
 
 // chapters name every guide; a test holds that. Decisions (adr/) are reached from the pages that cite them.
 var chapters = []chapter{
-	{"Get started", []string{"quickstart", "authentication"}},
+	{"Get started", []string{"quickstart", "authentication", "sso"}},
 	{"Send events", []string{"program", "filters", "kafka", "health", "replay", "outbox", "declarative", "migrate", "svix"}},
 	{"Receive webhooks", []string{"verify", "delivery", "cli"}},
 	{referenceTitle, []string{"errors"}},

@@ -18,6 +18,7 @@ type Form struct {
 	Fields []components.FieldProps
 	Submit string
 	Danger bool
+	Ways   []Link // other ways to do the same, as buttons below
 	Links  []Link
 }
 

@@ -60,6 +60,7 @@ type SettingsView struct {
 	Digest          bool
 	ViewersRead     bool // payloads and answers
 	MayTransfer     bool
+	SSOPath         string // empty for who may not
 	DeletePath      string // empty for who may not
 	NewOwner        components.FieldProps
 	Confirm         components.FieldProps // of the transfer

@@ -1,0 +1,223 @@
+package auth
+
+import (
+	"strings"
+
+	"posthorn/db/accounts"
+	"posthorn/domain/account"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/sso"
+	"posthorn/handlers"
+	"posthorn/handlers/openid"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// ssoParam names the tenant whose provider signs people in. It differs from the parameter that admits members: nobody
+// is signed in yet.
+const ssoParam = "sso_tenant"
+
+var errState = fault.New(fault.Gone, "sso_state_unknown", "This sign-in was started in another browser, is already finished, or has expired. Start again.")
+
+func (a *auth) ssoForm(c *handlers.Call, email, next string) pages.Form {
+	f := pages.Form{
+		Shell: c.Shell("Single sign-on", ""), Title: "Sign in with SSO", Text: "Your email address tells us which identity provider knows you.",
+		Action: "/sign-in/sso", Hidden: map[string]string{"next": next}, Submit: "Continue", Fields: []components.FieldProps{emailField(email)},
+		Links: []pages.Link{{Label: "Sign in with a password", Href: "/sign-in" + nextQuery(next)}},
+	}
+	f.Fields[0].Focus = true
+	return f
+}
+
+func (a *auth) showSSO(c *handlers.Call) error {
+	return show(c, a.ssoForm(c, "", handlers.Next(c.Query("next"), "")))
+}
+
+// findSSO finds the provider by the domain of an address.
+func (a *auth) findSSO(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	typed, next := form.Get("email"), handlers.Next(form.Get("next"), "")
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return refuseAs(c, a.ssoForm(c, typed, next), fault.As(err))
+	}
+	email, err := account.Email(typed)
+	if err != nil {
+		return refuse(c, a.ssoForm(c, typed, next), err)
+	}
+	tenant, err := accounts.TenantOfDomain(c.Ctx(), a.DB, sso.DomainOf(email))
+	if fault.Is(err, fault.ErrNotFound.Code) {
+		return refuse(c, a.ssoForm(c, typed, next), fault.InvalidField("email", "sso_domain_unknown",
+			"No tenant has set up single sign-on for "+sso.DomainOf(email)+". Sign in with a password, or open the sign-in link of your organization."))
+	}
+	if err != nil {
+		return err
+	}
+	return a.leave(c, departure{tenant: tenant, hint: email, next: next})
+}
+
+// departure is a sign-in that goes to a tenant's provider.
+type departure struct {
+	tenant id.UUID
+	hint   string // an address, or empty
+	next   string
+	fresh  bool // the person has to authenticate there again
+}
+
+func (a *auth) startSSO(c *handlers.Call) error { return a.depart(c, false) }
+
+// signInAgain is startSSO for a person who has to authenticate again.
+func (a *auth) signInAgain(c *handlers.Call) error { return a.depart(c, true) }
+
+func (a *auth) depart(c *handlers.Call, fresh bool) error {
+	tenant, err := ssoTenant(c)
+	if err != nil {
+		return err
+	}
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return err
+	}
+	return a.leave(c, departure{tenant: tenant, next: handlers.Next(c.Query("next"), ""), fresh: fresh})
+}
+
+// ssoTenant reads the tenant in the path. A text that is no id is a tenant without a provider.
+func ssoTenant(c *handlers.Call) (id.UUID, error) {
+	tenant, err := id.Tenant.Parse(c.Param(ssoParam))
+	if err != nil {
+		return tenant, accounts.ErrSSOMissing
+	}
+	return tenant, nil
+}
+
+// provider is a tenant's provider, ready to be asked.
+func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
+	p := openid.Provider{
+		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Callback: a.BaseURL + handlers.SSOPath(conn.Tenant) + "/callback",
+	}
+	if conn.Secret != nil {
+		plain, err := a.Keys.Open(conn.Secret, conn.Tenant, conn.Tenant)
+		if err != nil {
+			return p, err
+		}
+		p.Secret = string(plain)
+	}
+	return p, nil
+}
+
+// leave sends the browser to a provider. The page does it by its Refresh header and offers a link besides: the policy
+// of pages lets no form end on another site.
+func (a *auth) leave(c *handlers.Call, to departure) error {
+	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, to.tenant)
+	if err != nil {
+		return err
+	}
+	p, err := a.provider(conn)
+	if err != nil {
+		return err
+	}
+	browser := c.StartFlow()
+	state, err := accounts.StartSSO(c.Ctx(), a.DB, accounts.SSOFlow{
+		Browser: accounts.HashToken(browser), Tenant: to.tenant, Issuer: p.Issuer, ClientID: p.ClientID, Next: to.next, Fresh: to.fresh,
+	})
+	if err != nil {
+		return err
+	}
+	there, err := a.OpenID.Start(c.Ctx(), p, openid.Flow{State: state, Browser: browser}, to.hint, to.fresh)
+	if err != nil {
+		return a.failSSO(c, to.tenant, err)
+	}
+	return handlers.SendAway(c, there, "/sign-in")
+}
+
+// finishSSO is where a provider redirects to.
+func (a *auth) finishSSO(c *handlers.Call) error {
+	tenant, err := ssoTenant(c)
+	if err != nil {
+		return err
+	}
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return err
+	}
+	flow, err := accounts.TakeSSO(c.Ctx(), a.DB, c.Query("state"), c.Flow())
+	if fault.Is(err, fault.ErrNotFound.Code) || err == nil && flow.Tenant != tenant {
+		err = errState
+	}
+	if err != nil {
+		return a.failSSO(c, tenant, err)
+	}
+	token, err := a.arrive(c, flow)
+	if err != nil {
+		return a.failSSO(c, tenant, err)
+	}
+	if err := c.SetSession(account.Person, token); err != nil {
+		return err
+	}
+	home := "/t/" + id.Tenant.Format(tenant)
+	if flow.Next != home && !strings.HasPrefix(flow.Next, home+"/") {
+		flow.Next = home
+	}
+	return c.Redirect(flow.Next)
+}
+
+// arrive verifies what the provider says and starts the session.
+func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, err error) {
+	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, flow.Tenant)
+	if err != nil {
+		return "", err
+	}
+	p, err := a.provider(conn)
+	if err != nil {
+		return "", err
+	}
+	answer := openid.Answer{Code: c.Query("code"), Error: c.Query("error"), Issuer: c.Query("iss")}
+	claims, err := a.OpenID.Finish(c.Ctx(), p, openid.Flow{State: c.Query("state"), Browser: c.Flow()}, answer)
+	if err != nil {
+		return "", err
+	}
+	return accounts.SignInBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
+		Tenant: flow.Tenant, Issuer: flow.Issuer, ClientID: flow.ClientID, Claims: claims, Address: c.Actor.Address, Agent: c.Request.UserAgent(), Now: a.Now(),
+	})
+}
+
+// failSSO says why a provider's sign-in failed. The cause goes to the log, and a rejected token to the audit log.
+func (a *auth) failSSO(c *handlers.Call, tenant id.UUID, err error) error {
+	e := fault.As(err)
+	if e == nil || e.Kind == fault.Internal || e.Code == accounts.ErrSSOMissing.Code {
+		return err
+	}
+	if e.Cause != nil {
+		a.Log.Warn("single sign-on failed", "tenant", id.Tenant.Format(tenant), "code", e.Code, "error", e.Cause)
+	}
+	if openid.Is(err, openid.ErrRejected) {
+		if err := accounts.RefuseSSO(c.Ctx(), a.DB, tenant, e.Code, c.Actor.Address); err != nil {
+			return err
+		}
+	}
+	return c.Render(handlers.Status(e), pages.FormPage(pages.Form{
+		Shell: c.Shell("Sign-in failed", ""), Title: "Sign-in failed", Wrong: e.Detail,
+		Links: []pages.Link{{Label: "Try again", Href: handlers.SSOPath(tenant)}, {Label: "Sign in with a password", Href: "/sign-in"}},
+	}))
+}
+
+// endByProvider takes a provider's logout token (OpenID Connect Back-Channel Logout 1.0, sections 2.5 to 2.8).
+func (a *auth) endByProvider(c *handlers.Call) error {
+	tenant, err := ssoTenant(c)
+	if err != nil {
+		return err
+	}
+	if err := a.addresses.Take(c.Actor.Address); err != nil {
+		return err
+	}
+	conn, _, err := accounts.FindSSO(c.Ctx(), a.DB, tenant)
+	if err != nil {
+		return err
+	}
+	p, err := a.provider(conn)
+	if err != nil {
+		return err
+	}
+	return openid.Receiver{DB: a.DB, Client: a.OpenID, Log: a.Log}.EndSessions(c, p, tenant)
+}

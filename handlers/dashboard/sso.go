@@ -1,0 +1,284 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"posthorn/db/accounts"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+	"posthorn/domain/sso"
+	"posthorn/handlers"
+	"posthorn/views/components"
+	"posthorn/views/pages"
+)
+
+// ssoRoutes need a recent sign-in: who configures the provider decides who can enter.
+func (a *dashboard) ssoRoutes() []handlers.Route {
+	return []handlers.Route{
+		fresh("GET", "/settings/sso", access.ManageSSO, a.showSSO),
+		fresh("POST", "/settings/sso", access.ManageSSO, a.changeSSO),
+		fresh("POST", "/settings/sso/remove", access.ManageSSO, a.removeSSO),
+		fresh("POST", "/settings/sso/domains", access.ManageSSO, a.addDomain),
+		fresh("POST", "/settings/sso/domains/verify", access.ManageSSO, a.verifyDomain),
+		fresh("POST", "/settings/sso/domains/remove", access.ManageSSO, a.removeDomain),
+	}
+}
+
+// ssoView is the page as it is stored. A tenant without a provider sees what is usual.
+func (a *dashboard) ssoView(c *handlers.Call) (v pages.SSOView, conn accounts.Connection, err error) {
+	var domains []sql.SSODomain
+	err = c.Tx(func(q *sql.Queries) error {
+		conn, err = accounts.ReadSSO(c.Ctx(), q, c.Actor.Tenant)
+		if v.On = err == nil; errors.Is(err, accounts.ErrSSOMissing) {
+			conn.Tenant, conn.Join, conn.Default, conn.Session, err = c.Actor.Tenant, true, access.Viewer, sso.DefaultSession, nil
+		}
+		if err != nil {
+			return err
+		}
+		domains, err = q.ListDomains(c.Ctx(), c.Actor.Tenant)
+		return err
+	})
+	if err != nil {
+		return v, conn, err
+	}
+	owners, err := accounts.BreakGlassOwners(c.Ctx(), a.DB, c.Actor.Tenant)
+	if err != nil {
+		return v, conn, err
+	}
+	v.Root = path(c, "/settings/sso")
+	there := a.BaseURL + handlers.SSOPath(c.Actor.Tenant)
+	v.Callback, v.Logout, v.SignIn = there+"/callback", there+"/logout", there
+	fillSSO(&v, conn)
+	v.Owners = []components.Option{{Value: "", Label: "None"}}
+	for _, o := range owners {
+		v.Owners = append(v.Owners, components.Option{Value: id.Member.Format(o.ID), Label: o.Name + " (" + o.Email + ")"})
+	}
+	for _, d := range domains {
+		v.Domains = append(v.Domains, pages.SSODomain{Domain: d.Domain, Record: sso.RecordName(d.Domain), Text: sso.RecordText(d.Proof), Verified: d.VerifiedAt != nil})
+	}
+	v.Domain = components.FieldProps{Name: "domain", Label: "Domain", Placeholder: "example.com", Required: true, Width: "medium"}
+	v.Shell = c.Shell("Single sign-on", "settings")
+	return v, conn, nil
+}
+
+// fillSSO makes the fields of the form.
+func fillSSO(v *pages.SSOView, conn accounts.Connection) {
+	secretHint := "Leave it empty for a public client, which has PKCE only."
+	if conn.Secret != nil {
+		secretHint = "A secret is stored. Leave this empty to keep it."
+	}
+	v.Issuer = components.FieldProps{
+		Name: "issuer", Label: "Issuer", Value: conn.Issuer, Placeholder: "https://login.example.com", Required: true, Mono: true,
+		Hint: "The URL below which the provider has /.well-known/openid-configuration.",
+	}
+	v.ClientID = components.FieldProps{Name: "client_id", Label: "Client id", Value: conn.ClientID, Required: true, Mono: true, MaxLength: sso.MaxClientID}
+	v.Secret = components.FieldProps{Name: "client_secret", Label: "Client secret", Type: "password", Complete: "off", Optional: true, Hint: secretHint}
+	v.Session = components.FieldProps{
+		Name: "session_hours", Label: "Sessions end after", Type: "number", Unit: "hours", Width: "medium", Min: "0.25", Max: "336", Step: "any", Required: true,
+		Value: strconv.FormatFloat(conn.Session.Hours(), 'f', -1, 64), Hint: "Earlier if the provider says so, by the claim session_expiry or a logout token.",
+	}
+	v.Claim = components.FieldProps{
+		Name: "role_claim", Label: "Claim", Value: conn.RoleClaim, Placeholder: "groups", Optional: true, Mono: true, Width: "medium",
+		Hint: "Its values set the members' roles at every sign-in. Owners stay owners. Leave it empty to set roles in Posthorn only.",
+	}
+	v.Roles = components.FieldProps{
+		Name: "role_map", Label: "Roles by value", Value: strings.TrimSpace(conn.Roles.Text()), Rows: max(3, len(conn.Roles)+1), Optional: true, Mono: true,
+		Placeholder: "webhooks-admins = admin\nengineering = developer", Hint: "One per line. The highest role counts.",
+	}
+	v.Default = components.FieldProps{Name: "default_role", Label: "Role of everyone else", Value: string(conn.Default), Hint: "For new members, and for members without a mapped value."}
+	v.Glass = components.FieldProps{
+		Name: "break_glass", Label: "Break-glass account", Hint: "This owner can still sign in with a password when your provider doesn't work. Required with single sign-on only.",
+	}
+	if conn.BreakGlass != nil {
+		v.Glass.Value = id.Member.Format(*conn.BreakGlass)
+	}
+	v.Join, v.Trust, v.Only = conn.Join, conn.TrustEmail, conn.Only
+}
+
+func (a *dashboard) showSSO(c *handlers.Call) error {
+	v, _, err := a.ssoView(c)
+	if err != nil {
+		return err
+	}
+	return c.Render(http.StatusOK, pages.SSO(v))
+}
+
+// changeSSO saves the connection, once the provider was reached and has a valid configuration.
+func (a *dashboard) changeSSO(c *handlers.Call) error {
+	form, err := c.Form()
+	if err != nil {
+		return err
+	}
+	v, was, err := a.ssoView(c)
+	if err != nil {
+		return err
+	}
+	to, err := readSSO(form, was)
+	if err == nil {
+		err = a.checkIssuer(c, &to)
+	}
+	if err == nil {
+		err = accounts.ChangeSSO(c.Ctx(), a.DB, to, c.Author())
+	}
+	if err != nil {
+		fillSSO(&v, to.Connection)
+		v.Roles.Value = form.Get("role_map")
+		v.Session.Value = form.Get("session_hours")
+		return a.refuseSSO(c, v, err)
+	}
+	c.Flash("Saved. Test it in another browser before you close this one.")
+	return c.Redirect(v.Root)
+}
+
+// refuseSSO shows the page again with what is wrong.
+func (a *dashboard) refuseSSO(c *handlers.Call, v pages.SSOView, err error) error {
+	if err := handlers.NotInput(err); err != nil {
+		return err
+	}
+	for name, detail := range handlers.WrongFields(err) {
+		wrong := &v.Wrong
+		for _, f := range []*components.FieldProps{&v.Issuer, &v.ClientID, &v.Secret, &v.Claim, &v.Roles, &v.Default, &v.Session, &v.Glass, &v.Domain} {
+			if f.Name == name {
+				wrong = &f.Error
+			}
+		}
+		*wrong = detail
+	}
+	return c.Render(handlers.Status(err), pages.SSO(v))
+}
+
+// readSSO reads the form. What it can't read is returned as it was typed, with the error.
+func readSSO(form url.Values, was accounts.Connection) (accounts.NewSSO, error) {
+	to := accounts.NewSSO{Connection: was}
+	to.Issuer, to.ClientID = strings.TrimSpace(form.Get("issuer")), strings.TrimSpace(form.Get("client_id"))
+	to.RoleClaim, to.Default = strings.TrimSpace(form.Get("role_claim")), access.Role(form.Get("default_role"))
+	to.Join, to.TrustEmail, to.Only = form.Get("join") == "true", form.Get("trust_email") == "true", form.Get("sso_only") == "true"
+	to.BreakGlass, to.Session = nil, 0
+	if member, err := id.Member.Parse(form.Get("break_glass")); err == nil {
+		to.BreakGlass = &member
+	}
+	if hours, err := strconv.ParseFloat(strings.TrimSpace(form.Get("session_hours")), 64); err == nil && hours > 0 && hours < 1e6 {
+		to.Session = time.Duration(hours * float64(time.Hour))
+	}
+	secret := strings.TrimSpace(form.Get("client_secret"))
+	if secret != "" {
+		to.Plain = &secret
+	}
+	roles, err := sso.ParseMapping(form.Get("role_map"))
+	if err != nil {
+		return to, err
+	}
+	to.Roles = roles
+	return to, to.Check(secret)
+}
+
+// checkIssuer rejects an issuer that can't be a destination of requests, or that does not respond as a provider.
+func (a *dashboard) checkIssuer(c *handlers.Call, to *accounts.NewSSO) error {
+	to.Keys = a.Keys
+	wrong := func(detail string) error { return fault.InvalidField("issuer", "sso_issuer_invalid", detail) }
+	if u, err := a.Egress.CheckURL(to.Issuer); err != nil {
+		return wrong(fault.As(err).Fields[0].Detail)
+	} else if u.RawQuery != "" {
+		return wrong("An issuer has no query. Copy the issuer from your provider's configuration.")
+	}
+	err := a.OpenID.Check(c.Ctx(), to.Issuer)
+	if e := fault.As(err); e != nil && e.Kind == fault.Unavailable {
+		a.Log.Info("issuer rejected", "tenant", id.Tenant.Format(c.Actor.Tenant), "error", e.Cause)
+		return wrong("Posthorn can't read the provider's configuration at " + to.Issuer + "/.well-known/openid-configuration. " +
+			"It must be reachable from the internet, respond within 4 seconds, and name exactly this issuer.")
+	}
+	return err
+}
+
+func (a *dashboard) removeSSO(c *handlers.Call) error {
+	if err := accounts.RemoveSSO(c.Ctx(), a.DB, c.Actor.Tenant, c.Author()); err != nil {
+		return err
+	}
+	if only := c.Actor.Session.Only; only != nil {
+		return c.Redirect("/sign-in") // this session ended too
+	}
+	c.Flash("Single sign-on removed.")
+	return c.Redirect(path(c, "/settings"))
+}
+
+// domainForm reads the domain in a form.
+func domainForm(c *handlers.Call) (string, string, error) {
+	form, err := c.Form()
+	if err != nil {
+		return "", "", err
+	}
+	domain, err := sso.Domain(form.Get("domain"))
+	return domain, form.Get("domain"), err
+}
+
+func (a *dashboard) addDomain(c *handlers.Call) error {
+	domain, typed, err := domainForm(c)
+	if err == nil {
+		err = c.Tx(func(q *sql.Queries) error { return accounts.AddDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author()) })
+	}
+	return a.domainDone(c, typed, err, "Domain added. Add its TXT record to your DNS, then verify it.")
+}
+
+func (a *dashboard) domainDone(c *handlers.Call, typed string, err error, done string) error {
+	if err == nil {
+		c.Flash(done)
+		return c.Redirect(path(c, "/settings/sso#domains"))
+	}
+	v, _, failed := a.ssoView(c)
+	if failed != nil {
+		return failed
+	}
+	v.Domain.Value = typed
+	return a.refuseSSO(c, v, err)
+}
+
+// verifyDomain looks the domain's record up in the DNS.
+func (a *dashboard) verifyDomain(c *handlers.Call) error {
+	domain, _, err := domainForm(c)
+	if err != nil {
+		return a.domainDone(c, "", err, "")
+	}
+	var row sql.SSODomain
+	err = c.Tx(func(q *sql.Queries) error {
+		row, err = q.GetDomain(c.Ctx(), sql.GetDomainParams{TenantID: c.Actor.Tenant, Domain: domain})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Ctx(), dnsWithin)
+	defer cancel()
+	texts, err := a.LookupTXT(ctx, sso.RecordName(domain)+".")
+	var dns *net.DNSError
+	if err != nil && !errors.As(err, &dns) && ctx.Err() == nil {
+		return err
+	}
+	if !sso.HasRecord(texts, row.Proof) {
+		return a.domainDone(c, "", fault.InvalidField("", "sso_domain_unverified",
+			"The TXT record of "+domain+" isn't there yet. DNS changes can take an hour. The record is "+sso.RecordName(domain)+" with the text "+sso.RecordText(row.Proof)), "")
+	}
+	err = accounts.VerifyDomain(c.Ctx(), a.DB, c.Actor.Tenant, domain, texts, c.Author())
+	return a.domainDone(c, "", err, domain+" is verified.")
+}
+
+// dnsWithin is how long the DNS can take to respond.
+const dnsWithin = 3 * time.Second
+
+func (a *dashboard) removeDomain(c *handlers.Call) error {
+	domain, _, err := domainForm(c)
+	if err == nil {
+		err = c.Tx(func(q *sql.Queries) error {
+			return accounts.RemoveDomain(c.Ctx(), q, c.Actor.Tenant, domain, c.Author())
+		})
+	}
+	return a.domainDone(c, "", err, "Domain removed.")
+}

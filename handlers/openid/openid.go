@@ -1,0 +1,390 @@
+// Package openid speaks with OpenID providers: discovery, the authorization code flow with PKCE, ID tokens, and
+// back-channel logout. A tenant's owner chooses the provider, so everything that it sends can be hostile.
+package openid
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"posthorn/domain/fault"
+	"posthorn/domain/sso"
+)
+
+// Provider is an OpenID provider and the client that Posthorn is there.
+type Provider struct {
+	Issuer   string
+	ClientID string
+	Secret   string // empty: a public client
+	Callback string // the URL to which the provider redirects
+	// RoleClaim is the claim whose values are read as well. A dot leads into an object, as in realm_access.roles,
+	// unless a claim has that very name.
+	RoleClaim string
+}
+
+// Client calls providers. It is safe for concurrent use.
+type Client struct {
+	http *http.Client
+	now  func() time.Time
+
+	mu    sync.Mutex
+	known map[string]discovered // by issuer
+}
+
+// discovered is a provider's metadata with the time until which it is used.
+type discovered struct {
+	until    time.Time
+	provider *oidc.Provider
+	metadata metadata
+}
+
+const (
+	knownFor = 5 * time.Minute
+	maxKnown = 1000
+)
+
+// New makes a client. c must bound time and size of what it receives, and decide where it connects.
+func New(c *http.Client, now func() time.Time) *Client {
+	return &Client{http: c, now: now, known: map[string]discovered{}}
+}
+
+// metadata is what Posthorn reads of a provider's discovery document (OpenID Connect Discovery 1.0, section 3).
+type metadata struct {
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	Keys          string   `json:"jwks_uri"`
+	Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	ClientAuth    []string `json:"token_endpoint_auth_methods_supported"`
+	SendsIssuer   bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+}
+
+// Errors of what a provider says or does not say.
+var (
+	// ErrUnreachable says that the provider can't be asked. Its cause is for the log.
+	ErrUnreachable = fault.New(fault.Unavailable, "sso_provider_unreachable",
+		"The identity provider can't be reached, or its configuration is invalid. Try again in a few minutes, or ask an owner of the tenant to check the issuer.")
+	// ErrRejected says that the provider's word is not accepted. Its cause is for the log.
+	ErrRejected = fault.New(fault.Forbidden, "sso_rejected",
+		"The identity provider's response isn't valid for this sign-in. Start again. If it fails again, ask the administrator of the provider.")
+)
+
+func because(e *fault.Error, cause error) error {
+	with := *e
+	with.Cause = cause
+	return &with
+}
+
+// Is reports whether an error is ErrUnreachable or ErrRejected, with whatever cause.
+func Is(err error, e *fault.Error) bool { return fault.Is(err, e.Code) }
+
+// algorithms are the signatures that are accepted: those with a public key.
+var algorithms = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
+}
+
+// Check asks a provider for its configuration now, and returns ErrUnreachable with the cause if it can't be used.
+func (c *Client) Check(ctx context.Context, issuer string) error {
+	c.forget(issuer)
+	_, err := c.discover(ctx, issuer)
+	return err
+}
+
+func (c *Client) forget(issuer string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, issuer)
+}
+
+func (c *Client) discover(ctx context.Context, issuer string) (discovered, error) {
+	c.mu.Lock()
+	d, found := c.known[issuer]
+	c.mu.Unlock()
+	if found && c.now().Before(d.until) {
+		return d, nil
+	}
+	// The provider keeps the context for later calls, which have contexts of their own.
+	p, err := oidc.NewProvider(oidc.ClientContext(ctx, c.http), issuer)
+	if err == nil {
+		d = discovered{until: c.now().Add(knownFor), provider: p}
+		err = p.Claims(&d.metadata)
+	}
+	if err == nil {
+		err = d.metadata.check(issuer)
+	}
+	if err != nil {
+		return d, because(ErrUnreachable, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= maxKnown {
+		clear(c.known)
+	}
+	c.known[issuer] = d
+	return d, nil
+}
+
+// check rejects metadata that would send people or secrets somewhere unsafe.
+func (m metadata) check(issuer string) error {
+	for name, text := range map[string]string{"authorization_endpoint": m.Authorization, "token_endpoint": m.Token, "jwks_uri": m.Keys} {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && !(u.Scheme == "http" && strings.HasPrefix(issuer, "http://")) {
+			return fmt.Errorf("%s is not an https URL", name)
+		}
+	}
+	return nil
+}
+
+func (m metadata) algorithms() []string {
+	both := slices.DeleteFunc(slices.Clone(algorithms), func(a string) bool { return !slices.Contains(m.Algorithms, a) })
+	if len(both) == 0 {
+		return []string{oidc.RS256} // which every provider must support
+	}
+	return both
+}
+
+func (c *Client) oauth(p Provider, d discovered) oauth2.Config {
+	style := oauth2.AuthStyleInHeader // what a provider supports that does not say
+	if p.Secret == "" || len(d.metadata.ClientAuth) > 0 && !slices.Contains(d.metadata.ClientAuth, "client_secret_basic") {
+		style = oauth2.AuthStyleInParams
+	}
+	return oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.Secret, RedirectURL: p.Callback, Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
+		Endpoint: oauth2.Endpoint{AuthURL: d.metadata.Authorization, TokenURL: d.metadata.Token, AuthStyle: style},
+	}
+}
+
+// Flow binds a sign-in to a browser: State is known to the provider, Browser to the browser's cookie alone. Nonce and
+// PKCE verifier are derived from both, so that none of them is stored, and a state in another browser has no value.
+type Flow struct{ State, Browser string }
+
+func (f Flow) derive(what string) string {
+	sum := sha256.Sum256([]byte("posthorn " + what + "\x00" + f.State + "\x00" + f.Browser))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Start is the URL at the provider at which a person signs in. hint is their address, or empty. fresh asks them to
+// authenticate again.
+func (c *Client) Start(ctx context.Context, p Provider, f Flow, hint string, fresh bool) (string, error) {
+	d, err := c.discover(ctx, p.Issuer)
+	if err != nil {
+		return "", err
+	}
+	options := []oauth2.AuthCodeOption{oidc.Nonce(f.derive("nonce")), oauth2.S256ChallengeOption(f.derive("verifier"))}
+	if hint != "" {
+		options = append(options, oauth2.SetAuthURLParam("login_hint", hint))
+	}
+	if fresh {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
+	}
+	o := c.oauth(p, d)
+	return o.AuthCodeURL(f.State, options...), nil
+}
+
+// Answer is the query with which a provider redirects back.
+type Answer struct{ Code, Error, Issuer string }
+
+// Finish exchanges a code for an ID token and returns what it says, once all of it is verified. Otherwise the error is
+// ErrRejected or ErrUnreachable.
+func (c *Client) Finish(ctx context.Context, p Provider, f Flow, a Answer) (claims sso.Claims, err error) {
+	d, err := c.discover(ctx, p.Issuer)
+	if err != nil {
+		return claims, err
+	}
+	switch {
+	case a.Issuer != "" && a.Issuer != p.Issuer, a.Issuer == "" && d.metadata.SendsIssuer:
+		return claims, because(ErrRejected, errors.New("the response is another issuer's (RFC 9207)"))
+	case a.Error != "":
+		return claims, because(ErrRejected, fmt.Errorf("the provider responded with the error %q", shorten(a.Error)))
+	case a.Code == "":
+		return claims, because(ErrRejected, errors.New("the response has no code"))
+	}
+	ctx = oidc.ClientContext(ctx, c.http)
+	o := c.oauth(p, d)
+	token, err := o.Exchange(ctx, a.Code, oauth2.VerifierOption(f.derive("verifier")))
+	if err != nil {
+		return claims, exchangeFault(err)
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := c.verifier(ctx, p, d).Verify(ctx, raw)
+	if err != nil {
+		return claims, because(ErrRejected, err)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(f.derive("nonce"))) != 1 {
+		return claims, because(ErrRejected, errors.New("the nonce is another one's"))
+	}
+	said := map[string]any{}
+	if err := id.Claims(&said); err != nil {
+		return claims, because(ErrRejected, err)
+	}
+	if azp, _ := said["azp"].(string); azp != p.ClientID && (azp != "" || len(id.Audience) > 1) {
+		return claims, because(ErrRejected, errors.New("the token was issued to another client (azp)"))
+	}
+	if claims, err = read(said, p.RoleClaim); err != nil {
+		return claims, because(ErrRejected, err)
+	}
+	if claims.Email == "" || p.RoleClaim != "" && len(claims.Values) == 0 {
+		return c.complete(ctx, p, d, token, said)
+	}
+	return claims, nil
+}
+
+// complete adds what the provider tells at its userinfo endpoint alone. The ID token has the last word.
+func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *oauth2.Token, said map[string]any) (sso.Claims, error) {
+	if d.provider.UserInfoEndpoint() == "" {
+		return read(said, p.RoleClaim)
+	}
+	more := map[string]any{}
+	info, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err == nil {
+		err = info.Claims(&more)
+	}
+	if err != nil {
+		return sso.Claims{}, because(ErrUnreachable, err)
+	}
+	if info.Subject == "" || info.Subject != said["sub"] { // OpenID Connect Core, section 5.3.2
+		return sso.Claims{}, because(ErrRejected, errors.New("the userinfo is another subject's"))
+	}
+	if _, has := said["email"]; has { // address and its verification come from one place
+		delete(more, "email_verified")
+	}
+	for name, value := range said {
+		more[name] = value
+	}
+	claims, err := read(more, p.RoleClaim)
+	if err != nil {
+		return claims, because(ErrRejected, err)
+	}
+	return claims, nil
+}
+
+// verifier fetches the provider's keys anew for each token: a key that the provider withdrew is rejected at once.
+func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
+	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
+	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(), Now: c.now})
+}
+
+// exchangeFault tells a provider that rejects a code from one that can't be reached. The body of its response is kept
+// out of the log.
+func exchangeFault(err error) error {
+	var refused *oauth2.RetrieveError
+	if !errors.As(err, &refused) {
+		return because(ErrUnreachable, err)
+	}
+	status := 0
+	if refused.Response != nil {
+		status = refused.Response.StatusCode
+	}
+	cause := fmt.Errorf("the token endpoint responded with status %d and error %q", status, shorten(refused.ErrorCode))
+	if status >= http.StatusInternalServerError {
+		return because(ErrUnreachable, cause)
+	}
+	return because(ErrRejected, cause)
+}
+
+// Logout verifies a logout token (OpenID Connect Back-Channel Logout 1.0, section 2.6).
+func (c *Client) Logout(ctx context.Context, p Provider, raw string) (sso.Logout, error) {
+	d, err := c.discover(ctx, p.Issuer)
+	if err != nil {
+		return sso.Logout{}, err
+	}
+	ctx = oidc.ClientContext(ctx, c.http)
+	token, err := c.verifier(ctx, p, d).VerifyLogout(ctx, raw)
+	if err != nil {
+		return sso.Logout{}, because(ErrRejected, err)
+	}
+	return sso.Logout{ID: token.TokenID, Subject: token.Subject, SessionID: token.SessionID}, nil
+}
+
+// read turns claims into those that Posthorn uses.
+func read(said map[string]any, roleClaim string) (sso.Claims, error) {
+	raw, err := json.Marshal(said)
+	if err != nil {
+		return sso.Claims{}, err
+	}
+	var in struct {
+		Subject  string          `json:"sub"`
+		Email    string          `json:"email"`
+		Verified json.RawMessage `json:"email_verified"`
+		Name     string          `json:"name"`
+		SID      string          `json:"sid"`
+		AuthTime float64         `json:"auth_time"`
+		Ends     float64         `json:"session_expiry"`
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return sso.Claims{}, err
+	}
+	if in.Subject == "" {
+		return sso.Claims{}, errors.New("the token has no subject")
+	}
+	out := sso.Claims{Subject: in.Subject, Email: in.Email, Name: in.Name, SessionID: in.SID, SignedIn: moment(in.AuthTime), Ends: moment(in.Ends)}
+	switch strings.Trim(string(in.Verified), `"`) { // some providers write a string
+	case "", "null":
+	case "true":
+		yes := true
+		out.EmailVerified = &yes
+	default:
+		no := false
+		out.EmailVerified = &no
+	}
+	if roleClaim != "" {
+		out.Values = values(find(said, roleClaim))
+	}
+	return out, nil
+}
+
+// moment is a time in seconds since 1970; zero where there is none or it is no usable time.
+func moment(seconds float64) time.Time {
+	if seconds < 1 || seconds > 1e11 {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0)
+}
+
+func find(said map[string]any, claim string) any {
+	if v, ok := said[claim]; ok {
+		return v
+	}
+	first, rest, found := strings.Cut(claim, ".")
+	inner, ok := said[first].(map[string]any)
+	if !found || !ok {
+		return nil
+	}
+	return find(inner, rest)
+}
+
+// maxValues bounds how many values of the role claim are read.
+const maxValues = 1000
+
+// values are the texts of a claim: a text, a list, or the names in an object.
+func values(claim any) (texts []string) {
+	switch v := claim.(type) {
+	case string:
+		texts = []string{v}
+	case []any:
+		for _, one := range v {
+			if text, ok := one.(string); ok {
+				texts = append(texts, text)
+			}
+		}
+	case map[string]any:
+		for name := range v {
+			texts = append(texts, name)
+		}
+	}
+	return texts[:min(len(texts), maxValues)]
+}
+
+func shorten(s string) string { return strings.ToValidUTF8(s[:min(len(s), 100)], "?") }

@@ -1,0 +1,75 @@
+package send
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"posthorn/domain/egress"
+	"posthorn/domain/signature"
+)
+
+// Bounds of what a Client receives.
+const (
+	clientTimeout = 4 * time.Second // less than a page can take
+	maxDocument   = 512 << 10
+)
+
+// NewClient is an HTTP client for small documents at URLs that a tenant chose, such as those of an identity provider.
+// It connects through the guard of deliveries, follows no redirect, uses no proxy, and reads at most 512 KiB of a
+// response in at most 4 s.
+func NewClient(policy egress.Policy) *http.Client {
+	g := &guard{policy: policy, resolver: &net.Resolver{PreferGo: true}}
+	return boundedClient(g.dial)
+}
+
+// NewTrustedClient is NewClient for URLs that the operator chose: private addresses are open to it.
+func NewTrustedClient() *http.Client {
+	return boundedClient((&net.Dialer{Timeout: connectTimeout}).DialContext)
+}
+
+func boundedClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	return &http.Client{
+		Timeout: clientTimeout,
+		Transport: &documents{&http.Transport{
+			Proxy: nil, DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: tlsTimeout,
+			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true, MaxIdleConns: 20, MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second,
+		}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// documents bounds the size of responses, and tells the guard which requests are unencrypted.
+type documents struct{ next *http.Transport }
+
+func (d *documents) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := &phases{began: time.Now(), plain: r.URL.Scheme == "http"}
+	r = r.Clone(context.WithValue(r.Context(), phasesKey{}, p))
+	r.Header.Set("User-Agent", signature.UserAgent)
+	answer, err := d.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = &boundedBody{answer.Body, maxDocument}
+	return answer, nil
+}
+
+var errDocumentTooLarge = errors.New("the response is larger than 512 KiB")
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errDocumentTooLarge
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
