@@ -445,10 +445,7 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 	if w.person.IsZero() {
 		name, err := account.Name("name", s.Claims.Name)
 		if err != nil {
-			name = w.email
-			if name, err = account.Name("name", w.email[:len(w.email)-len(sso.DomainOf(w.email))-1]); err != nil {
-				name = "Member"
-			}
+			name = w.email[:len(w.email)-len(sso.DomainOf(w.email))-1]
 		}
 		if w.person, err = AddPerson(ctx, q, w.email, name, noPassword); err != nil {
 			return member, err
