@@ -1349,6 +1349,21 @@ func (e WireSettingsBody) Valid() bool {
 	}
 }
 
+// Defines values for WireSettingsTimestamp.
+const (
+	Rfc3339 WireSettingsTimestamp = "rfc3339"
+)
+
+// Valid indicates whether the value is a known member of the WireSettingsTimestamp enum.
+func (e WireSettingsTimestamp) Valid() bool {
+	switch e {
+	case Rfc3339:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Order.
 const (
 	OrderAsc  Order = "asc"
@@ -2517,6 +2532,9 @@ type EndpointInput struct {
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
+	// Paused Create the endpoint paused, with `assume_verified`: nothing is sent to it before `POST /endpoints/{endpoint_id}/resume`. An import of an endpoint that exists leaves its state as it is
+	Paused *bool `json:"paused,omitempty"`
+
 	// PayloadVersion Receive events of this version, and those without one. Where the endpoint's event types declare versions, one of theirs
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
@@ -3120,6 +3138,9 @@ type HealthType struct {
 
 // ImportInput defines model for ImportInput.
 type ImportInput struct {
+	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it. In a dry run, try the entries as if it existed
+	CreateTenant *bool `json:"create_tenant,omitempty"`
+
 	// DryRun Change nothing and say what would be done
 	DryRun *bool `json:"dry_run,omitempty"`
 
@@ -4145,10 +4166,16 @@ type WireSettings struct {
 	// HeaderPrefix In front of every header's name
 	HeaderPrefix *string            `json:"header_prefix,omitempty"`
 	Signature    *SignatureTemplate `json:"signature,omitempty"`
+
+	// Timestamp Of the format `template`: how the header with the time is written where the signature does not cover it. Left out, unix seconds
+	Timestamp *WireSettingsTimestamp `json:"timestamp,omitempty"`
 }
 
 // WireSettingsBody `payload`: the body is the event's data, byte for byte
 type WireSettingsBody string
+
+// WireSettingsTimestamp Of the format `template`: how the header with the time is written where the signature does not cover it. Left out, unix seconds
+type WireSettingsTimestamp string
 
 // AttemptID defines model for attempt_id.
 type AttemptID = string
@@ -4380,6 +4407,9 @@ type ListEventsParams struct {
 
 	// TraceID Events that belong to a trace: 32 lowercase hexadecimal digits
 	TraceID *TraceID `form:"trace_id,omitempty" json:"trace_id,omitempty"`
+
+	// EventID Events that the producer gave this id. They are all on one page, up to its `limit`
+	EventID *string `form:"event_id,omitempty" json:"event_id,omitempty"`
 }
 
 // ListEventsParamsOrder defines parameters for ListEvents.
@@ -5136,6 +5166,7 @@ func (c *Client) ListEvents(ctx context.Context, params ListEventsParams) (Event
 	r.setQuery("type", params.Type)
 	r.setQuery("channel", params.Channel)
 	r.setQuery("trace_id", params.TraceID)
+	r.setQuery("event_id", params.EventID)
 	return answer[EventPage](ctx, c, r)
 }
 

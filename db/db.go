@@ -109,8 +109,45 @@ func (d *DB) Console(ctx context.Context, fn func(*sql.Queries) error) error {
 const SetRole = `SELECT set_config('role', $1, true), set_config('posthorn.tenant', $2, true),
 	set_config('idle_in_transaction_session_timeout', '10s', true)`
 
+// ConsoleThenTenant runs first as Console and then fn as the tenant that first returned, in one transaction.
+func (d *DB) ConsoleThenTenant(ctx context.Context, first func(*sql.Queries) (id.UUID, error), fn func(*sql.Queries) error) error {
+	return d.onOne(ctx, roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
+		tenant, err := first(q)
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Exec(ctx, SetRole, roleTenant, tenant.String()); err != nil {
+			return err
+		}
+		return fn(q)
+	})
+}
+
+// ConsoleThenIngest runs first as Console and then, if it returned true, fn as Ingest, in one transaction. fn queues
+// what remains to be done in a batch.
+func (d *DB) ConsoleThenIngest(ctx context.Context, first func(*sql.Queries) (bool, error), fn func(*sql.Queries, *pgx.Batch) error) error {
+	return d.onOne(ctx, roleConsole, "", func(conn *pgx.Conn, q *sql.Queries) error {
+		if again, err := first(q); err != nil || !again {
+			return err
+		}
+		if _, err := conn.Exec(ctx, SetRole, RoleIngest, ""); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		if err := fn(q, b); err != nil {
+			return err
+		}
+		return conn.SendBatch(ctx, b).Close()
+	})
+}
+
 // in runs fn between BEGIN and COMMIT under a role. An error, a panic or a canceled context rolls back.
 func (d *DB) in(ctx context.Context, role, tenant string, fn func(*sql.Queries) error) error {
+	return d.onOne(ctx, role, tenant, func(_ *pgx.Conn, q *sql.Queries) error { return fn(q) })
+}
+
+// onOne is in with the connection of the transaction.
+func (d *DB) onOne(ctx context.Context, role, tenant string, fn func(*pgx.Conn, *sql.Queries) error) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return Translate(err)
@@ -125,7 +162,7 @@ func (d *DB) in(ctx context.Context, role, tenant string, fn func(*sql.Queries) 
 	if err := conn.SendBatch(ctx, begin).Close(); err != nil {
 		return Translate(err)
 	}
-	if err := fn(sql.New(namingRows{conn})); err != nil {
+	if err := fn(conn.Conn(), sql.New(namingRows{conn})); err != nil {
 		if _, rollback := conn.Exec(context.WithoutCancel(ctx), "rollback"); rollback != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}

@@ -49,6 +49,7 @@ const (
 	ByType     Filter = "type"
 	ByChannel  Filter = "channel"
 	ByTrace    Filter = "trace_id"
+	ByEventID  Filter = "event_id"
 	ByEndpoint Filter = "endpoint"
 	ByArchived Filter = "archived"
 	ByJob      Filter = "job"
@@ -67,6 +68,7 @@ type Page struct {
 	Type      string
 	Channel   string
 	TraceID   string
+	EventID   string // the producer's own
 	Endpoint  id.UUID
 	Job       id.UUID
 	Status    string
@@ -326,6 +328,12 @@ var filters = map[Filter]func(p *pageParser, value string){
 		p.page.TraceID = value
 		if !trace.ValidID(value) {
 			p.refuse("trace_id", "trace_id_malformed", "trace_id is the id of a W3C trace: 32 lowercase hexadecimal digits, such as 0af7651916cd43dd8448eb211c80319c.")
+		}
+	},
+	ByEventID: func(p *pageParser, value string) {
+		p.page.EventID = value
+		if event.CheckEventID(value) != nil {
+			p.refuse("event_id", event.CodeEventID, "event_id is the id that the producer gave the event: 1 to 256 visible ASCII characters without spaces, full stops, quotes and backslashes.")
 		}
 	},
 	ByArchived: func(p *pageParser, value string) {

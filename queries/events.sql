@@ -124,3 +124,9 @@ ORDER BY e.created_at DESC, e.id DESC;
 -- name: EventOfIdempotencyKey :one
 -- The event that was emitted under an idempotency key of the transaction's tenant, while the key is kept; else no row.
 SELECT found::uuid AS id FROM posthorn.event_of_key(@key) AS found WHERE found IS NOT NULL;
+
+-- name: EventsOfExternalID :many
+-- Those with the producer's own id, newest first. Days from before there were such ids are left out: they have no index for them.
+SELECT id, created_at, type, key, channels, version, occurred_at, deliver_at, external_id, traceparent FROM events
+WHERE tenant_id = @tenant_id AND external_id = @external_id::text AND created_at >= greatest(@since::timestamptz, posthorn.event_ids_since()) AND created_at <= @until::timestamptz
+ORDER BY created_at DESC, id DESC LIMIT @most::int;

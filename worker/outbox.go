@@ -90,7 +90,8 @@ func outboxItem(row *sql.Outbox) (emit.Item, error) {
 		OccurredAt     *time.Time `json:"occurred_at,omitempty"`
 		DeliverAt      *time.Time `json:"deliver_at,omitempty"`
 		IdempotencyKey *string    `json:"idempotency_key,omitempty"`
-	}{row.Type, row.Key, row.Channels, row.Version, row.OccurredAt, row.DeliverAt, row.IdempotencyKey}
+		EventID        *string    `json:"event_id,omitempty"`
+	}{row.Type, row.Key, row.Channels, row.Version, row.OccurredAt, row.DeliverAt, row.IdempotencyKey, row.ExternalID}
 	body, err := json.Marshal(head)
 	if err != nil {
 		return emit.Item{}, err

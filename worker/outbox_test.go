@@ -45,6 +45,34 @@ func TestWhatIsEmittedInSQLIsDeliveredOnceAndInOrder(t *testing.T) {
 	}
 }
 
+func TestAnEventEmittedInSQLKeepsItsProducersID(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	h.exec("UPDATE tenants SET external_id = 'org-1' WHERE id = $1", tenant)
+	r := newReceiver(t, nil)
+	h.endpoint(tenant, r.URL, nil)
+	h.worker(false)
+	var event string
+	h.query(`SELECT posthorn.emit('org-1', 'order.paid', '{"n":1}', event_id => 'order-1:paid', idempotency_key => 'k')`, []any{&event})
+	eventually(t, 20*time.Second, "it arrives", func() bool { return len(r.seen()) > 0 })
+	if a := r.seen()[0]; a.id != "order-1:paid" {
+		t.Errorf("it arrives as %s", a.id)
+	}
+	if n := h.count("SELECT count(*) FROM events WHERE external_id = 'order-1:paid'"); n != 1 {
+		t.Errorf("%d events are stored under it", n)
+	}
+	var again, other string
+	h.query(`SELECT posthorn.emit('org-1', 'order.paid', '{"n":1}', event_id => 'order-1:paid', idempotency_key => 'k')`, []any{&again})
+	h.query(`SELECT posthorn.emit('org-1', 'order.paid', '{"n":1}', event_id => 'order-2:paid', idempotency_key => 'k')`, []any{&other})
+	if again != event || other == event {
+		t.Errorf("the same again is %s, with another id %s; the first was %s", again, other, event)
+	}
+	eventually(t, 20*time.Second, "another id under the key is rejected, with its id", func() bool {
+		return h.count("SELECT count(*) FROM outbox_rejected WHERE code = 'idempotency_conflict' AND external_id = 'order-2:paid'") == 1
+	})
+}
+
 func TestAnIdempotencyKeyInSQLNamesTheStoredEvent(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

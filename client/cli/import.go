@@ -9,8 +9,10 @@ import (
 )
 
 type importCommands struct {
-	File importCommand     `cmd:"" default:"withargs" help:"Import a file of event types and endpoints."`
-	Svix importSvixCommand `cmd:"" help:"Copy applications, endpoints with their secrets, and event types from a Svix server."`
+	File    importCommand        `cmd:"" default:"withargs" help:"Import a file of event types and endpoints."`
+	Svix    importSvixCommand    `cmd:"" help:"Copy applications, endpoints with their secrets, and event types from a Svix server."`
+	Outpost importOutpostCommand `cmd:"" help:"Copy tenants, webhook destinations with their secrets, and topics from an Outpost server."`
+	Convoy  importConvoyCommand  `cmd:"" help:"Copy endpoints with their secrets, subscriptions, and event types of a project from a Convoy server."`
 }
 
 type importCommand struct {
@@ -66,6 +68,10 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 // chunks cuts an import into requests, the event types first: endpoints can name them.
 func chunks(list client.ImportInput) func(func(client.ImportInput) bool) {
 	return func(yield func(client.ImportInput) bool) {
+		if n := len(list.EventTypes) + len(list.Endpoints); n > 0 && n <= importChunk {
+			yield(list)
+			return
+		}
 		for types := range slices.Chunk(list.EventTypes, importChunk) {
 			if !yield(client.ImportInput{EventTypes: types}) {
 				return

@@ -73,27 +73,32 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 // once.
 func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool, err error) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
-		tenantID := db.NewID()
-		days, err := retention(ctx, q, t.RetentionDays)
-		if err != nil {
-			return err
-		}
-		n, err := q.InsertTenantOnce(ctx, sql.InsertTenantOnceParams{
-			ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(), ExternalID: t.ExternalID,
-		})
-		if err != nil {
-			return err
-		}
-		if tenant, err = q.TenantOfExternalID(ctx, t.ExternalID); err != nil || n == 0 {
-			return err
-		}
-		created = true
-		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
-			Details: map[string]any{"name": t.Name, "external_id": t.ExternalID},
-		})
+		tenant, created, err = EnsureTenantIn(ctx, q, t, by)
+		return err
 	})
 	return tenant, created, err
+}
+
+// EnsureTenantIn is EnsureTenant in a transaction of the console's role.
+func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant sql.Tenant, created bool, err error) {
+	tenantID := db.NewID()
+	days, err := retention(ctx, q, t.RetentionDays)
+	if err != nil {
+		return tenant, false, err
+	}
+	n, err := q.InsertTenantOnce(ctx, sql.InsertTenantOnceParams{
+		ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(), ExternalID: t.ExternalID,
+	})
+	if err != nil {
+		return tenant, false, err
+	}
+	if tenant, err = q.TenantOfExternalID(ctx, t.ExternalID); err != nil || n == 0 {
+		return tenant, false, err
+	}
+	return tenant, true, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenantID, Action: "tenant.created", Kind: "tenant", Object: id.Tenant.Format(tenantID),
+		Details: map[string]any{"name": t.Name, "external_id": t.ExternalID},
+	})
 }
 
 // externalInUse says of a tenant's external id that another tenant has it.

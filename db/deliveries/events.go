@@ -2,6 +2,8 @@ package deliveries
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"posthorn/db/sql"
 	"posthorn/domain/id"
@@ -22,6 +24,13 @@ func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams,
 		rows[i] = sql.ScanEventsDownRow(r)
 	}
 	return rows, err
+}
+
+// MatchesEvent reports whether an event has the type (or is below the family) and the channel that a list asks for; an
+// empty text asks for nothing.
+func MatchesEvent(wantedType, wantedChannel, typ string, channels []string) bool {
+	family, isFamily := strings.CutSuffix(wantedType, "*")
+	return (wantedType == "" || typ == wantedType || isFamily && strings.HasPrefix(typ, family)) && (wantedChannel == "" || slices.Contains(channels, wantedChannel))
 }
 
 // TenantOfDelivery finds the tenant of a delivery by the delivery's id alone. It changes how its transaction plans: it

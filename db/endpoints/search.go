@@ -10,6 +10,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/event"
 	"posthorn/domain/id"
 	"posthorn/domain/search"
 	"posthorn/domain/trace"
@@ -149,6 +150,26 @@ func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, i
 		}
 	}
 	return out, nil
+}
+
+// maxOfID bounds how many events with the same id of the producer a search shows.
+const maxOfID = 10
+
+// EventsOfID are the events that the producer gave an id, newest first.
+func EventsOfID(ctx context.Context, q *sql.Queries, tenant id.UUID, text string, now time.Time) ([]sql.Event, error) {
+	if event.CheckEventID(text) != nil {
+		return nil, nil
+	}
+	floor, err := q.VisibleSince(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.EventsOfExternalID(ctx, sql.EventsOfExternalIDParams{TenantID: tenant, ExternalID: text, Since: floor, Until: now.Add(time.Minute), Most: maxOfID})
+	out := make([]sql.Event, len(rows))
+	for i, r := range rows {
+		out[i] = sql.Event{TenantID: tenant, ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels, ExternalID: r.ExternalID}
+	}
+	return out, err
 }
 
 // EventOfKey is the event that was emitted under an idempotency key, while the key is kept; zero where there is none.

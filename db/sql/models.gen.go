@@ -566,6 +566,7 @@ type Outbox struct {
 	IdempotencyKey *string
 	Tries          int32
 	DueAt          time.Time
+	ExternalID     *string
 }
 
 type OutboxRejected struct {
@@ -582,6 +583,7 @@ type OutboxRejected struct {
 	Code           string
 	Detail         string
 	RejectedAt     time.Time
+	ExternalID     *string
 }
 
 type Person struct {

@@ -99,8 +99,8 @@ func (q *Queries) PostponeOutbox(ctx context.Context, ids []id.UUID) error {
 }
 
 const RejectOutbox = `-- name: RejectOutbox :exec
-INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, code, detail)
-SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, $1, $2
+INSERT INTO outbox_rejected (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id, code, detail)
+SELECT o.id, o.tenant_id, o.type, o.data, o.key, o.channels, o.version, o.occurred_at, o.deliver_at, o.idempotency_key, o.external_id, $1, $2
 FROM outbox o WHERE o.id = $3
 `
 
@@ -324,10 +324,10 @@ func (q *Queries) RejectedUp(ctx context.Context, arg RejectedUpParams) ([]Rejec
 
 const RetryRejected = `-- name: RetryRejected :one
 WITH again AS (
-	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at
+	DELETE FROM outbox_rejected r WHERE r.tenant_id = $1 AND r.id = $2 RETURNING r.id, r.tenant_id, r.type, r.data, r.key, r.channels, r.version, r.occurred_at, r.deliver_at, r.idempotency_key, r.code, r.detail, r.rejected_at, r.external_id
 ), queued AS (
-	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key)
-	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key FROM again a
+	INSERT INTO outbox (id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, external_id)
+	SELECT a.id, a.tenant_id, a.type, a.data, a.key, a.channels, a.version, a.occurred_at, a.deliver_at, a.idempotency_key, a.external_id FROM again a
 )
 SELECT code FROM again
 `
@@ -346,7 +346,7 @@ func (q *Queries) RetryRejected(ctx context.Context, arg RetryRejectedParams) (s
 }
 
 const TakeOutbox = `-- name: TakeOutbox :many
-SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at FROM outbox WHERE due_at <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+SELECT id, tenant_id, type, data, key, channels, version, occurred_at, deliver_at, idempotency_key, tries, due_at, external_id FROM outbox WHERE due_at <= now() ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
 `
 
 // What is committed and due, in the order of emission. Whatever is there is taken, never "what came after the last
@@ -373,6 +373,7 @@ func (q *Queries) TakeOutbox(ctx context.Context, most int32) ([]Outbox, error) 
 			&i.IdempotencyKey,
 			&i.Tries,
 			&i.DueAt,
+			&i.ExternalID,
 		); err != nil {
 			return nil, err
 		}

@@ -97,6 +97,8 @@ func isAlphanumeric(c byte) bool {
 // names are a format's header names; a field is empty where the format has no such header.
 type names struct {
 	id, timestamp, signature, event, endpoint, delivery, retry, attempt, resend, replayed string
+
+	rfc3339 bool // the timestamp's value
 }
 
 var defaultNames = func() map[Format]names {
@@ -136,6 +138,7 @@ func makeNames(f Format, prefix string) names {
 			id: "X-" + prefix + "-Event-Id", event: "X-" + prefix + "-Event", signature: "X-" + prefix + "-Signature",
 			timestamp: "X-" + prefix + "-Timestamp", retry: "X-" + prefix + "-Retry-Attempt",
 			attempt: "X-" + prefix + "-Attempt", resend: "X-" + prefix + "-Retry", replayed: "X-" + prefix + "-Replayed",
+			rfc3339: true,
 		}
 	case Raw, Templated:
 		return names{

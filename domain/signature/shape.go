@@ -18,6 +18,9 @@ const (
 // Bodies lists them.
 func Bodies() []string { return []string{BodyEnvelope, BodyPayload} }
 
+// TimestampRFC3339 writes a timestamp that is not signed as RFC 3339 in UTC with milliseconds, not in unix seconds.
+const TimestampRFC3339 = "rfc3339"
+
 // Shape is what an endpoint changes about its format, for receivers that verify another sender's webhooks. Zero fields
 // change nothing.
 type Shape struct {
@@ -25,6 +28,7 @@ type Shape struct {
 	HeaderPrefix string            `json:"header_prefix,omitempty"` // of every header, such as svix- or X-Acme-
 	HeaderNames  map[string]string `json:"header_names,omitempty"`  // exact names by role; empty leaves the header out
 	Signature    *Template         `json:"signature,omitempty"`     // of the format template alone
+	Timestamp    string            `json:"timestamp,omitempty"`     // how the timestamp's header is written; empty: as the format says
 	AlsoSign     *AlsoSign         `json:"also_sign,omitempty"`
 }
 
@@ -49,7 +53,7 @@ func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
 
 // IsZero reports whether the shape changes nothing.
 func (s *Shape) IsZero() bool {
-	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil && s.AlsoSign == nil
+	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil && s.Timestamp == "" && s.AlsoSign == nil
 }
 
 // Clone is a copy that shares nothing with s.
@@ -121,6 +125,7 @@ func (s *Shape) rename(n names) names {
 			*at = name
 		}
 	}
+	n.rfc3339 = n.rfc3339 || s.Timestamp == TimestampRFC3339
 	return n
 }
 
@@ -139,6 +144,12 @@ func (s *Shape) Check(f Format, prefix string) error {
 	}
 	if s.Body != "" && s.Body != BodyEnvelope && s.Body != BodyPayload {
 		refuse("body", "wire_body_unknown", "The body is envelope or payload.")
+	}
+	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") && !strings.Contains(s.Signature.Value, "{ts}"); {
+	case s.Timestamp != "" && s.Timestamp != TimestampRFC3339:
+		refuse("timestamp", "wire_timestamp_refused", "The timestamp is rfc3339, or as the format says where it is left out.")
+	case s.Timestamp != "" && (f != Templated || signed):
+		refuse("timestamp", "wire_timestamp_refused", "Only the format template, with a signature that does not cover the timestamp's header, can write it as rfc3339.")
 	}
 	checkPart("", f, s.HeaderPrefix, s.HeaderNames, s.Signature, refuse)
 	if a := s.AlsoSign; a != nil {

@@ -175,7 +175,7 @@ func appendHeaders(dst []Header, f Format, n *names, m Message, signature string
 	} else {
 		put(n.delivery, m.DeliveryID)
 	}
-	if f == BodyHex {
+	if n.rfc3339 {
 		put(n.timestamp, string(appendTime(make([]byte, 0, 32), send.At)))
 	} else {
 		put(n.timestamp, strconv.FormatInt(send.At.Unix(), 10))

@@ -280,7 +280,7 @@ func TestEveryOperationNamesItsProblemsAndEachHasItsPage(t *testing.T) {
 // parameterProblems are the codes of each query parameter, by name. Any other parameter has a few permitted values.
 var parameterProblems = map[string]string{
 	"limit": "limit_range", "cursor": "cursor_invalid", "order": "order_unknown", "status": "status_unknown", "since": "time_malformed", "until": "time_malformed",
-	"type": "type_malformed", "channel": "channel_malformed", "trace_id": "trace_id_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "id_malformed",
+	"type": "type_malformed", "channel": "channel_malformed", "event_id": "event_id_malformed", "trace_id": "trace_id_malformed", "archived": "archived_unknown", "action": "action_malformed", "endpoint": "", "job": "id_malformed",
 	"wait": "wait_unknown", "condition": "condition_unknown",
 }
 

@@ -62,8 +62,13 @@ func (a *api) makeEndpoint(c *handlers.Call, q *sql.Queries, in EndpointInput, r
 	if e, err = create(c.Ctx(), q, a.Keys, c.Actor.Tenant, n); err != nil {
 		return e, secret, err
 	}
+	if in.Paused != nil && *in.Paused {
+		if e, _, err = endpoints.SetState(c.Ctx(), q, a.Keys, c.Actor.Tenant, e.ID, endpoint.Pause); err != nil {
+			return e, secret, err
+		}
+	}
 	return e, secret, auditEndpoint(c, q, "endpoint.create", e.ID, map[string]any{
-		"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil,
+		"kind": e.Kind, "url": egress.Mask(e.URL), "event_types": e.EventTypes, "format": e.Format, "imported_secret": in.Secret != nil, "status": e.Status,
 	})
 }
 

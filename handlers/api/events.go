@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"posthorn/db/deliveries"
@@ -29,19 +30,19 @@ func (a *api) emitEvent(c *handlers.Call) error {
 	if err := idempotencyHeader(c, &e); err != nil {
 		return err
 	}
-	if err := a.inTenant(c, e.CreateTenant); err != nil {
-		return err
-	}
 	items := [1]emit.Item{{Emission: e}}
 	if e.IdempotencyKey != "" {
 		items[0] = emit.Keyed(e, body)
 	}
 	items[0].Trace = trace.FromHeader(c.Request.Header[trace.Header])
-	r := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items[:])[0]
-	if r.Err != nil {
-		return r.Err
+	emitted, err := a.emit(c, e.CreateTenant, items[:])
+	if err != nil {
+		return err
 	}
-	accepted(c, r, e)
+	if emitted[0].Err != nil {
+		return emitted[0].Err
+	}
+	accepted(c, emitted[0], e)
 	return nil
 }
 
@@ -114,11 +115,11 @@ func (a *api) emitEvents(c *handlers.Call) error {
 		items, places = append(items, item), append(places, i)
 	}
 	answer := BatchResult{Results: results, Refused: len(raw) - len(items)}
-	if err := a.inTenant(c, create); err != nil {
-		return err
-	}
 	if len(items) > 0 {
-		emitted := a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items)
+		emitted, err := a.emit(c, create, items)
+		if err != nil {
+			return err
+		}
 		if err := wholeBatch(emitted); err != nil {
 			return err
 		}
@@ -204,10 +205,13 @@ const maxScan = 10_000
 // listEvents responds with a page. A page whose filter rarely matches ends where enough rows were examined.
 func (a *api) listEvents(c *handlers.Call) error {
 	p, err := c.Page(handlers.List{Name: "events", Filters: []handlers.Filter{
-		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByTrace,
+		handlers.BySince, handlers.ByUntil, handlers.ByType, handlers.ByChannel, handlers.ByTrace, handlers.ByEventID,
 	}})
 	if err != nil {
 		return err
+	}
+	if p.EventID != "" {
+		return a.eventsOfID(c, p)
 	}
 	rows, scan, err := a.scanEvents(c, p)
 	if err != nil {
@@ -215,6 +219,40 @@ func (a *api) listEvents(c *handlers.Call) error {
 	}
 	found, next := looked(rows, p, scan, func(r sql.ScanEventsDownRow) (id.UUID, int64, bool) { return r.ID, r.Place, r.Matches })
 	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull(next)})
+}
+
+// eventsOfID responds with the events that have the producer's own id: one, unless the producer used it twice.
+func (a *api) eventsOfID(c *handlers.Call, p handlers.Page) error {
+	var found []sql.ScanEventsDownRow
+	err := c.Tx(func(q *sql.Queries) error {
+		floor, err := q.VisibleSince(c.Ctx(), c.Actor.Tenant)
+		if err != nil {
+			return err
+		}
+		low, high, err := p.Between(floor, a.Now())
+		if err != nil {
+			return err
+		}
+		rows, err := q.EventsOfExternalID(c.Ctx(), sql.EventsOfExternalIDParams{
+			TenantID: c.Actor.Tenant, ExternalID: p.EventID, Since: low.Time(), Until: high.Time(), Most: int32(p.Limit),
+		})
+		for _, r := range rows {
+			if deliveries.MatchesEvent(p.Type, p.Channel, r.Type, r.Channels) && (p.TraceID == "" || trace.ID(r.Traceparent) == p.TraceID) {
+				found = append(found, sql.ScanEventsDownRow{
+					ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels, Version: r.Version,
+					OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, ExternalID: r.ExternalID, Traceparent: r.Traceparent,
+				})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if p.Ascending {
+		slices.Reverse(found)
+	}
+	return c.Answer(http.StatusOK, EventPage{Data: views(found, eventView), NextCursor: cursorOrNull("")})
 }
 
 // scanEvents reads one row more than the page holds, or up to maxScan rows. scan is the number.

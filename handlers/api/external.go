@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"posthorn/db/accounts"
+	"posthorn/db/emit"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/fault"
@@ -75,23 +76,67 @@ func (a *api) tenantOf(external string) accounts.NewTenant {
 
 const maxTenantName = 100
 
-// inTenant completes the admission of a platform key that named a tenant which does not exist. The tenant is created
-// if the request says create_tenant and the key has the permission. It is committed before the rest of the request. A
-// request that fails afterwards leaves a tenant without contents, which the retry finds.
-func (a *api) inTenant(c *handlers.Call, create bool) error {
-	if c.Actor.NewTenant == "" {
-		return nil
-	}
+// newTenant is the tenant that a platform key named and that does not exist. The request must say create_tenant, and
+// the key must have the permission.
+func (a *api) newTenant(c *handlers.Call, create bool) (accounts.NewTenant, error) {
 	if !create {
-		return fault.ErrNotFound
+		return accounts.NewTenant{}, fault.ErrNotFound
 	}
 	if !c.Actor.Scopes.Has(access.TenantsWrite) {
-		return fault.New(fault.Forbidden, "scope_missing", fmt.Sprintf("create_tenant needs the scope %s, which this key lacks.", access.TenantsWrite))
+		return accounts.NewTenant{}, fault.New(fault.Forbidden, "scope_missing", fmt.Sprintf("create_tenant needs the scope %s, which this key lacks.", access.TenantsWrite))
 	}
-	row, _, err := accounts.EnsureTenant(c.Ctx(), a.DB, a.tenantOf(c.Actor.NewTenant), c.Author())
+	return a.tenantOf(c.Actor.NewTenant), nil
+}
+
+// inTenant runs fn as the call's tenant. A platform key can have named one that does not exist: it is then created in
+// the same transaction, if the request says so.
+func (a *api) inTenant(c *handlers.Call, create bool, fn func(*sql.Queries) error) error {
+	if c.Actor.NewTenant == "" {
+		return c.Tx(fn)
+	}
+	t, err := a.newTenant(c, create)
+	if err != nil {
+		return err
+	}
+	return a.DB.ConsoleThenTenant(c.Ctx(), func(q *sql.Queries) (id.UUID, error) {
+		row, _, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
+		c.Actor.Tenant = row.ID
+		return row.ID, suspended(row, err)
+	}, fn)
+}
+
+// suspended is the error of a tenant that is not active.
+func suspended(row sql.Tenant, err error) error {
 	if err == nil && row.State != "active" {
-		err = fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended.")
+		return fault.New(fault.Forbidden, "tenant_suspended", "This tenant is suspended.")
 	}
-	c.Actor.Tenant, c.Actor.NewTenant = row.ID, ""
 	return err
+}
+
+// emit stores the items of a request. Where the tenant is to be created, it and the first item are stored in one
+// transaction.
+func (a *api) emit(c *handlers.Call, create bool, items []emit.Item) ([]emit.Result, error) {
+	if c.Actor.NewTenant == "" {
+		return a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items), nil
+	}
+	t, err := a.newTenant(c, create)
+	if err != nil {
+		return nil, err
+	}
+	first, stored := a.Emitter.EmitFirst(c.Ctx(), func(q *sql.Queries) (id.UUID, bool, error) {
+		row, created, err := accounts.EnsureTenantIn(c.Ctx(), q, t, c.Author())
+		c.Actor.Tenant = row.ID
+		return row.ID, created, suspended(row, err)
+	}, items[0])
+	if first.Err != nil {
+		return nil, first.Err
+	}
+	if !stored { // a request that came a moment earlier created it
+		return a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items), nil
+	}
+	results := []emit.Result{first}
+	if len(items) > 1 {
+		results = append(results, a.Emitter.Emit(c.Ctx(), c.Actor.Tenant, items[1:])...)
+	}
+	return results, nil
 }

@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+
+	"posthorn/db/sql"
 )
 
 func TestATenantAnswersToItsExternalIDWhereverItsIDDoes(t *testing.T) {
@@ -82,6 +85,59 @@ func TestAnEmissionCreatesItsTenantWhenAsked(t *testing.T) {
 	w.do("POST", "/api/v1/tenants/new-4/endpoints", w.platform, `{"url":"https://e.example.com"}`).problem(404, "not_found")
 }
 
+// TestATenantIsCreatedWithWhatItIsCreatedForOrNotAtAll refuses what follows the creation, in the same transaction.
+func TestATenantIsCreatedWithWhatItIsCreatedForOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	set := func(text string) {
+		t.Helper()
+		if err := w.db.Console(t.Context(), func(q *sql.Queries) error { return q.SetPlatformSettings(t.Context(), []byte(text)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(`{"limits":{"max_payload":1024},"features":{"portal":false}}`)
+	w.do("POST", "/api/v1/tenants/no-1/portal-links", w.platform, `{"create_tenant":true}`).problem(403, "portal_off")
+	w.do("POST", "/api/v1/tenants/no-2/events", w.platform, `{"type":"a","create_tenant":true,"data":"`+strings.Repeat("x", 1100)+`"}`).problem(413, "payload_too_large", "data")
+	w.do("POST", "/api/v1/tenants/no-3/import", w.platform, `{"create_tenant":true,"dry_run":true,"event_types":[{"name":"a"}],"endpoints":[{"external_id":"e","url":"https://e.example.com"}]}`).want(200)
+	for _, tenant := range []string{"no-1", "no-2", "no-3"} {
+		w.do("GET", "/api/v1/tenants/"+tenant, w.platform, nil).problem(404, "not_found")
+	}
+	w.do("POST", "/api/v1/tenants/no-3/import", w.platform, `{"event_types":[{"name":"a"}]}`).problem(404, "not_found")
+	made := w.do("POST", "/api/v1/tenants/yes-1/import", w.platform, `{"create_tenant":true,"event_types":[{"name":"a"}],"endpoints":[{"external_id":"e","url":"https://e.example.com","assume_verified":true,"paused":true}]}`).want(200)
+	if text := string(made.Body); strings.Count(text, `"created"`) != 2 {
+		t.Errorf("imported: %s", text)
+	}
+	if e := w.do("GET", "/api/v1/tenants/yes-1/endpoints/e", w.platform, nil).want(200); e.text("status") != "paused" {
+		t.Errorf("created paused: %s", e.Body)
+	}
+	w.do("POST", "/api/v1/tenants/yes-1/endpoints", w.platform, `{"url":"https://e.example.com","paused":true}`).problem(409, "endpoint_unverified", "status")
+}
+
+func TestManyFirstEmissionsCreateOneTenantAndEachItsEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			w.do("POST", "/api/v1/tenants/burst/events", w.platform, fmt.Sprintf(`{"type":"a","data":%d,"create_tenant":true}`, i)).want(202)
+			w.do("POST", "/api/v1/tenants/burst/events", w.platform, `{"type":"once","data":1,"create_tenant":true}`, "Idempotency-Key", "the-key").want(202)
+		})
+	}
+	wg.Wait()
+	page := w.do("GET", "/api/v1/tenants/burst/events", w.platform, nil).want(200)
+	if n, once := strings.Count(string(page.Body), `"type":"a"`), strings.Count(string(page.Body), `"type":"once"`); n != 8 || once != 1 {
+		t.Errorf("%d events and %d under one key: %s", n, once, page.Body)
+	}
+	first := w.do("POST", "/api/v1/tenants/keyed/events", w.platform, `{"type":"a","data":1,"create_tenant":true}`, "Idempotency-Key", "k").want(202)
+	if again := w.do("POST", "/api/v1/tenants/keyed/events", w.platform, `{"type":"a","data":1,"create_tenant":true}`, "Idempotency-Key", "k").want(202); again.text("id") != first.text("id") {
+		t.Errorf("the first emission again: %s, %s", first.Body, again.Body)
+	}
+	w.do("POST", "/api/v1/tenants/batch/events/batch", w.platform, `[{"type":"a","data":1,"idempotency_key":"k","create_tenant":true},{"type":"a","data":1,"idempotency_key":"k","create_tenant":true},{"type":"b","data":2}]`).want(202)
+	if page := w.do("GET", "/api/v1/tenants/batch/events", w.platform, nil).want(200); strings.Count(string(page.Body), `"type"`) != 2 {
+		t.Errorf("a batch with one key twice: %s", page.Body)
+	}
+}
+
 func TestAnEndpointAnswersToItsExternalIDWithinItsTenantAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -121,4 +177,17 @@ func TestAnEventKeepsItsProducersID(t *testing.T) {
 		t.Errorf("list: %s", list.Body)
 	}
 	w.do("POST", "/api/v1/events", a.key, `{"type":"a","data":1,"event_id":"a.b"}`).problem(400, "event_id_malformed", "event_id")
+
+	// It is found by that id, by its own tenant alone.
+	w.do("POST", "/api/v1/events", a.key, `{"type":"b.c","data":2,"event_id":"order-4711:paid","channels":["x"]}`).want(202)
+	find := "/api/v1/events?event_id=order-4711:paid"
+	for query, want := range map[string]int{"": 2, "&type=a": 1, "&type=b.*": 1, "&channel=x": 1, "&channel=y": 0, "&limit=1": 1, "&order=asc": 2, "&since=2999-01-01T00:00:00Z": 0} {
+		if list := w.do("GET", find+query, a.key, nil).want(200); strings.Count(string(list.Body), `"event_id":"order-4711:paid"`) != want {
+			t.Errorf("%s: want %d of %s", query, want, list.Body)
+		}
+	}
+	if list := w.do("GET", find, w.tenant("B").key, nil).want(200); !strings.Contains(string(list.Body), `"data":[]`) {
+		t.Errorf("another tenant finds %s", list.Body)
+	}
+	w.do("GET", "/api/v1/events?event_id=a.b", a.key, nil).problem(400, "event_id_malformed", "event_id")
 }

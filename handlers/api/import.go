@@ -36,6 +36,11 @@ func (a *api) importAll(c *handlers.Call) error {
 		return fault.InvalidField("endpoints", "import_count", fmt.Sprintf("An import can have 1 to %d event types and endpoints; this one has %d.", maxImport, n))
 	}
 	im := importing{api: a, call: c, dry: in.DryRun != nil && *in.DryRun, seen: map[string]bool{}}
+	if im.create = in.CreateTenant != nil && *in.CreateTenant; c.Actor.NewTenant != "" {
+		if _, err := a.newTenant(c, im.create); err != nil {
+			return err
+		}
+	}
 	out := Imported{DryRun: im.dry, Results: []ImportResult{}}
 	for _, t := range in.EventTypes {
 		out.Results = append(out.Results, im.one(ImportResult{Kind: "event_type", Name: t.Name}, func(q *sql.Queries, r *ImportResult) error { return im.eventType(q, t, r) }))
@@ -62,12 +67,14 @@ type importing struct {
 	*api
 	call *handlers.Call
 	dry  bool
-	seen map[string]bool // external ids of this import
+	// create says that a tenant that does not exist is created, with each entry: a dry run takes both back.
+	create bool
+	seen   map[string]bool // external ids of this import
 }
 
 // one imports an entry in a transaction of its own. A dry run rolls it back and keeps the errors.
 func (im *importing) one(r ImportResult, do func(*sql.Queries, *ImportResult) error) ImportResult {
-	err := im.call.Tx(func(q *sql.Queries) error {
+	err := im.inTenant(im.call, im.create, func(q *sql.Queries) error {
 		if err := do(q, &r); err != nil {
 			return err
 		}

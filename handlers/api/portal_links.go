@@ -22,13 +22,10 @@ func (a *api) createPortalLink(c *handlers.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant); err != nil {
-		return err
-	}
-	link.Tenant, link.By = c.Actor.Tenant, c.Author()
 	var row sql.PortalLink
 	var token string
-	err = c.Tx(func(q *sql.Queries) error {
+	err = a.inTenant(c, in.CreateTenant != nil && *in.CreateTenant, func(q *sql.Queries) error {
+		link.Tenant, link.By = c.Actor.Tenant, c.Author()
 		row, token, err = accounts.MakePortalLink(c.Ctx(), q, link)
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"posthorn/db"
 	"posthorn/db/emit"
 	"posthorn/db/seal"
+	"posthorn/db/sql"
 	"posthorn/domain/access"
 	"posthorn/domain/egress"
 	"posthorn/domain/id"
@@ -20,6 +21,8 @@ import (
 // Emitter stores events durably before it returns; *emit.Committer is one.
 type Emitter interface {
 	Emit(ctx context.Context, tenant id.UUID, items []emit.Item) []emit.Result
+	// EmitFirst stores an emission together with the tenant that it creates.
+	EmitFirst(ctx context.Context, create func(*sql.Queries) (id.UUID, bool, error), item emit.Item) (emit.Result, bool)
 }
 
 // Deps are the dependencies of the handlers.
@@ -106,7 +109,7 @@ func Routes(d Deps) []handlers.Route {
 }
 
 // createsTenant are the routes that can create the tenant that a platform key names by an unknown external id.
-var createsTenant = map[string]bool{"POST /events": true, "POST /events/batch": true, "POST /portal-links": true}
+var createsTenant = map[string]bool{"POST /events": true, "POST /events/batch": true, "POST /portal-links": true, "POST /import": true}
 
 // creating is a route whose path can name a tenant that does not exist.
 func creating(r handlers.Route) handlers.Route {

@@ -133,6 +133,13 @@ func (a *dashboard) fillSearch(c *handlers.Call, text string, v *pages.SearchVie
 		if err := a.fillNames(c, q, text, v); err != nil {
 			return err
 		}
+		own, err := endpoints.EventsOfID(c.Ctx(), q, c.Actor.Tenant, text, a.Now())
+		if err != nil {
+			return err
+		}
+		for _, e := range own {
+			v.Events = append(v.Events, pages.SearchedEvent{EventRow: eventRow(e), Where: "event id"})
+		}
 		keyed, err := endpoints.EventOfKey(c.Ctx(), q, text)
 		if err != nil || keyed.IsZero() {
 			return err

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"context"
+	"maps"
+
+	"posthorn/client"
+)
+
+// cutOverMark is the name in an endpoint's metadata under which a cut-over keeps how far it has come, so that one that
+// breaks off is completed by the next run.
+const (
+	cutOverMark  = "posthorn.cut_over"
+	cutOverBegun = "begun" // events are held here; there it is being disabled
+	cutOverDone  = "done"
+)
+
+// waits reports whether the cut-over is still to come.
+func (m *move) waits() bool { return !m.CutOver.IsZero() && m.now.Before(m.CutOver) }
+
+// state adds to an entry the state in which the endpoint is created, and returns it. Nothing is delivered twice while
+// both senders run: before the cut-over the endpoint is paused from its creation on, and drops what is emitted.
+func (m *move) state(fields map[string]any, x foreignEndpoint, here client.Endpoint) string {
+	if mark := here.Metadata[cutOverMark]; mark != "" {
+		kept := map[string]string{}
+		if there, ok := fields["metadata"].(map[string]string); ok {
+			kept = maps.Clone(there)
+		}
+		kept[cutOverMark] = mark
+		fields["metadata"] = kept
+	}
+	if m.waits() && here.Metadata[cutOverMark] == "" {
+		fields["when_held"] = "drop"
+	}
+	if !m.Verified {
+		if x.disabled {
+			fields["send_verification"] = false
+		}
+		return "unverified"
+	}
+	fields["assume_verified"] = true
+	if !x.disabled && m.CutOver.IsZero() {
+		return "active"
+	}
+	fields["paused"] = true
+	switch {
+	case x.disabled:
+		return "paused, as it is there"
+	case m.waits():
+		return "paused until the cut-over"
+	}
+	return "cut over"
+}
+
+// eachHere does something to every endpoint that is here.
+func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEndpoint, here map[string]client.Endpoint, out *movedTenant,
+	do func(context.Context, foreignTenant, foreignEndpoint, client.Endpoint) (bool, error),
+) error {
+	if len(here) == 0 && m.CutOver.IsZero() {
+		return nil // all that exists was created a moment ago, in the state that it is to have
+	}
+	for _, x := range there {
+		e, ok := here[x.external]
+		if !ok {
+			var err error
+			if e, err = m.to.Tenant(t.external).GetEndpoint(ctx, x.external); client.Code(err) == "not_found" {
+				continue // it was refused or left out, and the report says why
+			} else if err != nil {
+				return err
+			}
+		}
+		moved, err := do(ctx, t, x, e)
+		if err != nil {
+			return err
+		}
+		out.CutOver = out.CutOver || moved
+	}
+	return nil
+}
+
+// settle pauses an endpoint that is disabled there or whose cut-over is still to come, and makes the cut-over when it
+// is time. What is emitted is held from before the other sender stops until this one starts, so that nothing is lost.
+func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool, err error) {
+	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
+	switch {
+	case m.waits() && e.Status == "active" && mark == "", m.CutOver.IsZero() && x.disabled && e.Status == "active" && mark == "":
+		_, err = tenant.PauseEndpoint(ctx, e.ID)
+		return false, err
+	case m.waits() || m.CutOver.IsZero() || e.Status != "paused":
+		return false, nil
+	case mark == "" && x.disabled:
+		return false, m.hold(ctx, tenant, e, "") // disabled there by somebody: it stays paused here
+	case mark == "":
+		if err := m.hold(ctx, tenant, e, cutOverBegun); err != nil {
+			return false, err
+		}
+	case mark == cutOverDone:
+		return false, nil // paused by somebody since
+	}
+	if !x.disabled {
+		if err := m.from.enable(ctx, t, x.id, false); err != nil {
+			return false, err
+		}
+	}
+	if _, err := tenant.ResumeEndpoint(ctx, e.ID, client.ResumeInput{}); err != nil {
+		return false, err
+	}
+	return true, m.hold(ctx, tenant, e, cutOverDone)
+}
+
+// takeBack undoes the cut-over of an endpoint. It is enabled there before it is paused here: an event that is emitted
+// to both within that moment can arrive twice, and none is lost.
+func (m *move) takeBack(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool, err error) {
+	tenant := m.to.Tenant(t.external)
+	if e.Metadata[cutOverMark] == "" || m.DryRun {
+		return e.Metadata[cutOverMark] != "", nil
+	}
+	if x.disabled {
+		if err := m.from.enable(ctx, t, x.id, true); err != nil {
+			return false, err
+		}
+	}
+	if e.Status == "active" {
+		if _, err := tenant.PauseEndpoint(ctx, e.ID); err != nil {
+			return false, err
+		}
+	}
+	metadata := maps.Clone(e.Metadata)
+	delete(metadata, cutOverMark)
+	_, err = tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{WhenHeld: new(client.WhenHeld("drop")), Metadata: &metadata})
+	return true, err
+}
+
+// hold makes an endpoint hold what is emitted while it is paused, and notes how far the cut-over has come.
+func (m *move) hold(ctx context.Context, tenant *client.Client, e client.Endpoint, mark string) error {
+	if e.WhenHeld == "hold" && e.Metadata[cutOverMark] == mark {
+		return nil
+	}
+	metadata := maps.Clone(e.Metadata)
+	if metadata == nil {
+		metadata = map[string]string{}
+	}
+	if mark != "" {
+		metadata[cutOverMark] = mark
+	}
+	_, err := tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{WhenHeld: new(client.WhenHeld("hold")), Metadata: &metadata})
+	return err
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// source speaks to the server of another sender. A request that the server is too busy for is made again.
+type source struct {
+	name        string // of the sender, for messages
+	base, token string
+	http        *http.Client
+}
+
+// newSource is a source at an address, for as many requests at once as an import makes.
+func newSource(name, address, token string) *source {
+	pool := http.DefaultTransport.(*http.Transport).Clone()
+	pool.MaxIdleConnsPerHost = importWorkers
+	return &source{name: name, base: strings.TrimRight(address, "/"), token: token, http: &http.Client{Timeout: 30 * time.Second, Transport: pool}}
+}
+
+// sourceTries is how often a request is made before it is given up.
+const sourceTries = 8
+
+// refusedThere is a response of the other server that a repetition does not change.
+type refusedThere struct {
+	status int
+	text   string
+}
+
+func (e *refusedThere) Error() string { return e.text }
+
+// answeredWith reports whether the other server answered with a status.
+func answeredWith(err error, status int) bool {
+	var refused *refusedThere
+	return errors.As(err, &refused) && refused.status == status
+}
+
+func (s *source) get(ctx context.Context, path string, into any) error {
+	return s.do(ctx, http.MethodGet, path, nil, into)
+}
+
+// do makes a request until it is answered. body is sent as JSON unless it is nil; into nil leaves the response unread.
+func (s *source) do(ctx context.Context, method, path string, body, into any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	for try := 1; ; try++ {
+		pause, err := s.once(ctx, method, path, text, into)
+		if err == nil || pause < 0 || try == sourceTries {
+			return err
+		}
+		if !sleep(ctx, max(pause, time.Duration(1<<try)*25*time.Millisecond)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// once makes a request. pause says how long to wait before the next try; less than 0 is never.
+func (s *source) once(ctx context.Context, method, path string, body []byte, into any) (pause time.Duration, err error) {
+	var send io.Reader
+	if body != nil {
+		send = bytes.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.base+path, send)
+	if err != nil {
+		return -1, err
+	}
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := s.http.Do(r)
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			return -1, err
+		}
+		return 0, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
+	if err != nil {
+		return 0, err
+	}
+	where, _, _ := strings.Cut(path, "?")
+	refused := &refusedThere{res.StatusCode, fmt.Sprintf("%s answered %s %s with %d", s.name, method, where, res.StatusCode)}
+	switch {
+	case res.StatusCode/100 == 2 && into == nil:
+		return 0, nil
+	case res.StatusCode/100 == 2:
+		if err := json.Unmarshal(text, into); err != nil {
+			return -1, fmt.Errorf("%s answered %s %s with something else than its API promises: %w", s.name, method, where, err)
+		}
+		return 0, nil
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented:
+		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+		return time.Duration(seconds) * time.Second, refused
+	}
+	refused.text += ": " + oneLine(string(text), 200)
+	return -1, refused
+}

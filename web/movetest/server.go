@@ -1,0 +1,147 @@
+// Package movetest is a stand-in for the servers of other senders, for tests of imports: Svix, Outpost and Convoy. Each
+// answers in the shapes that its published API description gives, in pages, with a limit on requests, and is
+// unavailable at times. It holds as many tenants as it is told.
+package movetest
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Token is the token that every server asks for.
+const Token = "the-other-token"
+
+// Tenants counts what a server holds: tenants with 2.5 endpoints each.
+type Tenants int
+
+// PerTenant is how many endpoints a tenant has.
+func PerTenant(tenant int) int { return 2 + tenant%2 }
+
+// Endpoints is how many there are in all.
+func (t Tenants) Endpoints() (n int) {
+	for i := range int(t) {
+		n += PerTenant(i)
+	}
+	return n
+}
+
+// Server is a server of another sender.
+type Server struct {
+	Tenants Tenants
+	// Receiver is the address that endpoints have, with the tenant and the number of the endpoint appended; empty: one
+	// of example.com.
+	Receiver string
+	// Notify is called for each request, with its number from 1.
+	Notify func(asked int)
+	// Steady switches off the 429s and 5xx.
+	Steady bool
+	// Hidden says that secrets are not shown.
+	Hidden bool
+	// Types are the event types of the first endpoint; empty: those that the server has by itself.
+	Types []string
+
+	mu        sync.Mutex
+	asked     int
+	throttled int
+	disabled  map[string]bool // by endpoint, where it was changed
+	routes    func(w http.ResponseWriter, r *http.Request)
+}
+
+// Throttled is how often the server was too busy.
+func (s *Server) Throttled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.throttled
+}
+
+// Asked is how many requests there were.
+func (s *Server) Asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// Disabled reports whether an endpoint was disabled through the API.
+func (s *Server) Disabled(endpoint string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.disabled[endpoint]
+}
+
+// Disable disables an endpoint, or enables it.
+func (s *Server) Disable(endpoint string, off bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.disabled == nil {
+		s.disabled = map[string]bool{}
+	}
+	s.disabled[endpoint] = off
+}
+
+// Secret is the secret of an endpoint, by its name.
+func Secret(endpoint string) string {
+	key := sha256.Sum256([]byte(endpoint))
+	return "whsec_" + base64.StdEncoding.EncodeToString(key[:])
+}
+
+func (s *Server) url(tenant, n int) string {
+	if s.Receiver != "" {
+		return fmt.Sprintf("%s/%d/%d", s.Receiver, tenant, n)
+	}
+	return fmt.Sprintf("https://c%d.example.com/hooks/%d", tenant, n)
+}
+
+func (s *Server) types(n int) []string {
+	if len(s.Types) > 0 {
+		return s.Types
+	}
+	return []string{fmt.Sprintf("type.n%d", n%2)}
+}
+
+// ServeHTTP answers a request: now and then with 429 or 502.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.asked++
+	asked := s.asked
+	busy := !s.Steady && asked%97 == 0
+	if busy {
+		s.throttled++
+	}
+	s.mu.Unlock()
+	if s.Notify != nil {
+		s.Notify(asked)
+	}
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+Token:
+		w.WriteHeader(http.StatusUnauthorized)
+	case busy:
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusTooManyRequests)
+	case !s.Steady && asked%201 == 0:
+		w.WriteHeader(http.StatusBadGateway)
+	default:
+		s.routes(w, r)
+	}
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// number is the number at the end of a name.
+func number(name string) int {
+	n, _ := strconv.Atoi(name[strings.LastIndex(name, "_")+1:])
+	return n
+}
+
+// tenantOf is the number of the tenant in an endpoint's name, such as ep_12_1.
+func tenantOf(endpoint string) int {
+	return number(endpoint[:max(strings.LastIndex(endpoint, "_"), 0)])
+}
