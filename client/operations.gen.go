@@ -1481,6 +1481,27 @@ func (e ListBulkJobsParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ExportCatalogueParamsFormat.
+const (
+	ExportCatalogueParamsFormatAsyncapi   ExportCatalogueParamsFormat = "asyncapi"
+	ExportCatalogueParamsFormatJSONSchema ExportCatalogueParamsFormat = "json-schema"
+	ExportCatalogueParamsFormatOpenapi    ExportCatalogueParamsFormat = "openapi"
+)
+
+// Valid indicates whether the value is a known member of the ExportCatalogueParamsFormat enum.
+func (e ExportCatalogueParamsFormat) Valid() bool {
+	switch e {
+	case ExportCatalogueParamsFormatAsyncapi:
+		return true
+	case ExportCatalogueParamsFormatJSONSchema:
+		return true
+	case ExportCatalogueParamsFormatOpenapi:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListDeliveriesParamsOrder.
 const (
 	ListDeliveriesParamsOrderAsc  ListDeliveriesParamsOrder = "asc"
@@ -2045,6 +2066,9 @@ type BulkState string
 type Catalogue struct {
 	Data []EventType `json:"data"`
 }
+
+// CatalogueDocument A document in the format that was asked for
+type CatalogueDocument = json.RawMessage
 
 // Delivery defines model for Delivery.
 type Delivery struct {
@@ -4308,6 +4332,14 @@ type ListBulkJobsParams struct {
 // ListBulkJobsParamsOrder defines parameters for ListBulkJobs.
 type ListBulkJobsParamsOrder string
 
+// ExportCatalogueParams defines parameters for ExportCatalogue.
+type ExportCatalogueParams struct {
+	Format *ExportCatalogueParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ExportCatalogueParamsFormat defines parameters for ExportCatalogue.
+type ExportCatalogueParamsFormat string
+
 // ListDeliveriesParams defines parameters for ListDeliveries.
 type ListDeliveriesParams struct {
 	// Limit Rows a page, at most
@@ -4751,6 +4783,19 @@ func (c *Client) CancelBulkJob(ctx context.Context, jobID JobID, body ReasonInpu
 func (c *Client) GetCatalogue(ctx context.Context) (Catalogue, error) {
 	r := newRequest(http.MethodGet, "/catalogue")
 	return answer[Catalogue](ctx, c, r)
+}
+
+// ExportCatalogue: export the event types as OpenAPI, AsyncAPI, or JSON Schema.
+//
+// Your tenant's own event types, at most 1,000, as one document: OpenAPI 3.1 with a webhook for each type, AsyncAPI 3.0 with a message
+// for each, or one JSON Schema (draft 2020-12) for the body of any of them. The body is that of the `standard` format. The same
+// catalogue gives the same bytes. `POST /event-types/import` takes the OpenAPI document back.
+//
+// GET /catalogue/export, scope webhooks:read
+func (c *Client) ExportCatalogue(ctx context.Context, params ExportCatalogueParams) (CatalogueDocument, error) {
+	r := newRequest(http.MethodGet, "/catalogue/export")
+	r.setQuery("format", params.Format)
+	return answer[CatalogueDocument](ctx, c, r)
 }
 
 // ListDeliveries: list deliveries.

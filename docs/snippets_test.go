@@ -16,7 +16,7 @@ var proofs = map[string]struct {
 	"docs/authentication.md sh": {1, "handlers/api/typed_docs_test.go TestTheCommandsOfTheGuidesCanBeTyped"},
 	"docs/quickstart.md sh":     {7, "docs/snippets_test.go TestTheQuickstartIsTheWalkOfTheREADME"},
 	"README.md sh":              {7, "web/e2e/readme_test.go TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook"},
-	"docs/cli.md sh":            {2, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
+	"docs/cli.md sh":            {3, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},
 	"docs/cli.md go":            {1, "docs/verify_test.go TestTheExampleOfTheSDKCompiles"},
 	"docs/errors.md json":       {1, "handlers/errors_test.go TestTheExampleOfARefusalIsOne"},
 	"docs/kafka.md sh":          {1, "web/cli_page_test.go TestTheCommandsOfThePageAreOnesThatThereAre"},

@@ -148,6 +148,8 @@ func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (s
 		return true, true
 	case !asked || field == "paused":
 		return false, false
+	case o.Kind == desired.EventType: // a schema with its members in another order is the same
+		return verdict, verdict
 	case field == "secret":
 		return !p.rotate[objectName(o)], true
 	case verdict || field == "":

@@ -36,6 +36,8 @@ type Commands struct {
 	Import     importCommands    `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
 	Apply      applyCommand      `cmd:"" help:"Change a server until it is as a file says: tenants, event types, endpoints, members, limits." group:"client"`
 	Export     exportCommand     `cmd:"" help:"Print what a server has as a file for apply." group:"client"`
+	Catalogue  catalogueCommands `cmd:"" help:"The event types as documents for receivers, and what changed between two of them." group:"client"`
+	Types      typesCommand      `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"posthorn/db"
 	"posthorn/db/sql"
@@ -196,6 +197,30 @@ func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
 	var err error
 	e.Versions, err = catalogue.DecodeVersions(t.Versions)
 	return e, err
+}
+
+// PublishCatalogue is the catalogue of a tenant as a document. Its version is the time of the newest change.
+func PublishCatalogue(ctx context.Context, q *sql.Queries, tenant id.UUID, as catalogue.Document) ([]byte, error) {
+	owner, err := q.GetTenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := q.ListEventTypesUp(ctx, sql.ListEventTypesUpParams{TenantID: tenant, Most: MaxEventTypes})
+	if err != nil {
+		return nil, err
+	}
+	changed := owner.CreatedAt
+	entries := make([]catalogue.Entry, len(rows))
+	for i, t := range rows {
+		if entries[i], err = EventTypeEntry(t); err != nil {
+			return nil, err
+		}
+		if t.UpdatedAt.After(changed) {
+			changed = t.UpdatedAt
+		}
+	}
+	about := catalogue.About{Title: owner.Name + " webhooks", Version: changed.UTC().Format(time.RFC3339)}
+	return catalogue.Publish(as, about, entries)
 }
 
 // versionedTypes bounds how many event types with versions an endpoint's version is compared with.

@@ -38,7 +38,8 @@ type operation struct {
 
 // FromOpenAPI makes an entry of each webhook of an OpenAPI 3.1 document: its name, the summary or description of its
 // POST, the first tag as group, and the schema and example of its JSON body. Schemas of the components that a webhook
-// refers to go with it. Errors are *fault.Error with code openapi_invalid and field openapi.
+// refers to go with it. A document that Publish wrote gives its entries back. Errors are *fault.Error with code
+// openapi_invalid and field openapi.
 func FromOpenAPI(document []byte) ([]Entry, error) {
 	var doc openAPI
 	if err := json.Unmarshal(document, &doc); err != nil {
@@ -70,8 +71,12 @@ func FromOpenAPI(document []byte) ([]Entry, error) {
 				e.Example = body.Examples[key].Value
 			}
 		}
-		var err error
-		if e.Schema, err = doc.whole(body.Schema); err != nil {
+		e.Schema = body.Schema
+		wrapped, err := doc.unwrap(&e)
+		if err == nil && !wrapped {
+			e.Schema, err = doc.whole(body.Schema)
+		}
+		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, e)

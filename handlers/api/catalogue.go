@@ -1,9 +1,13 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"posthorn/db/accounts"
+	"posthorn/db/endpoints"
+	"posthorn/db/sql"
+	"posthorn/domain/catalogue"
 	"posthorn/domain/fault"
 	"posthorn/handlers"
 )
@@ -20,4 +24,25 @@ func (a *api) getCatalogue(c *handlers.Call) error {
 		return errNoCatalogue
 	}
 	return c.Answer(http.StatusOK, Catalogue{Data: views(types, eventTypeView)})
+}
+
+// exportCatalogue responds with the tenant's own event types as one document.
+func (a *api) exportCatalogue(c *handlers.Call) error {
+	var words []string
+	for _, d := range catalogue.Documents() {
+		words = append(words, string(d))
+	}
+	p, err := c.Page(handlers.List{Name: "catalogue", Whole: true, Choices: []handlers.Choice{{Name: "format", Words: words}}})
+	if err != nil {
+		return err
+	}
+	var document []byte
+	err = c.Tx(func(q *sql.Queries) error {
+		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, catalogue.Document(p.Chosen["format"]))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.Answer(http.StatusOK, json.RawMessage(document))
 }

@@ -162,6 +162,7 @@ func (a *api) eventRoutes() []handlers.Route {
 		route("GET", "/events/:event_id/routing", access.WebhooksRead, a.explainEvent),
 
 		route("GET", "/catalogue", access.WebhooksRead, a.getCatalogue),
+		route("GET", "/catalogue/export", access.WebhooksRead, a.exportCatalogue),
 		route("GET", "/outbox/rejected", access.EventsRead, a.listRejected),
 		route("POST", "/outbox/rejected/:rejected_id/retry", access.EventsWrite, a.retryRejected),
 		route("DELETE", "/outbox/rejected/:rejected_id", access.EventsWrite, a.discardRejected),

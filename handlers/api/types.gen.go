@@ -1479,6 +1479,27 @@ func (e ListBulkJobsParamsOrder) Valid() bool {
 	}
 }
 
+// Defines values for ExportCatalogueParamsFormat.
+const (
+	ExportCatalogueParamsFormatAsyncapi   ExportCatalogueParamsFormat = "asyncapi"
+	ExportCatalogueParamsFormatJSONSchema ExportCatalogueParamsFormat = "json-schema"
+	ExportCatalogueParamsFormatOpenapi    ExportCatalogueParamsFormat = "openapi"
+)
+
+// Valid indicates whether the value is a known member of the ExportCatalogueParamsFormat enum.
+func (e ExportCatalogueParamsFormat) Valid() bool {
+	switch e {
+	case ExportCatalogueParamsFormatAsyncapi:
+		return true
+	case ExportCatalogueParamsFormatJSONSchema:
+		return true
+	case ExportCatalogueParamsFormatOpenapi:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListDeliveriesParamsOrder.
 const (
 	ListDeliveriesParamsOrderAsc  ListDeliveriesParamsOrder = "asc"
@@ -2043,6 +2064,9 @@ type BulkState string
 type Catalogue struct {
 	Data []EventType `json:"data"`
 }
+
+// CatalogueDocument A document in the format that was asked for
+type CatalogueDocument = json.RawMessage
 
 // Delivery defines model for Delivery.
 type Delivery struct {
@@ -4305,6 +4329,14 @@ type ListBulkJobsParams struct {
 
 // ListBulkJobsParamsOrder defines parameters for ListBulkJobs.
 type ListBulkJobsParamsOrder string
+
+// ExportCatalogueParams defines parameters for ExportCatalogue.
+type ExportCatalogueParams struct {
+	Format *ExportCatalogueParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// ExportCatalogueParamsFormat defines parameters for ExportCatalogue.
+type ExportCatalogueParamsFormat string
 
 // ListDeliveriesParams defines parameters for ListDeliveries.
 type ListDeliveriesParams struct {

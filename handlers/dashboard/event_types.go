@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"posthorn/db/endpoints"
@@ -33,6 +34,7 @@ func (a *dashboard) eventTypeRoutes() []handlers.Route {
 		page("GET", "/event-types/:name", access.Read, a.showEventType),
 		page("GET", "/event-types/:name/edit", access.ChangeEndpoints, a.editEventType),
 		large(page("POST", "/event-types/:name", access.ChangeEndpoints, a.saveEventType)),
+		page("GET", "/catalogue/:format", access.Read, a.exportCatalogue),
 		page("POST", "/event-types/:name/delete", access.ChangeEndpoints, a.deleteEventType),
 	}
 }
@@ -59,6 +61,23 @@ func (a *dashboard) listEventTypes(c *handlers.Call) error {
 	}
 	v.Shell = c.Shell("Event types", "event-types")
 	return c.Render(http.StatusOK, pages.EventTypes(v))
+}
+
+// exportCatalogue sends the event types as a document.
+func (a *dashboard) exportCatalogue(c *handlers.Call) error {
+	format := entries.Document(c.Param("format"))
+	if !slices.Contains(entries.Documents(), format) {
+		return fault.ErrNotFound
+	}
+	var document []byte
+	err := c.Tx(func(q *sql.Queries) (err error) {
+		document, err = endpoints.PublishCatalogue(c.Ctx(), q, c.Actor.Tenant, format)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return download(c, "event-types."+string(format)+".json", document)
 }
 
 func eventTypeRow(t sql.EventType) pages.EventTypeRow {

@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"posthorn/db/accounts"
@@ -30,6 +31,14 @@ func TestEventTypesAreMadeChangedAndDeleted(t *testing.T) {
 	dev.get(path+"/edit").want(200, "&lt;b&gt;paid")
 	dev.post(path, url.Values{"schema_check": {"off"}, "description": {"when it is paid"}, "deprecated": {"true"}}).to(path)
 	dev.get(tn.path+"/event-types").want(200, "when it is paid", "deprecated")
+	for _, format := range []string{"openapi", "asyncapi", "json-schema"} {
+		viewer.get(tn.path+"/event-types").want(200, "/catalogue/"+format)
+		file := viewer.get(tn.path + "/catalogue/" + format)
+		if name := file.Header.Get("Content-Disposition"); file.Status != 200 || name != `attachment; filename="event-types.`+format+`.json"` || !strings.Contains(file.Body, `"order.paid"`) {
+			t.Errorf("%s: %d %s %s", format, file.Status, name, file.Body)
+		}
+	}
+	viewer.get(tn.path + "/catalogue/raml").want(http.StatusNotFound)
 	dev.post(path+"/delete", nil).to(tn.path + "/event-types")
 	dev.get(path).want(http.StatusNotFound)
 	for _, action := range []string{"created", "updated", "deleted"} {

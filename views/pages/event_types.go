@@ -5,6 +5,7 @@ import (
 
 	"posthorn/views/charts"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 )
 
@@ -15,6 +16,15 @@ type EventTypesView struct {
 	Rows         []EventTypeRow
 	First, Older string
 	Edits        bool
+}
+
+// exports are the documents that the catalogue can be downloaded as.
+func (v EventTypesView) exports() []components.MenuItem {
+	return []components.MenuItem{
+		{Label: "OpenAPI 3.1", Icon: icons.Book, Href: v.Root + "/catalogue/openapi"},
+		{Label: "AsyncAPI 3.0", Icon: icons.Send, Href: v.Root + "/catalogue/asyncapi"},
+		{Label: "JSON Schema", Icon: icons.Code, Href: v.Root + "/catalogue/json-schema"},
+	}
 }
 
 // EventTypeRow is one event type.
