@@ -60,6 +60,9 @@ var errInternal = fault.New(fault.Internal, "internal",
 // errCanceled is for a caller that has disconnected. Nobody reads it.
 var errCanceled = fault.New(fault.Unavailable, "canceled", "The request was canceled. Send it again.")
 
+// errOverdue is for a request whose time is over.
+var errOverdue = fault.New(fault.Unavailable, "timeout", "The request took too long. Send it again.")
+
 // Known turns any error into one that can be shown. An unknown or internal error becomes errInternal.
 func Known(err error) *fault.Error {
 	e := fault.As(err)
@@ -68,6 +71,8 @@ func Known(err error) *fault.Error {
 		return e
 	case errors.Is(err, context.Canceled):
 		return errCanceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return errOverdue
 	case errors.Is(err, db.ErrRoutesChanged):
 		return db.ErrMoving // the tenant's move began within the request
 	}

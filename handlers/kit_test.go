@@ -182,3 +182,12 @@ func TestPagesAreBoundedByIDs(t *testing.T) {
 }
 
 func bytesOf(uuid id.UUID) []byte { return uuid[:] }
+
+func TestARequestWhoseTimeIsOverIsToldToComeAgain(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{context.DeadlineExceeded, fmt.Errorf("rendering: %w", context.DeadlineExceeded)} {
+		if e := Known(err); e.Code != "timeout" || Status(e) != http.StatusServiceUnavailable {
+			t.Errorf("%v is answered %d %s", err, Status(e), e.Code)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -49,6 +50,9 @@ const (
 	markdownText = "text/markdown; charset=utf-8"
 )
 
+// firstPage is how long a page can take: the first request makes all of them, which a busy machine needs time for.
+const firstPage = 30 * time.Second
+
 // Routes is the route table of the documentation. Everybody can read it.
 func Routes(d Deps) []handlers.Route {
 	s := &site{Deps: d}
@@ -73,7 +77,7 @@ func Routes(d Deps) []handlers.Route {
 		"/api/openapi.json":           s.file("application/json", func(c *content) []byte { return c.json }),
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, Handler: handler})
+			routes = append(routes, handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, Handler: handler, Timeout: firstPage})
 		}
 	}
 	return routes
