@@ -134,7 +134,27 @@ func (s scene) overview() {
 		if one.state == condition.Failing && !strings.Contains(page, `href="`+root+"/endpoints/"+one.endpoint+`"`) {
 			s.t.Errorf("overview has no link to the endpoint that fails")
 		}
+		told := s.alert(page, one.host)
+		if told == "" && one.state == condition.Failing {
+			s.t.Errorf("overview has no alert of the endpoint that fails")
+		}
+		for _, a := range one.is().Actions() {
+			if told != "" {
+				s.says("overview", one, told, a.Label())
+			}
+		}
 	}
+}
+
+// alert is the part of a tenant's first page that tells of an endpoint.
+func (s scene) alert(page, host string) string {
+	s.t.Helper()
+	for _, part := range strings.Split(page, `class="alert`)[1:] {
+		if strings.Contains(part, host) {
+			return plainText(part)
+		}
+	}
+	return ""
 }
 
 // fails records a failed attempt of an endpoint of each condition, so that the daily summary names it.

@@ -308,6 +308,10 @@ func (s scene) dashboard(one *situation) {
 	root, word, title := "/t/"+one.tenant, one.state.Word(), one.title()
 	s.says("list of endpoints", one, s.row(root+"/endpoints", one.host), word)
 	s.says("list of endpoints by condition", one, s.row(root+"/endpoints?condition="+string(one.state), one.host), word)
+	list := s.markup(root+"/endpoints", one.host)
+	for _, a := range one.is().Actions() {
+		s.says("menu in the list of endpoints", one, list, a.Label())
+	}
 	header := s.text(root + "/endpoints/" + one.endpoint)
 	s.says("endpoint", one, header, word)
 	if one.state != condition.Active {
@@ -323,7 +327,7 @@ func (s scene) dashboard(one *situation) {
 		s.says("console, event", one, s.row("/console/tenants/"+one.tenant+event, one.delivery), one.wait.Word())
 		s.says("console, list of deliveries", one, s.row("/console/deliveries?tenant="+one.tenant+"&endpoint="+one.endpoint, one.delivery), one.wait.Word())
 	}
-	list := s.row(root+"/deliveries?wait="+string(one.wait), one.delivery)
+	list = s.row(root+"/deliveries?wait="+string(one.wait), one.delivery)
 	if one.wait != condition.Next && one.wait != condition.Retry {
 		s.says("list of deliveries", one, list, one.wait.Word())
 	}
@@ -336,7 +340,11 @@ func (s scene) console(one *situation) {
 	s.says("console, delivery", one, page, one.state.Word())
 	s.says("console, queue", one, s.row("/console/queue", one.host), one.state.Word())
 	s.says("console, endpoints of a host", one, s.row("/console/health/endpoints?host="+one.host, one.host), one.state.Word())
-	s.says("console, tenant", one, s.row("/console/tenants/"+one.tenant, one.host), one.state.Word())
+	tenant := s.row("/console/tenants/"+one.tenant, one.host)
+	s.says("console, tenant", one, tenant, one.state.Word())
+	for _, a := range one.is().Actions() {
+		s.says("console, tenant", one, tenant, strings.TrimSuffix(a.Label(), " ..."))
+	}
 }
 
 // lists checks that the filter of each condition finds all endpoints that are so and no other.
@@ -456,12 +464,18 @@ func (s scene) text(path string) string {
 	return plainText(s.read(path))
 }
 
-// row is the row of a page's tables that has a text in it.
+// row is the text of the row of a page's tables that has a text in it.
 func (s scene) row(path, with string) string {
+	s.t.Helper()
+	return plainText(s.markup(path, with))
+}
+
+// markup is that row with its tags.
+func (s scene) markup(path, with string) string {
 	s.t.Helper()
 	for _, row := range strings.Split(s.read(path), "<tr")[1:] {
 		if row, _, _ = strings.Cut(row, "</tr>"); strings.Contains(row, with) {
-			return plainText("<tr" + row)
+			return "<tr" + row
 		}
 	}
 	s.t.Errorf("%s has no row with %s", path, with)

@@ -46,7 +46,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 		return err
 	}
 	v := pages.EndpointsView{
-		Shell: c.Shell("Endpoints", "endpoints"), Root: root(c) + "/endpoints", MayChange: c.Actor.May(access.ChangeEndpoints),
+		Shell: c.Shell("Endpoints", "endpoints"), Root: root(c) + "/endpoints", MayChange: c.Actor.May(access.ChangeEndpoints), May: c.Actor.May,
 		Query: strings.TrimSpace(c.Query("q")), Status: c.Query("status"), Total: len(rows),
 	}
 	rates, succeeded := map[id.UUID]health.Rate{}, map[id.UUID]time.Time{}
@@ -62,7 +62,7 @@ func (a *dashboard) listEndpoints(c *handlers.Call) error {
 			continue
 		}
 		v.Rows = append(v.Rows, pages.EndpointRow{
-			Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Condition: is,
+			ID: id.Endpoint.Format(e.ID), Href: endpointPath(c, e.ID), Kind: endpoint.Kind(e.Kind), URL: egress.Mask(e.URL), Description: e.Description, Condition: is,
 			EventTypes: e.EventTypes, Rate: rates[e.ID], LastAnswer: succeeded[e.ID],
 		})
 	}

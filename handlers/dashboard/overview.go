@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 
 	"posthorn/db/deliveries"
 	"posthorn/db/endpoints"
 	"posthorn/db/sql"
 	"posthorn/domain/access"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
@@ -27,11 +29,17 @@ func (a *dashboard) home(c *handlers.Call) error {
 	chosen := readSpan(c, c.Actor.Tenant.Time(), now)
 	var rows []sql.Endpoint
 	var feed []deliveries.State
+	var summary health.Summary
+	var conditions map[string]condition.Condition
 	err := c.Tx(func(q *sql.Queries) (err error) {
 		if rows, err = endpoints.Newest(c.Ctx(), q, c.Actor.Tenant, mostEndpoints); err != nil {
 			return err
 		}
 		if h, err = endpoints.HealthInputs(c.Ctx(), q, c.Actor.Tenant, now); err != nil {
+			return err
+		}
+		summary = health.Summarise(h.Inputs)
+		if conditions, err = conditionsOf(c, q, rows, summary.Alerts, now); err != nil {
 			return err
 		}
 		if err = chosen.read(c, q, nil, now); err != nil {
@@ -46,7 +54,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	names := namesOf(rows)
 	v := pages.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), MayAct: c.Actor.May(access.ActOnDeliveries),
-		Summary: health.Summarise(h.Inputs),
+		Summary: summary, Conditions: conditions, May: c.Actor.May,
 		Steps:   firstSteps(c, rows, feed, h), Feed: feedView(c, feed, names), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = chosen.charts()
@@ -60,6 +68,24 @@ func (a *dashboard) home(c *handlers.Call) error {
 		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(b.Failed, a.Failed))
 	})
 	return c.Render(http.StatusOK, pages.Overview(v))
+}
+
+// conditionsOf are the conditions of the endpoints that alerts are about, by id.
+func conditionsOf(
+	c *handlers.Call, q *sql.Queries, rows []sql.Endpoint, alerts []health.Alert, now time.Time,
+) (map[string]condition.Condition, error) {
+	about := slices.DeleteFunc(slices.Clone(rows), func(e sql.Endpoint) bool {
+		return !slices.ContainsFunc(alerts, func(a health.Alert) bool { return a.Endpoint == id.Endpoint.Format(e.ID) })
+	})
+	found, err := endpoints.Conditions(c.Ctx(), q, c.Actor.Tenant, about, now)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]condition.Condition, len(found))
+	for endpointID, is := range found {
+		out[id.Endpoint.Format(endpointID)] = is
+	}
+	return out, nil
 }
 
 // live shows the newest deliveries, for the overview to refresh.

@@ -208,6 +208,15 @@ type EndpointLine struct {
 	FailedAt                           time.Time // zero: never
 }
 
+// ownerActions are what members of an endpoint's tenant can do about its condition, as their buttons say it.
+func ownerActions(c condition.Condition) string {
+	var labels []string
+	for _, a := range c.Actions() {
+		labels = append(labels, strings.TrimSuffix(a.Label(), " ..."))
+	}
+	return strings.Join(labels, ", ")
+}
+
 // QueueView is what waits and who works on it.
 type QueueView struct {
 	Shell   layout.Shell

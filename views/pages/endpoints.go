@@ -4,10 +4,14 @@ import (
 	"strings"
 	"time"
 
+	"posthorn/domain/access"
+	"posthorn/domain/bulk"
 	"posthorn/domain/condition"
+	"posthorn/domain/delivery"
 	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 )
 
@@ -16,6 +20,7 @@ type EndpointsView struct {
 	Shell     layout.Shell
 	Root      string // /t/ten_.../endpoints
 	MayChange bool
+	May       func(access.Action) bool
 	Query     string
 	Status    string
 	Total     int // of the tenant; the rows are what the filters leave
@@ -24,7 +29,7 @@ type EndpointsView struct {
 
 // EndpointRow is one of them.
 type EndpointRow struct {
-	Href        string
+	ID, Href    string
 	Kind        endpoint.Kind
 	URL         string // masked
 	Description string
@@ -32,6 +37,41 @@ type EndpointRow struct {
 	EventTypes  []string
 	Rate        health.Rate
 	LastAnswer  time.Time
+}
+
+// conditionItems are what the reader can do about an endpoint's condition, away from the endpoint's own page. tenant is
+// where the tenant's pages are. What asks for details first leads to the endpoint's page, which asks.
+func conditionItems(c condition.Condition, tenant, endpointID string, may func(access.Action) bool) (items []components.MenuItem) {
+	page := tenant + "/endpoints/" + endpointID
+	for _, a := range c.Actions() {
+		item := components.MenuItem{Label: a.Label(), Href: page}
+		switch a {
+		case condition.Verify:
+			item.Icon, item.Href, item.Action = icons.Shield, "", page+"/verify"
+		case condition.Resume:
+			item.Icon = icons.Play
+		case condition.ProbeNow:
+			item.Icon, item.Href = icons.Send, page+"/test"
+		case condition.Replay:
+			item.Icon, item.Href, item.Action = icons.Refresh, "", tenant+"/deliveries/bulk"
+			item.Fields = replayDeadLetters(endpointID)
+		case condition.Recover:
+			item.Icon = icons.Layers
+		}
+		if may != nil && may(a.Permission()) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// replayDeadLetters are the fields that ask how many dead letters of an endpoint a replay would send.
+func replayDeadLetters(endpointID string) map[string]string {
+	return map[string]string{"action": string(bulk.Replay), "all": "true", "status": delivery.DeadLetter, "endpoint": endpointID}
+}
+
+func (v EndpointsView) items(r EndpointRow) []components.MenuItem {
+	return conditionItems(r.Condition, strings.TrimSuffix(v.Root, "/endpoints"), r.ID, v.May)
 }
 
 // badge is a word for what a URL does not tell: that nothing of the outside receives there.

@@ -6,16 +6,20 @@ import (
 	"strings"
 	"time"
 
-	"posthorn/domain/bulk"
+	"posthorn/domain/access"
+	"posthorn/domain/condition"
 	"posthorn/domain/delivery"
 	"posthorn/domain/health"
 	"posthorn/views/charts"
 	"posthorn/views/components"
+	"posthorn/views/icons"
 	"posthorn/views/layout"
 )
 
 // OverviewView is how a tenant's webhooks are, at a glance.
 type OverviewView struct {
+	Conditions map[string]condition.Condition // of the endpoints that alerts are about, by id
+	May        func(access.Action) bool
 	Shell     layout.Shell
 	Root      string // of the tenant's pages: /t/ten_...
 	MayChange bool   // endpoints
@@ -166,9 +170,18 @@ func (v OverviewView) seeFailures(a health.Alert) string {
 	return v.Root + "/deliveries?status=all_failed&endpoint=" + a.Endpoint
 }
 
-// replayFailures asks how many dead letters of an endpoint a replay would send.
-func (v OverviewView) replayFailures(a health.Alert) map[string]string {
-	return map[string]string{"action": string(bulk.Replay), "all": "true", "status": delivery.DeadLetter, "endpoint": a.Endpoint}
+// items are what the reader can do about the endpoint of an alert. One that is active and fails has dead letters to
+// replay.
+func (v OverviewView) items(a health.Alert) []components.MenuItem {
+	if is := v.Conditions[a.Endpoint]; len(is.Actions()) > 0 {
+		return conditionItems(is, v.Root, a.Endpoint, v.May)
+	}
+	if !v.MayAct {
+		return nil
+	}
+	return []components.MenuItem{{
+		Label: condition.Replay.Label(), Icon: icons.Refresh, Action: v.Root + "/deliveries/bulk", Fields: replayDeadLetters(a.Endpoint),
+	}}
 }
 
 // after is what an alert says after the endpoint's name.
