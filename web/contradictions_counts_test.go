@@ -150,7 +150,7 @@ func (s scene) overview() {
 func (s scene) alert(page, host string) string {
 	s.t.Helper()
 	for _, part := range strings.Split(page, `class="alert`)[1:] {
-		if strings.Contains(part, host) {
+		if part, _, _ = strings.Cut(part, `class="stat`); strings.Contains(part, host) {
 			return plainText(part)
 		}
 	}

@@ -94,7 +94,7 @@ func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 	} {
 		var apart time.Duration
 		took := map[string][]time.Duration{}
-		for range 5 { // more rounds on a busy machine: noise averages out
+		for range 8 { // more rounds on a busy machine: some of them are undisturbed
 			for i := range 62 {
 				emails := []string{"known@example.com", "never@example.com"}
 				// or the garbage collector stays in step with one of them
@@ -110,19 +110,21 @@ func TestWhoHasAnAccountAndWhoHasNoneWaitAsLong(t *testing.T) {
 				}
 				w.clock.pass(2 * time.Second) // the address can try again
 			}
-			if apart = (median(took["known@example.com"]) - median(took["never@example.com"])).Abs(); apart < 5*time.Millisecond {
+			if apart = (undisturbed(took["known@example.com"]) - undisturbed(took["never@example.com"])).Abs(); apart < 5*time.Millisecond {
 				break
 			}
 		}
 		if apart >= 5*time.Millisecond {
-			t.Errorf("%s: the medians are %s apart", path, apart)
+			t.Errorf("%s: the quickest tenths are %s apart", path, apart)
 		}
 	}
 }
 
-func median(d []time.Duration) time.Duration {
+// undisturbed is how long it takes when the machine does little else: other programs only ever add to a time, so the
+// quickest tenth tells what the request itself costs.
+func undisturbed(d []time.Duration) time.Duration {
 	slices.Sort(d)
-	return d[len(d)/2]
+	return d[len(d)/10]
 }
 
 func TestAnAddressIsVerifiedBeforeItIsUsed(t *testing.T) {

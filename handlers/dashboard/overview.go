@@ -55,7 +55,7 @@ func (a *dashboard) home(c *handlers.Call) error {
 	v := pages.OverviewView{
 		Shell: c.Shell("Overview", "overview"), Root: root(c), MayChange: c.Actor.May(access.ChangeEndpoints), MayKeys: c.Actor.May(access.ManageKeys), MayAct: c.Actor.May(access.ActOnDeliveries),
 		Summary: summary, Conditions: conditions, May: c.Actor.May,
-		Steps:   firstSteps(c, rows, feed, h), Feed: feedView(c, feed, names), LastDigest: h.LastDigest,
+		Steps: firstSteps(c, rows, feed, h), Feed: feedView(c, feed, names), LastDigest: h.LastDigest,
 	}
 	v.Volume, v.Success, v.Latency = chosen.charts()
 	v.Range = chosen.view(root(c) + "/")

@@ -20,18 +20,18 @@ import (
 type OverviewView struct {
 	Conditions map[string]condition.Condition // of the endpoints that alerts are about, by id
 	May        func(access.Action) bool
-	Shell     layout.Shell
-	Root      string // of the tenant's pages: /t/ten_...
-	MayChange bool   // endpoints
-	MayKeys   bool   // API keys
-	MayAct    bool   // on deliveries
-	Summary   health.Summary
-	Steps     FirstSteps
-	Range     RangeView
-	Volume    charts.Props
-	Success   charts.Props
-	Latency   charts.Props
-	Failing   []FailingEndpoint
+	Shell      layout.Shell
+	Root       string // of the tenant's pages: /t/ten_...
+	MayChange  bool   // endpoints
+	MayKeys    bool   // API keys
+	MayAct     bool   // on deliveries
+	Summary    health.Summary
+	Steps      FirstSteps
+	Range      RangeView
+	Volume     charts.Props
+	Success    charts.Props
+	Latency    charts.Props
+	Failing    []FailingEndpoint
 
 	DeadLetters int64 // now, counted up to 10,000
 
