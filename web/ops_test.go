@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
+	"posthorn/domain/endpoint"
 	"posthorn/domain/health"
+	"posthorn/domain/incidents"
 	"posthorn/handlers/auth"
 	"posthorn/worker"
 	"posthorn/worker/mail"
@@ -203,6 +206,33 @@ func TestAFreshProcessServesEveryMetricThatAnAlertNames(t *testing.T) {
 	for _, route := range emitRoutes {
 		if !known["POST "+route] {
 			t.Errorf("there is no route POST %s", route)
+		}
+	}
+}
+
+// What operators missed on their first day is on the operations pages, with the numbers that hold.
+func TestOperatorsAreToldWhatTheirFirstDayShows(t *testing.T) {
+	t.Parallel()
+	defaults := endpoint.ReadDefaults(1, nil, nil).Settings
+	for page, sentences := range map[string][]string{
+		"deploy.md": {
+			"New endpoints hold their events until the endpoint is verified",
+			fmt.Sprintf("at most %d requests a second, %d at the same time", *defaults.RateLimit, defaults.MaxInFlight),
+			"Posthorn does not rotate logs", "a few hundred bytes",
+		},
+		"backup.md":     {fmt.Sprintf("The first deliveries start about %d seconds after the workers", int(incidents.Silent.Seconds()))},
+		"monitoring.md": {"scrape_configs:", "job_name: posthorn", "come from web processes; ", "everything else comes from workers"},
+		"sizing.md":     {"Keep autovacuum on"},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "docs", "ops", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := strings.Join(strings.Fields(string(text)), " ")
+		for _, sentence := range sentences {
+			if !strings.Contains(plain, strings.TrimSpace(sentence)) {
+				t.Errorf("docs/ops/%s does not say %q", page, sentence)
+			}
 		}
 	}
 }

@@ -204,9 +204,10 @@ func TestOrderHoldsWhenAnotherWorkerTakesOver(t *testing.T) {
 			if how == "stopped" {
 				stop()
 			} else {
-				// What is under way when its sender is declared dead may be sent again: the receiver must not mind the
-				// overlap.
-				duplicates = 8
+				// What was sent and is not on record when its sender is declared dead is sent again. Of each key
+				// that is one request at most: the next of the key waits for the record. The receiver must not
+				// mind the overlap.
+				duplicates = keys
 				h.declareDead(first)
 			}
 			h.settled(60*time.Second, delivery.Delivered, events)
