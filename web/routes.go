@@ -66,7 +66,7 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 			DB: general, Keys: ring, BaseURL: p.URL(), Signup: p.Config.Signup == "open", MailIsShown: p.Config.showsMails(), Local: p.Config.showsMails(), Log: p.Log, Now: time.Now,
 			OpenID: providers,
 		},
-		operators: p.Config.operatorSSO(p.URL()),
+		operators: p.Config.operatorSSO(p.URL()), consoleURL: p.Config.consoleURL(p.URL()),
 		dashboard: dashboard.Deps{DB: general, Keys: ring, BaseURL: p.URL(), Log: p.Log, Now: time.Now, Emitter: committer, Egress: p.Config.Egress, OpenID: providers},
 		mailbox:   mailbox.Deps{DB: general, Keys: ring, Development: p.Config.showsMails(), CronSecret: p.Config.CronSecret.Reveal()},
 		status:    status.Deps{DB: general, Egress: p.Config.Published, Now: time.Now},
@@ -82,14 +82,15 @@ func newRouter(p *Program, general *db.DB, ring *seal.Ring, committer *emit.Comm
 
 // routed is what the routes work with. A table that is only looked at needs little of it.
 type routed struct {
-	ready     *readiness
-	api       api.Deps
-	auth      auth.Deps
-	dashboard dashboard.Deps
-	mailbox   mailbox.Deps
-	status    status.Deps
-	svix      *svix.Deps // nil: switched off
-	operators *admin.SSO // nil: operators sign in here alone
+	ready      *readiness
+	api        api.Deps
+	auth       auth.Deps
+	dashboard  dashboard.Deps
+	mailbox    mailbox.Deps
+	status     status.Deps
+	svix       *svix.Deps // nil: switched off
+	operators  *admin.SSO // nil: operators sign in here alone
+	consoleURL string
 }
 
 // table is every route of the public address: what is not in it can't be reached.
@@ -105,7 +106,7 @@ func table(d routed) []handlers.Route {
 		d.api.Exporter = api.NewExporter(d.api) // one, so that its bound is the process's
 	}
 	d.dashboard.Export = d.api.Exporter
-	console := admin.Deps{SSO: d.operators, Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
+	console := admin.Deps{SSO: d.operators, URL: d.consoleURL, Export: d.api.Exporter, DB: accounts.DB, Keys: accounts.Keys, Development: handlers.Development(accounts.BaseURL), Log: accounts.Log, Now: accounts.Now}
 	inboxes := inbox.Routes(inbox.Deps{DB: accounts.DB, Keys: accounts.Keys, Now: accounts.Now})
 	pages := docs.Routes(docs.Deps{BaseURL: accounts.BaseURL, Catalogue: catalogueOf(accounts.DB)})
 	if d.svix != nil {

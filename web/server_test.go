@@ -18,6 +18,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"posthorn/domain/fault"
+	"posthorn/handlers/admin"
 	"posthorn/handlers/auth"
 	"posthorn/handlers/dashboard"
 	"posthorn/handlers/docs"
@@ -53,6 +54,9 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 	open := map[string]bool{"/healthz": true, "/readyz": true}
 	for _, path := range []string{
 		"/", "/sign-in", "/sign-in/code", "/sign-in/link", "/sign-in/lost-device", "/sign-out", "/sign-up", "/sign-up/sent", "/verify-email", "/reset", "/reset/sent", "/reset/new", "/change-email", "/invitations/accept", "/portal/open",
+		"/sign-in/sso", "/sso/:sso_tenant", "/sso/:sso_tenant/again", "/sso/:sso_tenant/callback", "/sso/:sso_tenant/logout",
+		"/sign-in/passkey", "/sign-in/passkey/options", "/console/sign-in/passkey", "/console/sign-in/passkey/options",
+		"/console/sso", "/console/sso/callback", "/console/sso/logout",
 		"/console/sign-in", "/console/sign-in/code", "/console/sign-out", "/console/setup", "/console/setup/totp",
 		"/unsubscribe/:token", "/internal/sweep", "/dev/mail", "/dev/mail/:mail_id", "/dev/mail/:mail_id/html", "/inbox/:token",
 		"/status", "/.well-known/posthorn/egress.json",
@@ -66,7 +70,7 @@ func TestNothingIsReachableAnonymouslyButHealthStylesAndSignIn(t *testing.T) {
 		open[r.Path] = true
 	}
 	seen := map[string]bool{}
-	for _, r := range table(routed{ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true}, mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}}) {
+	for _, r := range table(routed{ready: &readiness{}, auth: auth.Deps{Now: time.Now, Local: true}, mailbox: mailbox.Deps{Development: true, CronSecret: "secret"}, operators: &admin.SSO{}}) {
 		name := r.Method + " " + r.Path
 		if seen[name] {
 			t.Errorf("%s stands in the table twice", name)

@@ -110,6 +110,7 @@ const (
 	linkSignIn   = "sign_in"
 	LinkOperator = "operator"
 	linkSSO      = "sso"
+	linkPasskey  = "passkey"
 )
 
 // MakeLink stores a one-time link in the transaction at hand and returns its token, which is stored nowhere.

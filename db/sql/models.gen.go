@@ -586,6 +586,17 @@ type OutboxRejected struct {
 	ExternalID     *string
 }
 
+type Passkey struct {
+	ID           id.UUID
+	PersonID     *id.UUID
+	OperatorID   *id.UUID
+	CredentialID []byte
+	Credential   json.RawMessage
+	Name         string
+	CreatedAt    time.Time
+	UsedAt       *time.Time
+}
+
 type Person struct {
 	ID         id.UUID
 	Email      string

@@ -9,10 +9,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/seal"
+	"posthorn/domain/account"
 	"posthorn/domain/id"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
-	"posthorn/views/pages"
+	"posthorn/handlers/passkey"
 )
 
 // Deps are the dependencies of the handlers.
@@ -21,7 +22,8 @@ type Deps struct {
 	Keys *seal.Ring // seals seeds of second factors
 	// Development says that only this machine reaches the server. Operators then need no second factor.
 	Development bool
-	SSO         *SSO // nil: operators sign in here alone
+	URL         string // where operators reach the console, without a path: passkeys belong to its host
+	SSO         *SSO   // nil: operators sign in here alone
 	Log         *slog.Logger
 	Now         func() time.Time
 	// Export sends everything of a tenant as a file, and audits it in the tenant's log.
@@ -32,12 +34,13 @@ type Deps struct {
 type admin struct {
 	Deps
 	passwords *credential.Passwords
+	passkeys  *passkey.Service // nil: none on this host
 	addresses *handlers.Addresses
 }
 
 // Routes is the route table of the console.
 func Routes(d Deps) []handlers.Route {
-	a := &admin{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now)}
+	a := &admin{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now), passkeys: passkey.New(d.DB, d.URL, account.Operator)}
 	routes := append(a.routes(), a.ssoRoutes()...)
 	for i, r := range routes {
 		if r.Access.Operator {
@@ -53,6 +56,8 @@ func (a *admin) routes() []handlers.Route {
 		open("POST", "/console/sign-in", a.signIn),
 		open("GET", "/console/sign-in/code", a.showCode),
 		open("POST", "/console/sign-in/code", a.signInCode),
+		open("POST", "/console/sign-in/passkey/options", a.passkeyOptions),
+		withCredential(open("POST", "/console/sign-in/passkey", a.signInPasskey)),
 		open("GET", "/console/setup", a.showSetup),
 		open("POST", "/console/setup", a.setPassword),
 		open("GET", "/console/setup/totp", a.showTOTP),
@@ -60,6 +65,10 @@ func (a *admin) routes() []handlers.Route {
 		open("POST", "/console/sign-out", a.signOut),
 
 		page("GET", "/account", a.home),
+		fresh(page("POST", "/account/passkeys/options", a.newPasskeyOptions)),
+		fresh(withCredential(page("POST", "/account/passkeys", a.addPasskey))),
+		fresh(page("POST", "/account/passkeys/rename", a.renamePasskey)),
+		fresh(page("POST", "/account/passkeys/remove", a.removePasskey)),
 		page("GET", "/account/recovery-codes", a.showCodes),
 		page("GET", "", a.overview),
 
@@ -118,15 +127,25 @@ const (
 	lookFor = 10 * time.Second
 )
 
+// withCredential is a form that holds a passkey's response: an authenticator can add certificates to it.
+func withCredential(r handlers.Route) handlers.Route {
+	r.MaxBody = 64 << 10
+	return r
+}
+
+// fresh is a change of how an operator signs in, which needs a recent sign-in.
+func fresh(r handlers.Route) handlers.Route {
+	r.Access.Fresh = true
+	return r
+}
+
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
 }
 
 // home shows who is signed in, and how well the account is protected.
 func (a *admin) home(c *handlers.Call) error {
-	return c.Render(http.StatusOK, pages.ConsoleHome(pages.ConsoleHomeView{
-		Shell: c.Shell("Your account", "account"), Email: c.Actor.Operator.Email, TOTP: c.Actor.Operator.TOTP,
-	}))
+	return a.renderHome(c, http.StatusOK, "", "")
 }
 
 func page(method, path string, h handlers.Handler) handlers.Route {

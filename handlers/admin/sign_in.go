@@ -55,7 +55,7 @@ func signInForm(c *handlers.Call, email, next string) pages.Form {
 
 func (a *admin) showSignIn(c *handlers.Call) error {
 	next := handlers.Next(c.Query("next"), "")
-	return render(c, a.offersSSO(signInForm(c, "", next), next), nil)
+	return render(c, a.ways(signInForm(c, "", next), next), nil)
 }
 
 // signIn checks a password. It takes as long for an address without an operator. Outside development, an operator
@@ -68,7 +68,7 @@ func (a *admin) signIn(c *handlers.Call) error {
 	next := handlers.Next(form.Get("next"), "/console")
 	operator, err := a.checkPassword(c, form.Get("email"), form.Get("password"))
 	if err != nil {
-		return render(c, a.offersSSO(signInForm(c, form.Get("email"), next), next), err)
+		return render(c, a.ways(signInForm(c, form.Get("email"), next), next), err)
 	}
 	return a.begin(c, operator, next)
 }

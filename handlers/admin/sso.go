@@ -138,12 +138,3 @@ func (a *admin) endByProvider(c *handlers.Call) error {
 	}
 	return openid.Receiver{DB: a.DB, Client: a.SSO.Client, Log: a.Log}.EndSessions(c, a.SSO.Provider, id.UUID{})
 }
-
-// offersSSO adds the way to the provider to the sign-in form.
-func (a *admin) offersSSO(f pages.Form, next string) pages.Form {
-	if a.SSO == nil {
-		return f
-	}
-	f.Ways = append(f.Ways, pages.Link{Label: "Sign in with SSO", Href: ssoPath + nextQuery(next)})
-	return f
-}

@@ -40,7 +40,14 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
 	}
 	v.Email.Complete = "email"
+	v.PasskeyName = components.FieldProps{ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName, Placeholder: "Work laptop", Width: "medium"}
+	v.MayAddPasskey = a.passkeys != nil
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		keys, err := q.ListPasskeys(c.Ctx(), &p.ID)
+		if err != nil {
+			return err
+		}
+		v.Passkeys = passkeyLines(keys)
 		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
 		if err != nil {
 			return err
@@ -267,6 +274,7 @@ func (a *auth) confirmForm(c *handlers.Call, next string) pages.Form {
 		Fields: []components.FieldProps{passwordField()}, Links: []pages.Link{{Label: "Not now", Href: "/account"}},
 	}
 	v.Fields[0].Focus = true
+	v.Passkey = a.passkeyWay("Use a passkey", "/account/confirm/passkey", next)
 	if c.Actor.Person.TOTP {
 		code := codeField()
 		code.Focus = false

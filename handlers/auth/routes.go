@@ -8,9 +8,11 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/seal"
+	"posthorn/domain/account"
 	"posthorn/handlers"
 	"posthorn/handlers/credential"
 	"posthorn/handlers/openid"
+	"posthorn/handlers/passkey"
 )
 
 // Deps are the dependencies of the handlers.
@@ -33,18 +35,21 @@ type Deps struct {
 type auth struct {
 	Deps
 	passwords *credential.Passwords
+	passkeys  *passkey.Service // nil: none on this host
 	addresses *handlers.Addresses
 }
 
 // Routes is the route table of accounts.
 func Routes(d Deps) []handlers.Route {
-	a := &auth{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now)}
+	a := &auth{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now), passkeys: passkey.New(d.DB, d.BaseURL, account.Person)}
 	routes := []handlers.Route{
 		open("GET", "/", a.start),
 		open("GET", "/sign-in", a.showSignIn),
 		open("POST", "/sign-in", a.signIn),
 		open("GET", "/sign-in/code", a.showCode),
 		open("POST", "/sign-in/code", a.signInCode),
+		open("POST", "/sign-in/passkey/options", a.passkeyOptions),
+		withCredential(open("POST", "/sign-in/passkey", a.signInPasskey)),
 		open("GET", "/sign-in/lost-device", a.showLostDevice),
 		open("POST", "/sign-out", a.signOut),
 		open("GET", "/sign-up", a.showSignUp),
@@ -77,6 +82,11 @@ func Routes(d Deps) []handlers.Route {
 		own("POST", "/account/name", a.rename),
 		own("GET", "/account/confirm", a.showConfirm),
 		own("POST", "/account/confirm", a.confirm),
+		withCredential(own("POST", "/account/confirm/passkey", a.confirmPasskey)),
+		fresh("POST", "/account/passkeys/options", a.newPasskeyOptions),
+		withCredential(fresh("POST", "/account/passkeys", a.addPasskey)),
+		fresh("POST", "/account/passkeys/rename", a.renamePasskey),
+		fresh("POST", "/account/passkeys/remove", a.removePasskey),
 		own("GET", codesPage, a.showCodes),
 		own("POST", "/account/sessions/:session_id/end", a.endSession),
 		own("POST", "/account/sessions/end-others", a.endOtherSessions),
@@ -97,6 +107,12 @@ func Routes(d Deps) []handlers.Route {
 
 // maxForm bounds the body of a form.
 const maxForm = 16 << 10
+
+// withCredential is a form that holds a passkey's response: an authenticator can add certificates to it.
+func withCredential(r handlers.Route) handlers.Route {
+	r.MaxBody = 64 << 10
+	return r
+}
 
 func open(method, path string, h handlers.Handler) handlers.Route {
 	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}

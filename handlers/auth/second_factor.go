@@ -21,7 +21,8 @@ func (a *auth) codeForm(c *handlers.Call, next string) pages.Form {
 	return pages.Form{
 		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
 		Action: "/sign-in/code", Hidden: map[string]string{"next": next}, Submit: "Sign in", Fields: []components.FieldProps{codeField()},
-		Links: []pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
+		Passkey: a.passkeyWay("Use a passkey instead", "/sign-in/passkey", next),
+		Links:   []pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
 	}
 }
 

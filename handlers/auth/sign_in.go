@@ -65,6 +65,7 @@ func (a *auth) signInForm(c *handlers.Call, email, next string) pages.Form {
 		Links:  []pages.Link{{Label: "Forgot password?", Href: "/reset"}},
 	}
 	f.Fields[0].Focus = email == ""
+	f.Passkey = a.passkeyWay("Sign in with a passkey", "/sign-in/passkey", next)
 	if a.signupIsOpen(c) {
 		f.Links = append(f.Links, pages.Link{Label: "Create tenant", Href: "/sign-up"})
 	}

@@ -60,8 +60,10 @@ func classify(r *http.Request) subject {
 	if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/svix/") {
 		return subject{kind: ofKey, text: bearer(r)}
 	}
-	if rest, ok := strings.CutPrefix(path, "/t/"); ok {
-		return subject{kind: ofTenant, text: segment(rest), cookie: homeCookie}
+	for _, root := range []string{"/t/", "/sso/"} {
+		if rest, ok := strings.CutPrefix(path, root); ok {
+			return subject{kind: ofTenant, text: segment(rest), cookie: homeCookie}
+		}
 	}
 	if rest, ok := strings.CutPrefix(path, inbox.Path); ok {
 		return subject{kind: ofToken, text: segment(rest)}

@@ -28,6 +28,9 @@ type AccountView struct {
 	TOTP          bool
 	RecoveryCodes int // how many are left
 	Sessions      []SessionLine
+	Passkeys      []PasskeyLine
+	PasskeyName   components.FieldProps
+	MayAddPasskey bool // the server has a host name
 }
 
 // SessionLine is one browser in which the person is signed in.

@@ -1,10 +1,17 @@
 package pages
 
-import "posthorn/views/layout"
+import (
+	"posthorn/views/components"
+	"posthorn/views/layout"
+)
 
 // ConsoleHomeView is where an operator arrives.
 type ConsoleHomeView struct {
 	Shell layout.Shell
 	Email string
 	TOTP  bool
+
+	Passkeys      []PasskeyLine
+	PasskeyName   components.FieldProps
+	MayAddPasskey bool // the server has a host name
 }

@@ -8,18 +8,19 @@ import (
 
 // Form is a page of one form: signing in, a link from a mail, a confirmation.
 type Form struct {
-	Shell  layout.Shell
-	Title  string
-	Text   string
-	Note   string // something to know, framed
-	Wrong  string // why the form was refused, where no field is to blame
-	Action string // where the form goes; empty: there is none
-	Hidden map[string]string
-	Fields []components.FieldProps
-	Submit string
-	Danger bool
-	Ways   []Link // other ways to do the same, as buttons below
-	Links  []Link
+	Shell   layout.Shell
+	Title   string
+	Text    string
+	Note    string // something to know, framed
+	Wrong   string // why the form was refused, where no field is to blame
+	Action  string // where the form goes; empty: there is none
+	Hidden  map[string]string
+	Fields  []components.FieldProps
+	Submit  string
+	Danger  bool
+	Ways    []Link      // other ways to do the same, as buttons below
+	Passkey *PasskeyWay // nil: none
+	Links   []Link
 }
 
 // Link leads somewhere else.

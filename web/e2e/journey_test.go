@@ -32,6 +32,7 @@ func TestPeopleReachTheirGoalsInABrowser(t *testing.T) {
 		{"a viewer can do nothing", viewerCanDoNothing},
 		{"a portal link leads into its tenant, once", portalLinkOpensOnce},
 		{"a second factor is set up and asked for", secondFactorIsAskedFor},
+		{"a passkey is added, signs in, and is removed", passkeySignsIn},
 		{"everything goes by keyboard", keyboardIsEnough},
 		{"everything goes without a script", scriptsAreNotNeeded},
 	} {
