@@ -30,12 +30,26 @@ func authenticator(tab *look.Tab) (device webauthn.AuthenticatorID) {
 	return device
 }
 
-// verifies says whether the device verifies its person.
-func verifies(tab *look.Tab, device webauthn.AuthenticatorID, yes bool) {
+// doesNotVerify makes the device fail to verify its person from now on.
+func doesNotVerify(tab *look.Tab, device webauthn.AuthenticatorID) {
 	tab.Do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: device, IsUserVerified: yes})
+		_, err := chromedp.Call(ctx, webauthn.SetUserVerified, webauthn.SetUserVerifiedParams{AuthenticatorID: device, IsUserVerified: false})
 		return err
 	}))
+}
+
+// fits holds the open page against axe-core and the width of each view.
+func fits(t *testing.T, tab *look.Tab, page string) {
+	t.Helper()
+	for _, v := range look.Views() {
+		tab.Show(v)
+		inspectOpen(t, tab)
+		if wide := tab.Overflow(); wide != "" {
+			t.Errorf("%s at %s: %s", page, v, wide)
+		}
+		tab.Picture("passkeys"+page, v)
+	}
+	tab.Show(look.View{})
 }
 
 // passkeySignsIn follows a passkey from the account page through sign-ins to its removal. Passkeys belong to a host
@@ -55,6 +69,11 @@ func passkeySignsIn(t *testing.T, s *stage) {
 	tab.Press("Add passkey")
 	tab.Sees("Passkey added")
 	inspectOpen(t, tab)
+	for _, page := range []string{"/account", o.root + "/settings/sso"} {
+		tab.Open(here + page)
+		fits(t, tab, page)
+	}
+	tab.Open(here + "/account")
 	// The same device has one already.
 	tab.Press("Add passkey")
 	tab.Sees("already has a passkey")
@@ -63,16 +82,7 @@ func passkeySignsIn(t *testing.T, s *stage) {
 		signOut(tab)
 	}
 	out()
-	inspectOpen(t, tab)
-	tab.Press("Sign in with a passkey")
-	tab.Arrives("/t/ten_")
-	// A device that does not verify its person opens nothing.
-	out()
-	verifies(tab, device, false)
-	tab.Press("Sign in with a passkey")
-	tab.Sees("No passkey was used")
-	tab.Arrives("/sign-in")
-	verifies(tab, device, true)
+	fits(t, tab, "/sign-in")
 	tab.Press("Sign in with a passkey")
 	tab.Arrives("/t/ten_")
 	// It confirms who someone is, and is renamed.
@@ -91,6 +101,10 @@ func passkeySignsIn(t *testing.T, s *stage) {
 	out()
 	tab.Press("Sign in with a passkey")
 	tab.Sees("This passkey wasn't accepted")
+	// A device that does not verify its person answers nothing.
+	doesNotVerify(tab, device)
+	tab.Press("Sign in with a passkey")
+	tab.Sees("No passkey was used")
 	var told int
 	if err := s.sql.QueryRow(t.Context(), `SELECT count(*) FROM posthorn.mails WHERE recipient = $1 AND kind = 'sign_in_alert'`, o.owner.email).Scan(&told); err != nil || told < 2 {
 		t.Errorf("%d mails tell of the passkey: %v", told, err)
