@@ -31,8 +31,8 @@ func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (token strin
 	return token, err
 }
 
-// TakePasskey uses up a ceremony and returns its session. One that is used, has expired, is another browser's, or is for
-// another kind of account is fault.ErrNotFound.
+// TakePasskey uses up a ceremony and returns its session. One that is used, has expired, is another browser's, or is
+// for another kind of account is fault.ErrNotFound.
 func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage, err error) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: linkPasskey})
@@ -88,8 +88,8 @@ func UsePasskey(ctx context.Context, d *db.DB, passkey id.UUID, credential json.
 	})
 }
 
-// MaxPasskeys is how many passkeys an account can have.
-const MaxPasskeys = 20
+// maxPasskeys is how many passkeys an account can have.
+const maxPasskeys = 20
 
 var errPasskeys = fault.New(fault.Conflict, "passkeys_limit", "This account has 20 passkeys, the maximum. Remove one first.")
 
@@ -127,7 +127,7 @@ func insertPasskey(ctx context.Context, q *sql.Queries, row sql.InsertPasskeyPar
 		owner = row.OperatorID
 	}
 	all, err := q.ListPasskeys(ctx, owner)
-	if err == nil && len(all) >= MaxPasskeys {
+	if err == nil && len(all) >= maxPasskeys {
 		err = errPasskeys
 	}
 	if err != nil {
@@ -148,8 +148,8 @@ func RenamePasskey(ctx context.Context, d *db.DB, owner id.UUID, credential []by
 	})
 }
 
-// RemovePasskey removes a passkey of a person, in the transaction at hand, and audits it. One that is not the person's is
-// fault.ErrNotFound.
+// RemovePasskey removes a passkey of a person, in the transaction at hand, and audits it. One that is not the person's
+// is fault.ErrNotFound.
 func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credential []byte, address string) (sql.Person, error) {
 	who, err := q.LockPerson(ctx, person)
 	if err != nil {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"errors"
 	"net/url"
 
 	"posthorn/db/accounts"
@@ -50,7 +51,7 @@ func (a *auth) verifyPasskey(c *handlers.Call, form url.Values, expected id.UUID
 		err = passkey.ErrRejected
 	}
 	if passkey.IsRejected(err) {
-		if e := a.refuseSignIn(c, expected); e != nil && e != errWrong {
+		if e := a.refuseSignIn(c, expected); !errors.Is(e, errWrong) {
 			return p, e
 		}
 	}

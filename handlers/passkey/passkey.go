@@ -27,8 +27,8 @@ type Service struct {
 	kind account.Kind
 }
 
-// New makes a service for the accounts of a kind, whose pages are at base. Passkeys belong to a host name: a server that
-// is reached by an address has none (nil), except for localhost on the machine itself.
+// New makes a service for the accounts of a kind, whose pages are at base. Passkeys belong to a host name: a server
+// that is reached by an address has none (nil), except for localhost on the machine itself.
 func New(d *db.DB, base string, kind account.Kind) *Service {
 	u, err := url.Parse(base)
 	if err != nil {
