@@ -96,7 +96,7 @@ func fillSSO(v *pages.SSOView, conn accounts.Connection) {
 	}
 	v.Default = components.FieldProps{Name: "default_role", Label: "Role of everyone else", Value: string(conn.Default), Hint: "For new members, and for members without a mapped value."}
 	v.Glass = components.FieldProps{
-		Name: "break_glass", Label: "Break-glass account", Hint: "This owner can still sign in with a password when your provider doesn't work. Required with single sign-on only.",
+		Name: "break_glass", Label: "Break-glass account", Hint: "This owner can still sign in without your provider, for example when it is down. Select one if you require single sign-on.",
 	}
 	if conn.BreakGlass != nil {
 		v.Glass.Value = id.Member.Format(*conn.BreakGlass)

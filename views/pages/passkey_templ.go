@@ -137,7 +137,7 @@ func passkeyList(root string, keys []PasskeyLine, name components.FieldProps) te
 						var templ_7745c5c3_Var7 templ.SafeURL
 						templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinURLErrs(templ.URL(root + "/rename"))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/passkey.templ`, Line: 21, Col: 74}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/pages/passkey.templ`, Line: 21, Col: 80}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 						if templ_7745c5c3_Err != nil {
