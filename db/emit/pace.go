@@ -10,7 +10,7 @@ const (
 	// busy is how many requests must be under way before one of them waits for others.
 	busy = 8
 	// look is how often what waits is counted.
-	look = 500 * time.Microsecond
+	look = time.Millisecond
 )
 
 // pace holds a commit back while that pays: until as many requests wait as were under way lately, and never for longer

@@ -338,8 +338,8 @@ WITH taken AS (
 ), book AS (
 	INSERT INTO books AS b (tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
 	SELECT u.tenant_id, u.day, sum(u.accepted), sum(u.delivered), sum(u.failed), sum(u.canceled), sum(u.expunged), sum(coalesce(u.events, 0))
-	FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.book_tenant), unnest(t.book_day), unnest(t.accepted), unnest(t.delivered),
-		unnest(t.failed), unnest(t.canceled), unnest(t.expunged), unnest(t.events)) AS u(tenant_id, day, accepted, delivered, failed, canceled, expunged, events)
+	FROM (SELECT unnest(t.book_tenant) AS tenant_id, unnest(t.book_day) AS day, unnest(t.accepted) AS accepted, unnest(t.delivered) AS delivered,
+		unnest(t.failed) AS failed, unnest(t.canceled) AS canceled, unnest(t.expunged) AS expunged, unnest(t.events) AS events FROM taken t) u
 	GROUP BY u.tenant_id, u.day ORDER BY u.tenant_id, u.day
 	ON CONFLICT (tenant_id, day) DO UPDATE SET accepted = b.accepted + excluded.accepted, delivered = b.delivered + excluded.delivered,
 		failed = b.failed + excluded.failed, canceled = b.canceled + excluded.canceled, expunged = b.expunged + excluded.expunged, events = b.events + excluded.events
@@ -348,8 +348,8 @@ WITH taken AS (
 	SELECT e.tenant_id, g.endpoint_id, 60, to_timestamp(g.minute::bigint * 60), g.event_type, g.kind, g.n, g.us
 	FROM (
 		SELECT u.endpoint_id, u.minute, u.event_type, u.kind, sum(u.n)::bigint AS n, sum(u.us)::bigint AS us
-		FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.stat_endpoint), unnest(t.stat_type), unnest(t.stat_minute), unnest(t.stat_kind),
-			unnest(t.stat_count), unnest(t.stat_us)) AS u(endpoint_id, event_type, minute, kind, n, us)
+		FROM (SELECT unnest(t.stat_endpoint) AS endpoint_id, unnest(t.stat_type) AS event_type, unnest(t.stat_minute) AS minute,
+			unnest(t.stat_kind) AS kind, unnest(t.stat_count) AS n, unnest(t.stat_us) AS us FROM taken t) u
 		GROUP BY u.endpoint_id, u.minute, u.event_type, u.kind
 	) g JOIN endpoints e ON e.id = g.endpoint_id
 	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.event_type, g.kind
@@ -359,8 +359,8 @@ WITH taken AS (
 	SELECT e.tenant_id, g.endpoint_id, to_timestamp(g.minute::bigint * 60), g.code, g.n
 	FROM (
 		SELECT u.endpoint_id, u.minute, u.code, sum(u.n)::bigint AS n
-		FROM taken t CROSS JOIN LATERAL ROWS FROM (unnest(t.fail_endpoint), unnest(t.fail_minute), unnest(t.fail_code), unnest(t.fail_count))
-			AS u(endpoint_id, minute, code, n)
+		FROM (SELECT unnest(t.fail_endpoint) AS endpoint_id, unnest(t.fail_minute) AS minute, unnest(t.fail_code) AS code, unnest(t.fail_count) AS n
+			FROM taken t) u
 		GROUP BY u.endpoint_id, u.minute, u.code
 	) g JOIN endpoints e ON e.id = g.endpoint_id
 	ORDER BY e.tenant_id, g.endpoint_id, g.minute, g.code
@@ -370,7 +370,8 @@ SELECT count(*) FROM taken
 `
 
 // Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
-// matter.
+// matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function anew for
+// every entry.
 func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, FoldLedger, most)
 	var count int64

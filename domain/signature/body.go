@@ -104,9 +104,27 @@ func appendHead(dst []byte, m Message, field TypeField) []byte {
 	return dst
 }
 
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// appendTime writes a moment in timeLayout, in UTC and to the millisecond. Every body has two.
 func appendTime(dst []byte, at time.Time) []byte {
-	return at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z07:00")
+	at = at.UTC()
+	year, month, day := at.Date()
+	if year < 1000 || year > 9999 {
+		return at.AppendFormat(dst, timeLayout)
+	}
+	hour, minute, second := at.Clock()
+	dst = append(appendTwo(appendTwo(dst, year/100), year%100), '-')
+	dst = append(appendTwo(dst, int(month)), '-')
+	dst = append(appendTwo(dst, day), 'T')
+	dst = append(appendTwo(dst, hour), ':')
+	dst = append(appendTwo(dst, minute), ':')
+	dst = append(appendTwo(dst, second), '.')
+	millisecond := at.Nanosecond() / 1e6
+	return append(appendTwo(append(dst, byte('0'+millisecond/100)), millisecond%100), 'Z')
 }
+
+func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
 const hexDigits = "0123456789abcdef"
 

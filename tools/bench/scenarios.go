@@ -101,7 +101,7 @@ func both(ctx context.Context, rep *report, sides ...side) error {
 		if err := last.system.db.resetStatements(ctx); err != nil {
 			return err
 		}
-		last.system.profile(oneToOne+last.suffix, 5)
+		last.system.profile(oneToOne+last.suffix, 20)
 	}
 	if err := repeat(ctx, rep, oneToOne, load{events: o.events, connections: o.connections}, sides...); err != nil {
 		return err

@@ -183,7 +183,8 @@ func (s *system) command(ctx context.Context, into any, args ...string) error {
 func (s *system) profile(row string, seconds int) {
 	stem := s.profileStem(row)
 	for name, path := range map[string]string{
-		"cpu": fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), "heap": "/debug/pprof/heap", "allocs": "/debug/pprof/allocs",
+		"cpu": fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds), "heap": "/debug/pprof/heap",
+		"allocs": fmt.Sprintf("/debug/pprof/allocs?seconds=%d", seconds), // those of this time, not of the start
 	} {
 		go func() {
 			response, err := http.Get("http://" + s.metrics + path)

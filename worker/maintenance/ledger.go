@@ -12,7 +12,7 @@ const (
 	foldEvery = 5 * time.Second
 	// foldMost is how many entries are folded at a time. A long fold would keep a core from deliveries: this takes
 	// under 10 ms, and what is delivered has as long again before the next.
-	foldMost   = 200
+	foldMost   = 500
 	hoursEvery = time.Minute
 )
 
