@@ -15,10 +15,10 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test generate verify format lint vuln bench e2e fuzz soak sdks image chart clean FORCE
+.PHONY: help run demo build test generate verify format lint vuln bench e2e fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Deliveries never go to private addresses, save those that are opened by name: in development the example receiver.
 run: export POSTHORN_EGRESS_ALLOW ?= 127.0.0.1:9000
@@ -79,6 +79,12 @@ image: ## the container image for linux/amd64 and linux/arm64 into bin/image, re
 
 chart: ## the Helm chart, tested against the types of the Kubernetes API and packed into bin/chart
 	cd tools/chart && $(GO) test . && $(GO) run . -chart ../../docs/ops/chart -out ../../bin/chart -version '$(VERSION)'
+
+release: ## the files of a release into bin/release, the version from the tag: archives, image, chart, SDKs, SBOM, checksums
+	@GO='$(GO)' tools/make-release
+
+release-check: ## tests the tool that makes a release, with a small program
+	cd tools/release && $(GO) vet . && $(GO) test .
 
 vuln: ## known vulnerabilities in what is really called (asks vuln.go.dev)
 	$(TOOL) govulncheck -tags '$(TAGS)' ./...
