@@ -145,16 +145,13 @@ func (v Verifier) open(header http.Header, body []byte) (Webhook, error) {
 	if err != nil {
 		return Webhook{}, err
 	}
-	if wire.Bare() && wire.Format != signature.Raw {
+	if wire.Bare() {
 		named := func(role string) string { return header.Get(wire.HeaderName(role)) }
 		return Webhook{ID: named("id"), Type: named("event"), DeliveryID: named("delivery"), Data: body}, nil
 	}
 	prefix := v.Prefix
 	if prefix == "" {
 		prefix = signature.DefaultPrefix
-	}
-	if v.format() == signature.Raw {
-		return Webhook{ID: header.Get("X-" + prefix + "-Event-Id"), Type: header.Get("X-" + prefix + "-Event"), DeliveryID: header.Get("X-" + prefix + "-Delivery"), Data: body}, nil
 	}
 	var in struct {
 		ID        string          `json:"id"`

@@ -2,9 +2,14 @@ package client_test
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha512"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +73,54 @@ func TestOnlyWhatWasSignedIsTrusted(t *testing.T) {
 	}
 	if err := client.Verify(secret, signedPaid(), []byte(paid)); err == nil {
 		t.Error("a signature of 2023 is taken today")
+	}
+}
+
+// TestTheVerifierKnowsPresetsAndWireSettings verifies requests that other senders publish, and one of an endpoint's own
+// notation.
+func TestTheVerifierKnowsPresetsAndWireSettings(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../domain/signature/testdata/presets.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var published struct {
+		Vectors []struct {
+			Name, Preset, Secret, Body string
+			Headers                    map[string]string
+			At                         int64
+		}
+	}
+	if err := json.Unmarshal(text, &published); err != nil || len(published.Vectors) < 4 {
+		t.Fatalf("%d vectors, %v", len(published.Vectors), err)
+	}
+	for _, v := range published.Vectors {
+		h := http.Header{}
+		for name, value := range v.Headers {
+			h.Set(name, value)
+		}
+		known := client.Verifier{Preset: v.Preset, Secrets: []string{v.Secret}, Now: at(v.At)}
+		if err := known.Verify(h, []byte(v.Body)); err != nil {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		var e *client.SignatureError
+		if err := known.Verify(h, []byte(v.Body+" ")); !errors.As(err, &e) || e.Code != "signature_mismatch" {
+			t.Errorf("%s, another body: %v", v.Name, err)
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"n": 1}`))
+	m := hmac.New(sha512.New, []byte("a secret"))
+	m.Write([]byte(`1700000000,{"n": 1}`))
+	r.Header = http.Header{"X-Convoy-Signature": {"t=1700000000,v1=" + hex.EncodeToString(m.Sum(nil))}, "X-Convoy-Idempotency-Key": {"order-1"}, "X-Topic": {"order.paid"}}
+	var wire client.WireSettings
+	settings := `{"body":"payload","header_names":{"signature":"X-Convoy-Signature","id":"X-Convoy-Idempotency-Key","event":"X-Topic"},` +
+		`"signature":{"value":"t={ts},v1={hex}","content":"{ts},{body}","algorithm":"hmac-sha512"}}`
+	if err := json.Unmarshal([]byte(settings), &wire); err != nil {
+		t.Fatal(err)
+	}
+	w, err := client.Verifier{Format: "template", Wire: &wire, Secrets: []string{"another", "a secret"}, Now: at(1700000000)}.Read(r)
+	if err != nil || w.ID != "order-1" || w.Type != "order.paid" || string(w.Data) != `{"n": 1}` {
+		t.Errorf("wire settings: %+v, %v", w, err)
 	}
 }
 

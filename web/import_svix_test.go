@@ -85,15 +85,15 @@ func TestAnImportThatBreaksOffEndsAsASingleRun(t *testing.T) {
 				m := movers(t, tenants)[name]
 				if i == 1 {
 					ctx, cancel := context.WithCancel(t.Context())
-					m.Notify = func(asked int) {
+					m.Notify(func(asked int) {
 						if asked == 6 {
 							cancel()
 						}
-					}
+					})
 					if r := d.runIn(ctx, strings.Fields(m.line+" --verified")...); r.code == 0 {
 						t.Fatalf("the import did not break off: %s", r.stdout)
 					}
-					m.Notify = nil
+					m.Notify(nil)
 				}
 				d.run(m.line + " --verified")
 				var again moveReport
@@ -259,15 +259,15 @@ func TestACutOverThatBreaksOffIsCompletedByTheNext(t *testing.T) {
 	for n := m.Asked() - start; n > 0; n-- { // a request less each time; those of the cut-over come last
 		ctx, cancel := context.WithCancel(t.Context())
 		begun := m.Asked()
-		m.Notify = func(asked int) {
+		m.Notify(func(asked int) {
 			if asked > begun+n {
 				cancel()
 			}
-		}
+		})
 		_ = d.runIn(ctx, strings.Fields(line)...)
 		cancel()
 	}
-	m.Notify = nil
+	m.Notify(nil)
 	d.ok(nil, line)
 	for _, row := range d.state(t) {
 		if !strings.Contains(row, " active ") || !m.Disabled("ep_0_0") || !m.Disabled("ep_0_1") {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -18,7 +19,9 @@ import (
 	"testing"
 	"time"
 
-	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	svix "github.com/svix/svix-webhooks/go"
+
+	"posthorn/web/movetest"
 )
 
 // verifier is a receiver's own code: whether a request was signed with one of its secrets, and the id that it
@@ -45,113 +48,132 @@ func recent(stamp string) bool {
 	return err == nil && time.Since(time.Unix(n, 0)).Abs() < 5*time.Minute
 }
 
-// movingIn are the published verifiers of the systems that companies run, with the settings that make Posthorn send
-// what they know.
+func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+
+// bodyID is the id in a body, at its top or in its data.
+func bodyID(body []byte) (top, inData string) {
+	var in struct {
+		ID   string
+		Data struct{ ID string }
+	}
+	_ = json.Unmarshal(body, &in)
+	return in.ID, in.Data.ID
+}
+
+// timestampedHex verifies X-Webhook-Signature: v1=<hex> over timestamp.body, which two of the systems publish.
+func timestampedHex(h http.Header, body []byte, secrets []string) (string, bool) {
+	stamp := h.Get("X-Webhook-Timestamp")
+	id, _ := bodyID(body)
+	return id, recent(stamp) && anySecret(secrets, func(s string) bool {
+		return same(strings.Replace(h.Get("X-Webhook-Signature"), "v1=", "", 1), digest(s, stamp+"."+string(body)))
+	})
+}
+
+// movingIn are the systems that companies run, S0 to S4 and Svix: the published verifier of each, what its sender sent,
+// and the settings of docs/migrate.md that make Posthorn send what the verifier knows.
 var movingIn = map[string]struct {
 	settings string // of the imported endpoint, beside URL and secret
 	secrets  [2]string
 	verify   verifier
 	send     oldSender
-	data     func(id string) string // what the producer emits for an event
 }{
-	// X-Webhook-Signature: v1=<hex> over timestamp.body, an envelope around the data.
-	"x-webhook": {
-		settings: `"format":"x-webhook"`, secrets: [2]string{"old-secret", "new-secret"},
-		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
-			stamp := h.Get("X-Webhook-Timestamp")
-			return h.Get("X-Webhook-Id"), recent(stamp) && anySecret(secrets, func(s string) bool {
-				return same(strings.Replace(h.Get("X-Webhook-Signature"), "v1=", "", 1), digest(s, stamp+"."+string(body)))
-			})
-		},
+	// S0: an envelope with the type in type.
+	"s0": {
+		settings: `"format":"x-webhook"`, secrets: [2]string{"old-secret", "new-secret"}, verify: timestampedHex,
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			body := fmt.Appendf(nil, `{"id":%q,"type":%q,"created_at":%q,"data":%s}`, id, typ, at.UTC().Format(time.RFC3339), data)
-			stamp := strconv.FormatInt(at.Unix(), 10)
-			return http.Header{"X-Webhook-Id": {id}, "X-Webhook-Timestamp": {stamp}, "X-Webhook-Signature": {"v1=" + digest(secret, stamp+"."+string(body))}}, body
+			return http.Header{"X-Webhook-Id": {id}, "X-Webhook-Timestamp": {unix(at)}, "X-Webhook-Signature": {"v1=" + digest(secret, unix(at)+"."+string(body))}}, body
 		},
 	},
-	// X-Sellf-Signature: hex over the body alone.
-	"body-hex": {
+	// S1: hex over the body alone. It gives no id, so its receivers know events by one of their data.
+	"s1": {
 		settings: `"format":"body-hex","prefix":"Sellf"`, secrets: [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
-			var in struct{ Data struct{ ID string } }
-			_ = json.Unmarshal(body, &in)
-			return in.Data.ID, anySecret(secrets, func(s string) bool { return same(h.Get("X-Sellf-Signature"), digest(s, string(body))) })
+			_, id := bodyID(body)
+			return id, anySecret(secrets, func(s string) bool { return same(h.Get("X-Sellf-Signature"), digest(s, string(body))) })
 		},
 		send: func(_, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			body := fmt.Appendf(nil, `{"event":%q,"timestamp":%q,"data":%s}`, typ, at.UTC().Format(time.RFC3339), data)
 			return http.Header{"X-Sellf-Event": {typ}, "X-Sellf-Timestamp": {at.UTC().Format(time.RFC3339)}, "X-Sellf-Signature": {digest(secret, string(body))}}, body
 		},
 	},
-	// X-Hatched-Signature: hex over timestamp.body, the data as it is. Its dedupe header is given the event's id.
-	"raw": {
-		settings: `"format":"raw","prefix":"Hatched","wire":{"header_names":{"id":"","delivery":"","endpoint":"","attempt":"X-Hatched-Attempt"}}`,
+	// S2: the data as it is; hex over timestamp.body; receivers deduplicate by the delivery's id.
+	"s2": {
+		settings: `"format":"raw","prefix":"Hatched","wire":{"header_names":{"id":"X-Hatched-Delivery","delivery":""}}`,
 		secrets:  [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
 			stamp := h.Get("X-Hatched-Timestamp")
-			var in struct{ ID string }
-			_ = json.Unmarshal(body, &in)
-			return in.ID, recent(stamp) && anySecret(secrets, func(s string) bool { return same(h.Get("X-Hatched-Signature"), digest(s, stamp+"."+string(body))) })
+			return h.Get("X-Hatched-Delivery"), recent(stamp) && anySecret(secrets, func(s string) bool { return same(h.Get("X-Hatched-Signature"), digest(s, stamp+"."+string(body))) })
 		},
-		send: func(_, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
-			stamp := strconv.FormatInt(at.Unix(), 10)
-			return http.Header{"X-Hatched-Event": {typ}, "X-Hatched-Timestamp": {stamp}, "X-Hatched-Signature": {digest(secret, stamp+"."+string(data))}}, data
+		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
+			return http.Header{
+				"X-Hatched-Event": {typ}, "X-Hatched-Delivery": {id}, "X-Hatched-Timestamp": {unix(at)}, "X-Hatched-Signature": {digest(secret, unix(at)+"."+string(data))},
+			}, data
 		},
 	},
-	// Wf-Signature: t=<unix>,v1=<hex> over t.body; the receiver reads every v1.
-	"t-v1": {
-		settings: `"format":"t-v1","prefix":"Wf"`, secrets: [2]string{"old-secret", "new-secret"},
+	// S3: an envelope with the type in event. X-Webhook-ID is random; the idempotency key is the id in the body.
+	"s3": {
+		settings: `"format":"x-webhook","type_field":"event"`, secrets: [2]string{"old-secret", "new-secret"},
 		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
-			stamp, signatures := "", []string{}
+			id, ok := timestampedHex(h, body, secrets)
+			var in struct{ Event string }
+			return id, ok && json.Unmarshal(body, &in) == nil && in.Event != ""
+		},
+		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
+			body := fmt.Appendf(nil, `{"id":%q,"event":%q,"created_at":%q,"data":%s}`, id, typ, at.UTC().Format(time.RFC3339), data)
+			return http.Header{"X-Webhook-Id": {"random"}, "X-Webhook-Timestamp": {unix(at)}, "X-Webhook-Signature": {"v1=" + digest(secret, unix(at)+"."+string(body))}}, body
+		},
+	},
+	// S4: t=<unix>,v1=<hex> over t.body; the receiver keeps one v1 of the header.
+	"s4": {
+		settings: `"format":"t-v1","prefix":"Wf","rotation_signatures":"one"`, secrets: [2]string{"old-secret", "new-secret"},
+		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
+			parts := map[string]string{}
 			for part := range strings.SplitSeq(h.Get("Wf-Signature"), ",") {
-				switch name, value, _ := strings.Cut(part, "="); name {
-				case "t":
-					stamp = value
-				case "v1":
-					signatures = append(signatures, value)
-				}
+				name, value, _ := strings.Cut(part, "=")
+				parts[name] = value
 			}
-			return h.Get("Wf-Event-Id"), recent(stamp) && anySecret(secrets, func(s string) bool { return slices.Contains(signatures, digest(s, stamp+"."+string(body))) })
+			return h.Get("Wf-Event-Id"), recent(parts["t"]) && anySecret(secrets, func(s string) bool { return same(parts["v1"], digest(s, parts["t"]+"."+string(body))) })
 		},
 		send: func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
 			body := fmt.Appendf(nil, `{"id":%q,"type":%q,"timestamp":%q,"data":%s}`, id, typ, at.UTC().Format(time.RFC3339), data)
-			stamp := strconv.FormatInt(at.Unix(), 10)
-			return http.Header{"Wf-Event-Id": {id}, "Wf-Signature": {"t=" + stamp + ",v1=" + digest(secret, stamp+"."+string(body))}}, body
+			return http.Header{"Wf-Event-Id": {id}, "Wf-Signature": {"t=" + unix(at) + ",v1=" + digest(secret, unix(at)+"."+string(body))}}, body
 		},
 	},
-	// svix-signature, verified by the official library of Standard Webhooks, which signs as Svix does.
 	"svix": {
 		settings: `"preset":"svix"`,
 		secrets:  [2]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"},
-		verify: func(h http.Header, body []byte, secrets []string) (string, bool) {
-			renamed := http.Header{}
-			for _, name := range []string{"id", "timestamp", "signature"} {
-				renamed.Set("webhook-"+name, h.Get("svix-"+name))
-			}
-			return h.Get("svix-id"), anySecret(secrets, func(s string) bool {
-				w, err := standardwebhooks.NewWebhook(s)
-				return err == nil && w.Verify(body, renamed) == nil
-			})
-		},
-		send: func(id, _ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
-			raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
-			stamp := strconv.FormatInt(at.Unix(), 10)
-			m := hmac.New(sha256.New, raw)
-			fmt.Fprintf(m, "%s.%s.%s", id, stamp, data)
-			return http.Header{"Svix-Id": {id}, "Svix-Timestamp": {stamp}, "Svix-Signature": {"v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))}}, data
-		},
+		verify:   svixVerifies, send: svixSends,
 	},
 }
 
-// customer is a receiver with a verifier, which keeps the ids that it has handled.
+// svixVerifies is a receiver with Svix's own library.
+func svixVerifies(h http.Header, body []byte, secrets []string) (string, bool) {
+	return h.Get("svix-id"), anySecret(secrets, func(s string) bool {
+		w, err := svix.NewWebhook(s)
+		return err == nil && w.Verify(body, h) == nil
+	})
+}
+
+func svixSends(id, _ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
+	raw, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	m := hmac.New(sha256.New, raw)
+	fmt.Fprintf(m, "%s.%s.%s", id, unix(at), data)
+	return http.Header{"Svix-Id": {id}, "Svix-Timestamp": {unix(at)}, "Svix-Signature": {"v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))}}, data
+}
+
+// customer is a receiver with a verifier. It handles each id once.
 type customer struct {
-	mu      sync.Mutex
-	secrets []string
-	handled map[string]int // by id, how often it arrived
-	newest  int            // arrivals that verify with the newest secret alone
-	wrong   []string
+	mu       sync.Mutex
+	secrets  []string
+	handled  []string
+	arrivals map[string]int
+	newest   int // arrivals that verify with the newest secret alone
+	wrong    []string
 }
 
 func (c *customer) handler(verify verifier) http.Handler {
+	c.arrivals = map[string]int{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
@@ -162,109 +184,250 @@ func (c *customer) handler(verify verifier) http.Handler {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		c.handled[id]++
+		if c.arrivals[id]++; c.arrivals[id] == 1 {
+			c.handled = append(c.handled, id)
+		}
 		if _, ok := verify(r.Header, body, c.secrets[len(c.secrets)-1:]); ok {
 			c.newest++
 		}
 	})
 }
 
-func (c *customer) arrivals(id string) int {
+func (c *customer) trust(secrets ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.handled[id]
+	c.secrets, c.newest = secrets, 0
 }
 
-// TestReceiversOfOtherSystemsNoticeNothingOfTheMove takes each published verifier through a move: its old sender alone,
-// both side by side, Posthorn alone, and a rotation. What it knows its events by stays, so it recognizes the event that
-// both sent.
+func (c *customer) arrived(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.arrivals[id]
+}
+
+func (c *customer) verifiedNewest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest > 0
+}
+
+// check compares what the receiver handled with what it was to handle, each id once.
+func (c *customer) check(t *testing.T, want ...string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.wrong) != 0 {
+		t.Errorf("rejected: %q", c.wrong)
+	}
+	if slices.Sort(want); !slices.Equal(slices.Sorted(slices.Values(c.handled)), want) {
+		t.Errorf("handled %q, want %q", c.handled, want)
+	}
+}
+
+// moving is a tenant on its way in.
+type moving struct {
+	*desk
+	t      *testing.T
+	tenant string
+}
+
+// api makes a request as the platform and returns the body of a 2xx.
+func (m moving) api(method, path, body string) []byte {
+	m.t.Helper()
+	r, err := http.NewRequestWithContext(m.t.Context(), method, m.url+"/api/v1/tenants/"+m.tenant+path, strings.NewReader(body))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+m.platformKey())
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(res.Body)
+	if res.StatusCode/100 != 2 {
+		m.t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
+	}
+	return text
+}
+
+func dataOf(id string) []byte {
+	return fmt.Appendf(nil, `{"id":%q,"total":1.50,"amount":100,"customer":{"tier":"premium"}}`, id)
+}
+
+func (m moving) emit(id string) {
+	m.t.Helper()
+	m.api("POST", "/events", fmt.Sprintf(`{"type":"order.completed","event_id":%q,"create_tenant":true,"data":%s}`, id, dataOf(id)))
+}
+
+// old sends an event as the company did before it moved.
+func (m moving) old(send oldSender, url, id, secret string) {
+	m.t.Helper()
+	h, body := send(id, "order.completed", dataOf(id), secret, time.Now())
+	r, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, url, strings.NewReader(string(body)))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.Header = h
+	res, err := http.DefaultClient.Do(r)
+	if err != nil || res.StatusCode != http.StatusOK {
+		m.t.Fatalf("the old sender: %v %v", res, err)
+	}
+	_ = res.Body.Close()
+}
+
+func (m moving) arrives(who *customer, id string, times int) {
+	m.t.Helper()
+	eventually(m.t, "event "+id+" arrives", func() bool { return who.arrived(id) >= times })
+}
+
+// TestReceiversOfOtherSystemsNoticeNothingOfTheMove takes each published verifier through a move: its old sender
+// alone, both side by side, Posthorn alone, a rotation, and the way back. The receiver verifies every request, and
+// handles each event once.
 func TestReceiversOfOtherSystemsNoticeNothingOfTheMove(t *testing.T) {
 	t.Parallel()
 	d := newPlatformDesk(t)
 	for name, system := range movingIn {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := *d
-			d.t = t
-			who := &customer{secrets: []string{system.secrets[0]}, handled: map[string]int{}}
+			m := moving{d, t, name}
+			who := &customer{}
 			receiver := httptest.NewServer(who.handler(system.verify))
 			t.Cleanup(receiver.Close)
-			old := func(id string) {
-				t.Helper()
-				h, body := system.send(id, "order.completed", fmt.Appendf(nil, `{"id":%q,"total":1.50}`, id), system.secrets[0], time.Now())
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, receiver.URL, strings.NewReader(string(body)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Header = h
-				res, err := http.DefaultClient.Do(r)
-				if err != nil || res.StatusCode != http.StatusOK {
-					t.Fatalf("the old sender: %v %v", res, err)
-				}
-				_ = res.Body.Close()
-			}
-			api := func(method, path, body string) {
-				t.Helper()
-				r, err := http.NewRequestWithContext(t.Context(), method, d.url+"/api/v1/tenants/"+name+path, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.Header.Set("Authorization", "Bearer "+d.platformKey())
-				r.Header.Set("Content-Type", "application/json")
-				res, err := http.DefaultClient.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer res.Body.Close()
-				if text, _ := io.ReadAll(res.Body); res.StatusCode/100 != 2 {
-					t.Fatalf("%s %s: %d %s", method, path, res.StatusCode, text)
-				}
-			}
-			emit := func(id string) {
-				t.Helper()
-				api("POST", "/events", fmt.Sprintf(`{"type":"order.completed","event_id":%q,"create_tenant":true,"data":{"id":%q,"total":1.50}}`, id, id))
-			}
-			arrives := func(id string, times int) {
-				t.Helper()
-				eventually(t, "event "+id+" arrives", func() bool { return who.arrivals(id) >= times })
-			}
+			who.trust(system.secrets[0])
+			old := func(id string) { m.old(system.send, receiver.URL, id, system.secrets[0]) }
 
-			old("before-1")
-			api("PUT", "", `{}`)
-			api("POST", "/endpoints", fmt.Sprintf(`{"external_id":"hook","url":%q,"assume_verified":true,"secret":%q,%s}`, receiver.URL, system.secrets[0], system.settings))
-			old("during-1")
-			emit("during-1")
-			arrives("during-1", 2) // twice, under one id: the receiver handles it once
-			emit("after-1")
-			arrives("after-1", 1)
+			old("before")
+			m.api("POST", "/import", fmt.Sprintf(`{"create_tenant":true,"endpoints":[{"external_id":"hook","url":%q,"assume_verified":true,"secret":%q,%s}]}`,
+				receiver.URL, system.secrets[0], system.settings))
+			old("during")
+			m.emit("during")
+			m.arrives(who, "during", 2) // under one id
+			m.emit("after")
+			m.arrives(who, "after", 1)
 
 			// The receiver learns the new secret beside the old one, and the endpoint switches to it. A worker that has
 			// read the endpoint before can sign with the old secret a moment longer.
-			api("POST", "/endpoints/hook/rotate-secret", fmt.Sprintf(`{"secret":%q}`, system.secrets[1]))
-			emit("rotating-1")
-			arrives("rotating-1", 1) // with the old secret alone
-			who.mu.Lock()
-			who.secrets, who.newest = system.secrets[:], 0
-			who.mu.Unlock()
-			api("POST", "/endpoints/hook/switch-secret", "")
-			rotated := 0
+			m.api("POST", "/endpoints/hook/rotate-secret", fmt.Sprintf(`{"secret":%q}`, system.secrets[1]))
+			m.emit("rotating")
+			m.arrives(who, "rotating", 1) // the receiver has the old secret alone
+			who.trust(system.secrets[:]...)
+			m.api("POST", "/endpoints/hook/switch-secret", "")
+			want := []string{"before", "during", "after", "rotating", "rotated", "back"}
 			eventually(t, "an event is signed with the new secret", func() bool {
-				rotated++
-				id := fmt.Sprintf("rotated-%d", rotated)
-				emit(id)
-				arrives(id, 1)
-				who.mu.Lock()
-				defer who.mu.Unlock()
-				return who.newest > 0
+				id := fmt.Sprintf("switching-%d", len(want))
+				want = append(want, id)
+				m.emit(id)
+				m.arrives(who, id, 1)
+				return who.verifiedNewest()
 			})
+			who.trust(system.secrets[1])
+			m.emit("rotated")
+			m.arrives(who, "rotated", 1)
 
-			who.mu.Lock()
-			defer who.mu.Unlock()
-			if len(who.wrong) != 0 {
-				t.Errorf("rejected: %q", who.wrong)
+			// Back to the old sender, which gets the receiver's present secret. A delivery that has started when the
+			// endpoint is paused goes on: the receiver knows it by its id.
+			m.api("POST", "/endpoints/hook/pause", "")
+			m.emit("back")
+			m.old(system.send, receiver.URL, "back", system.secrets[1])
+			m.arrives(who, "back", 1)
+			who.check(t, want...)
+		})
+	}
+}
+
+// TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack follows docs/migrate.md with Svix, Outpost and Convoy: both
+// senders get every event, under one id, and the receiver verifies each request as the sender's documentation says.
+func TestTheRunbooksOfOtherSendersMoveATenantAndTakeItBack(t *testing.T) {
+	t.Parallel()
+	outpost := func(h http.Header, body []byte, secrets []string) (string, bool) {
+		return h.Get("x-outpost-event-id"), h.Get("x-outpost-topic") != "" && h.Get("x-team") != "" && h.Get("x-outpost-region") == "eu" &&
+			anySecret(secrets, func(s string) bool {
+				listed, ok := strings.CutPrefix(h.Get("x-outpost-signature"), "v0=")
+				_, err := time.Parse(time.RFC3339, h.Get("x-outpost-timestamp"))
+				return ok && err == nil && slices.Contains(strings.Split(listed, ","), digest(s, string(body)))
+			})
+	}
+	convoy := func(h http.Header, body []byte, secrets []string) (string, bool) {
+		return h.Get("X-Convoy-Idempotency-Key"), h.Get("X-Key") != "" && anySecret(secrets, func(s string) bool {
+			given := h.Get("X-Convoy-Signature")
+			parts := map[string]string{}
+			for part := range strings.SplitSeq(given, ",") {
+				name, value, _ := strings.Cut(part, "=")
+				parts[name] = value
 			}
-			if len(who.handled) != 4+rotated {
-				t.Errorf("handled: %v", who.handled)
+			return same(given, digest(s, string(body))) || recent(parts["t"]) && same(parts["v1"], digest(s, parts["t"]+","+string(body)))
+		})
+	}
+	for name, sender := range map[string]struct {
+		tenant    string
+		endpoints [2]string
+		verify    verifier
+		send      func(endpoint string) oldSender
+	}{
+		"svix": {"customer-0", [2]string{"ep_0_0", "ep_0_1"}, svixVerifies, func(string) oldSender { return svixSends }},
+		"outpost": {"tenant_0", [2]string{"des_0_0", "des_0_1"}, outpost, func(endpoint string) oldSender {
+			return func(id, typ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
+				return http.Header{
+					"X-Outpost-Event-Id": {id}, "X-Outpost-Topic": {typ}, "X-Outpost-Timestamp": {at.UTC().Format(time.RFC3339)}, "X-Team": {endpoint},
+					"X-Outpost-Region": {"eu"}, "X-Outpost-Signature": {"v0=" + digest(secret, string(data))},
+				}, data
+			}
+		}},
+		"convoy": {"owner_0", [2]string{"end_0_0", "end_0_1"}, convoy, func(endpoint string) oldSender {
+			return func(id, _ string, data []byte, secret string, at time.Time) (http.Header, []byte) {
+				signature := digest(secret, string(data))
+				if strings.HasSuffix(endpoint, "_1") {
+					signature = "t=" + unix(at) + ",v1=" + digest(secret, unix(at)+","+string(data))
+				}
+				return http.Header{"X-Convoy-Signature": {signature}, "X-Convoy-Idempotency-Key": {id}, "X-Key": {"k-" + endpoint}}, data
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := moving{newPlatformDesk(t), t, sender.tenant}
+			from := movers(t, 1)[name]
+			var receivers [2]*customer
+			mux := http.NewServeMux()
+			for i, endpoint := range sender.endpoints {
+				receivers[i] = &customer{}
+				mux.Handle(fmt.Sprintf("/0/%d", i), receivers[i].handler(sender.verify))
+				receivers[i].trust(movetest.Secret(endpoint))
+			}
+			receiver := httptest.NewServer(mux)
+			t.Cleanup(receiver.Close)
+			from.Receiver, from.Types = receiver.URL, []string{"order.completed"}
+			// both emits an event to both senders; the other one sends to the endpoints that are not disabled there.
+			both := func(id string) {
+				t.Helper()
+				for i, endpoint := range sender.endpoints {
+					if !from.Disabled(endpoint) {
+						m.old(sender.send(endpoint), fmt.Sprintf("%s/0/%d", receiver.URL, i), id, movetest.Secret(endpoint))
+					}
+				}
+				m.emit(id)
+				for _, who := range receivers {
+					m.arrives(who, id, 1)
+				}
+			}
+			both("before")
+			line := from.line + " --verified"
+			m.run(line + " --dry-run")
+			m.ok(nil, line+" --cut-over 2999-01-01T00:00:00Z")
+			both("beside")
+			m.ok(nil, line+" --cut-over 2020-01-01T00:00:00Z")
+			both("after")
+			m.ok(nil, from.line+" --back")
+			both("back")
+			for _, who := range receivers {
+				who.check(t, "before", "beside", "after", "back")
+				for _, id := range slices.Sorted(maps.Keys(who.arrivals)) {
+					if n := who.arrived(id); n != 1 {
+						t.Errorf("%s was sent %d times", id, n)
+					}
+				}
 			}
 		})
 	}

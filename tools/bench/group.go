@@ -20,6 +20,7 @@ type group struct {
 	targets []target
 	fan     int64
 	plan    string // the file of targets, for the generator
+	byPath  bool   // each target has a path of its own
 }
 
 // shape says how a group's tenants look.

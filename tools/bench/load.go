@@ -18,6 +18,8 @@ import (
 type target struct {
 	Key  string `json:"key"`
 	Type string `json:"type"`
+	Path string `json:"path,omitempty"` // below the address; empty: the address is whole
+	Svix bool   `json:"svix,omitempty"` // the path is of Svix's API
 }
 
 // loadResult is what the generator prints when it is done.
@@ -94,7 +96,6 @@ func runLoad(args []string) error {
 
 // emitAll is one connection: it draws the next event's number until none is left.
 func (g *generator) emitAll() {
-	var body bytes.Buffer
 	var latencies []int32
 	for {
 		k := g.next.Add(1)
@@ -106,9 +107,7 @@ func (g *generator) emitAll() {
 		}
 		to := g.targets[(g.from+k)%int64(len(g.targets))]
 		emitted := time.Now()
-		body.Reset()
-		fmt.Fprintf(&body, `{"type":"%s","data":{"emitted_ns":%d,"order_id":"ord_%d","pad":"%s"}}`, to.Type, emitted.UnixNano(), k, g.pad)
-		id, err := g.emit(to, body.Bytes())
+		id, err := g.emit(to, to.body(emitted.UnixNano(), k, g.pad))
 		latencies = append(latencies, int32(time.Since(emitted).Microseconds()))
 		if err != nil {
 			g.bad.Add(1)
@@ -129,7 +128,7 @@ func (g *generator) emitAll() {
 
 // emit posts one event and returns its id; an id is empty only where the receiver itself answers (the raw hop).
 func (g *generator) emit(to target, body []byte) (string, error) {
-	request, err := http.NewRequest(http.MethodPost, g.url, bytes.NewReader(body))
+	request, err := http.NewRequest(http.MethodPost, g.url+to.Path, bytes.NewReader(body))
 	if err != nil {
 		return "", err
 	}

@@ -58,7 +58,11 @@ func (s *system) measure(ctx context.Context, g *group, l load) (r result, err e
 	if err != nil {
 		return r, err
 	}
-	emitted, err := s.emit(ctx, g, "http://"+s.api+"/api/v1/events", l)
+	address := "http://" + s.api
+	if !g.byPath {
+		address += "/api/v1/events"
+	}
+	emitted, err := s.emit(ctx, g, address, l)
 	if err != nil {
 		return r, err
 	}

@@ -94,6 +94,9 @@ func (rep *report) assess() {
 	rep.compare("recovery", 1, func(plain, with *row) {
 		atMost("a week's backlog beside, p99 at light load against without", with.P99/plain.P99, 1.15)
 	})
+	if own, theirs := rep.find("svix", ownAPI), rep.find("svix", svixAPI); own != nil && theirs != nil {
+		atMost("emission through the Svix API, time of an event against our own", own.Ingest/theirs.Ingest, mostForSvix)
+	}
 	rep.compare("fairness", 1, func(plain, with *row) {
 		atMost("a tenant with thousands of busy endpoints, p99 of others at light load against without", with.P99/plain.P99, 2)
 	})

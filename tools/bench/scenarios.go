@@ -33,6 +33,7 @@ func scenarios() []scenario {
 		{"one-to-one", "50 endpoints of 50 tenants, one event for each delivery", engine},
 		{"fan-out", "50 tenants with ten endpoints each", fanOutTen},
 		{partsStem, "web and worker apart: CPU of each part, WAL and disk, by event and delivery", costs},
+		{"svix", "the same events emitted through Posthorn's own API and through Svix's, by a platform key", emissionBySvix},
 		{"cold", "10,000 endpoints that have received nothing yet, at 50 events/s", coldLanes},
 		{"stuck", "500 endpoints of 50 other tenants never answer and hold a backlog", stuckNeighbours},
 		{"recovery", "an endpoint of another tenant was down for a week and gets what it missed, at its rate", comingBack},

@@ -56,7 +56,7 @@ func TestTheSvixLibrariesDoTheirScenarioUnmodified(t *testing.T) {
 			run := library.run(dir)
 			run.Env = append(os.Environ(), "SVIX_URL="+server.url+"/svix", "SVIX_TOKEN="+made.Key, "SVIX_LINE="+library.line, "SVIX_MESSAGES=1000",
 				"PYTHONPATH="+filepath.Join(dir, "packages"))
-			out, err := within(t, 5*time.Minute, run)
+			out, err := within(t, 8*time.Minute, run)
 			if err != nil || !strings.Contains(out, "scenario done") {
 				t.Errorf("%v\n%s", err, out)
 			}

@@ -37,8 +37,6 @@ type Server struct {
 	// Receiver is the address that endpoints have, with the tenant and the number of the endpoint appended; empty: one
 	// of example.com.
 	Receiver string
-	// Notify is called for each request, with its number from 1.
-	Notify func(asked int)
 	// Steady switches off the 429s and 5xx.
 	Steady bool
 	// Hidden says that secrets are not shown.
@@ -47,10 +45,18 @@ type Server struct {
 	Types []string
 
 	mu        sync.Mutex
+	notify    func(asked int)
 	asked     int
 	throttled int
 	disabled  map[string]bool // by endpoint, where it was changed
 	routes    func(w http.ResponseWriter, r *http.Request)
+}
+
+// Notify has a function called for each request, with its number from 1; nil: no longer.
+func (s *Server) Notify(notify func(asked int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify = notify
 }
 
 // Throttled is how often the server was too busy.
@@ -113,9 +119,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if busy {
 		s.throttled++
 	}
+	notify := s.notify
 	s.mu.Unlock()
-	if s.Notify != nil {
-		s.Notify(asked)
+	if notify != nil {
+		notify(asked)
 	}
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+Token:

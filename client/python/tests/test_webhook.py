@@ -1,5 +1,6 @@
 import asyncio
 import base64
+import hmac
 import json
 from pathlib import Path
 
@@ -140,3 +141,45 @@ def test_django_view():
     post = lambda body: view(RequestFactory().post("/", data=body, content_type="application/json", headers=HEADERS))  # noqa: E731
     assert [post(PAID).status_code, post(PAID + b" ").status_code] == [200, 401]
     assert seen == ["invoice.paid"]
+
+
+PRESETS = json.loads((Path(__file__).parents[3] / "domain/signature/testdata/presets.json").read_text())["vectors"]
+
+
+@pytest.mark.parametrize("v", PRESETS, ids=[v["name"] for v in PRESETS])
+def test_published_vectors_of_other_senders_pass(v):
+    verifier = Verifier(v["secret"], preset=v["preset"], now=lambda: v["at"])
+    verifier.check(v["headers"], v["body"].encode())
+    with pytest.raises(SignatureError) as raised:
+        verifier.check(v["headers"], v["body"].encode() + b" ")
+    assert raised.value.code == "signature_mismatch"
+    if v["at"]:
+        with pytest.raises(SignatureError) as raised:
+            Verifier(v["secret"], preset=v["preset"], now=lambda: v["at"] + 301).check(v["headers"], v["body"].encode())
+        assert raised.value.code == "timestamp_too_old"
+
+
+def test_an_endpoints_wire_settings_are_known():
+    wire = {
+        "body": "payload", "header_names": {"signature": "X-Convoy-Signature", "id": "X-Convoy-Idempotency-Key", "event": "X-Topic"},
+        "signature": {"value": "t={ts},v1={hex}", "content": "{ts},{body}", "algorithm": "hmac-sha512"},
+    }
+    body = b'{"n": 1}'
+    digest = hmac.new(b"a secret", b"1700000000," + body, "sha512").hexdigest()
+    headers = {"x-convoy-signature": f"t=1700000000,v1={digest}", "X-Convoy-Idempotency-Key": "order-1", "X-Topic": "order.paid"}
+    verifier = Verifier(["another", "a secret"], format="template", wire=wire, now=lambda: 1_700_000_000)
+    got = verifier.verify(headers, body)
+    assert (got.id, got.type, got.data) == ("order-1", "order.paid", {"n": 1})
+    for change, code in (
+        ({"x-convoy-signature": digest}, "signature_scheme_unknown"), ({"x-convoy-signature": ""}, "header_missing"),
+        ({"x-convoy-signature": f"t=1699999000,v1={digest}"}, "timestamp_too_old"), ({"x-convoy-signature": f"t=1700000001,v1={digest}"}, "signature_mismatch"),
+    ):
+        with pytest.raises(SignatureError) as raised:
+            verifier.verify(headers | change, body)
+        assert raised.value.code == code
+    with pytest.raises(SignatureError) as raised:
+        Verifier("x", format="template")
+    assert raised.value.code == "wire_template_missing"
+    with pytest.raises(SignatureError) as raised:
+        Verifier("x", preset="nobody")
+    assert raised.value.code == "preset_unknown"

@@ -1,10 +1,50 @@
 import {createHmac, createPublicKey, timingSafeEqual, verify as verifyEd25519} from 'node:crypto';
 
 /** The wire formats of an endpoint: see its `format` setting. */
-export type Format = 'standard' | 'x-webhook' | 't-v1' | 'body-hex' | 'raw';
+export type Format = 'standard' | 'x-webhook' | 't-v1' | 'body-hex' | 'raw' | 'template';
 
 /** Headers of a request: of fetch, of Node, or a plain object. Names are looked up whatever their case. */
 export type HeaderSource = Headers | Record<string, string | string[] | undefined>;
+
+/** How another sender's receivers expect their webhooks: see the endpoint's `preset` setting. */
+export type Preset = 'svix' | 'standard-webhooks' | 'stripe' | 'github' | 'shopify' | 'slack';
+
+/** The part of an endpoint's `wire` setting that a receiver needs, as the API shows it. */
+export interface Wire {
+  body?: 'envelope' | 'payload';
+  header_prefix?: string;
+  header_names?: Partial<Record<string, string>>;
+  signature?: {value: string; content: string; algorithm?: string; key?: string};
+}
+
+const presets: Record<Preset, {format: Format; prefix?: string; wire: Wire}> = {
+  svix: {format: 'standard', wire: {body: 'payload', header_prefix: 'svix-'}},
+  'standard-webhooks': {format: 'standard', wire: {body: 'payload'}},
+  stripe: {format: 't-v1', prefix: 'Stripe', wire: {body: 'payload'}},
+  github: {
+    format: 'template',
+    wire: {
+      body: 'payload', header_prefix: 'X-GitHub-', header_names: {signature: 'X-Hub-Signature-256', timestamp: ''},
+      signature: {value: 'sha256={hex}', content: '{body}'},
+    },
+  },
+  shopify: {
+    format: 'template',
+    wire: {
+      body: 'payload', header_prefix: 'X-Shopify-', signature: {value: '{base64}', content: '{body}'},
+      header_names: {
+        signature: 'X-Shopify-Hmac-Sha256', event: 'X-Shopify-Topic', id: 'X-Shopify-Event-Id', delivery: 'X-Shopify-Webhook-Id', timestamp: '',
+      },
+    },
+  },
+  slack: {
+    format: 'template',
+    wire: {
+      body: 'payload', header_prefix: 'X-Slack-', header_names: {timestamp: 'X-Slack-Request-Timestamp'},
+      signature: {value: 'v0={hex}', content: 'v0:{ts}:{body}'},
+    },
+  },
+};
 
 export interface VerifierOptions {
   /** The endpoint's secret, or several: during a rotation, list the old and the new one. */
@@ -13,6 +53,10 @@ export interface VerifierOptions {
   format?: Format;
   /** The endpoint's header prefix. Default `Webhook`. */
   prefix?: string;
+  /** In place of `format` and `prefix`. */
+  preset?: Preset;
+  /** The endpoint's `wire` setting, as the API shows it. */
+  wire?: Wire;
   /** How far the signature's time can be from this machine's clock, in seconds. Default 300; negative: any time. */
   tolerance?: number;
   /** The current time in milliseconds. Default `Date.now`. */
@@ -53,21 +97,32 @@ interface Key { hmac?: Buffer; public?: Buffer }
 export class Verifier {
   readonly #format: Format;
   readonly #prefix: string;
+  readonly #names: Names;
+  readonly #bare: boolean;
+  readonly #template: Template | undefined;
   readonly #keys: Key[];
   readonly #tolerance: number;
   readonly #now: () => number;
 
   constructor(options: VerifierOptions) {
-    this.#format = options.format ?? 'standard';
-    if (!['standard', 'x-webhook', 't-v1', 'body-hex', 'raw'].includes(this.#format)) {
-      throw new SignatureError('format_unknown', 'Use standard, x-webhook, t-v1, body-hex or raw.');
+    if (options.preset !== undefined && !Object.hasOwn(presets, options.preset)) {
+      throw new SignatureError('preset_unknown', `There is no such preset. Use ${Object.keys(presets).join(', ')}.`);
     }
-    this.#prefix = options.prefix || 'Webhook';
+    const preset = options.preset === undefined ? undefined : presets[options.preset];
+    const wire = options.wire ?? preset?.wire ?? {};
+    this.#format = preset?.format ?? options.format ?? 'standard';
+    if (!['standard', 'x-webhook', 't-v1', 'body-hex', 'raw', 'template'].includes(this.#format)) {
+      throw new SignatureError('format_unknown', 'Use standard, x-webhook, t-v1, body-hex, raw or template.');
+    }
+    this.#prefix = (preset ? preset.prefix : options.prefix) || 'Webhook';
+    this.#names = namesOf(this.#format, this.#prefix, wire);
+    this.#bare = this.#format === 'raw' || (wire.body ?? (this.#format === 'template' ? 'payload' : 'envelope')) === 'payload';
+    this.#template = this.#format === 'template' ? new Template(wire.signature) : undefined;
     this.#tolerance = options.tolerance ?? 300;
     this.#now = options.now ?? Date.now;
     const secrets = [options.secret].flat();
     if (secrets.length === 0) throw new SignatureError('secret_refused', 'Give at least one secret to verify with.');
-    this.#keys = secrets.map((s) => parseKey(this.#format, s));
+    this.#keys = secrets.map((s) => this.#template ? this.#template.key(s) : parseKey(this.#format, s));
   }
 
   /**
@@ -83,13 +138,17 @@ export class Verifier {
   /** Verifies the signature alone, for a body that is no event of Posthorn. Throws a {@link SignatureError}. */
   check(headers: HeaderSource, text: Uint8Array | string): void {
     const body = bytesOf(text);
-    const names = namesOf(this.#format, this.#prefix);
+    const names = this.#names;
     const need = (name: string) => {
       const value = headerOf(headers, name);
       if (!value) throw new SignatureError('header_missing', `The request has no ${name} header. Check whether a proxy removed it, and whether the format is the right one.`, name);
       return value;
     };
     const signature = need(names.signature);
+    if (this.#template) {
+      this.#checkTemplate(this.#template, signature, need, body);
+      return;
+    }
     let id = '';
     let stamp = '';
     if (this.#format === 't-v1') {
@@ -104,6 +163,21 @@ export class Verifier {
     }
     if (this.#format !== 'body-hex') this.#checkAge(stamp, names.timestamp || names.signature);
     this.#match(signature, names.signature, id, stamp, body);
+  }
+
+  #checkTemplate(template: Template, signature: string, need: (name: string) => string, body: Buffer): void {
+    const names = this.#names;
+    const shown = template.read(signature);
+    if (shown === undefined) throw new SignatureError('signature_scheme_unknown', `The signature has not the shape ${template.value}.`, names.signature);
+    const id = template.content.includes('{id}') ? need(names.id) : '';
+    const stamp = template.content.includes('{ts}') && !template.value.includes('{ts}') ? need(names.timestamp) : shown;
+    if (stamp) this.#checkAge(stamp, names.timestamp || names.signature);
+    const given = Buffer.from(signature);
+    for (const key of this.#keys) {
+      const want = Buffer.from(template.sign(key.hmac!, id, stamp, body));
+      if (want.length === given.length && timingSafeEqual(want, given)) return;
+    }
+    throw new SignatureError('signature_mismatch', "No signature matches. Check that the secret is this endpoint's, and that the body is the exact bytes received.", names.signature);
   }
 
   #checkAge(stamp: string, header: string): void {
@@ -155,9 +229,10 @@ export class Verifier {
     const get = (name: string) => headerOf(headers, name);
     const p = this.#prefix;
     const parsed = JSON.parse(body.toString('utf8'));
-    if (this.#format === 'raw') {
-      const type = get(`X-${p}-Event`);
-      return {id: get(`X-${p}-Event-Id`), deliveryId: get(`X-${p}-Delivery`), type, timestamp: undefined, version: '', data: parsed, challenge: challengeOf(type, parsed)};
+    if (this.#bare) {
+      const named = (name: string) => name ? get(name) : '';
+      const type = named(this.#names.event);
+      return {id: named(this.#names.id), deliveryId: named(this.#names.delivery), type, timestamp: undefined, version: '', data: parsed, challenge: challengeOf(type, parsed)};
     }
     const time = this.#format === 'x-webhook' ? parsed.created_at : parsed.timestamp;
     const type = this.#format === 'body-hex' ? parsed.event : parsed.type ?? parsed.event ?? '';
@@ -178,12 +253,65 @@ function challengeOf(type: string, data: unknown): string {
   return type === 'endpoint.verification' ? String((data as {challenge?: string})?.challenge ?? '') : '';
 }
 
-function namesOf(format: Format, prefix: string): {id: string; timestamp: string; signature: string} {
+type Names = Record<'id' | 'timestamp' | 'signature' | 'event' | 'delivery', string>;
+
+function namesOf(format: Format, prefix: string, wire: Wire): Names {
+  const x = `X-${prefix}-`;
+  let names: Names = {id: `${x}Event-Id`, timestamp: `${x}Timestamp`, signature: `${x}Signature`, event: `${x}Event`, delivery: `${x}Delivery`};
   switch (format) {
-    case 'standard': return {id: 'webhook-id', timestamp: 'webhook-timestamp', signature: 'webhook-signature'};
-    case 'x-webhook': return {id: 'X-Webhook-Id', timestamp: 'X-Webhook-Timestamp', signature: 'X-Webhook-Signature'};
-    case 't-v1': return {id: `${prefix}-Event-Id`, timestamp: '', signature: `${prefix}-Signature`};
-    default: return {id: `X-${prefix}-Event-Id`, timestamp: `X-${prefix}-Timestamp`, signature: `X-${prefix}-Signature`};
+    case 'standard': names = {id: 'webhook-id', timestamp: 'webhook-timestamp', signature: 'webhook-signature', event: '', delivery: ''}; break;
+    case 'x-webhook': names = {id: 'X-Webhook-Id', timestamp: 'X-Webhook-Timestamp', signature: 'X-Webhook-Signature', event: '', delivery: 'X-Delivery-Id'}; break;
+    case 't-v1': names = {id: `${prefix}-Event-Id`, timestamp: '', signature: `${prefix}-Signature`, event: `${prefix}-Event-Type`, delivery: ''}; break;
+    case 'body-hex': names.delivery = ''; break;
+    default:
+  }
+  const start = wire.header_prefix ?? '';
+  for (const role of Object.keys(names) as (keyof Names)[]) {
+    if (start && names[role]) names[role] = start + (start === start.toLowerCase() ? role : role[0]!.toUpperCase() + role.slice(1));
+    names[role] = wire.header_names?.[role] ?? names[role];
+  }
+  return names;
+}
+
+/** A signature in a sender's own notation, such as `sha256={hex}` over `{body}`. */
+class Template {
+  readonly value: string;
+  readonly content: string;
+  readonly #algorithm: string;
+  readonly #base64Key: boolean;
+  readonly #pattern: RegExp;
+
+  constructor(settings: Wire['signature']) {
+    if (!settings) throw new SignatureError('wire_template_missing', "The format template needs wire: its signature's value and content.");
+    this.value = settings.value;
+    this.content = settings.content;
+    this.#base64Key = settings.key === 'base64';
+    this.#algorithm = (settings.algorithm || 'hmac-sha256').replace(/^hmac-/, '');
+    if (!['sha1', 'sha256', 'sha512'].includes(this.#algorithm)) {
+      throw new SignatureError('wire_template_malformed', 'The algorithm is hmac-sha256, hmac-sha512 or hmac-sha1.');
+    }
+    const literal = this.value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    this.#pattern = new RegExp(`^${literal.replace('\\{ts\\}', '(?<ts>.+?)').replace('\\{hex\\}', '(?:.+?)').replace('\\{base64\\}', '(?:.+?)')}$`, 's');
+  }
+
+  key(secret: string): Key {
+    if (!this.#base64Key) return parseKey('template', secret);
+    const raw = strictBase64(secret.replace(/^whsec_/, ''));
+    if (!raw || raw.length < 1 || raw.length > 256) throw new SignatureError('secret_refused', 'The secret is not base64 of 1 to 256 bytes. Paste the secret whole.');
+    return {hmac: raw};
+  }
+
+  /** The time in a header's value, or empty where there is none; undefined where the value has not the template's shape. */
+  read(value: string): string | undefined {
+    const found = this.#pattern.exec(value);
+    return found ? found.groups?.ts ?? '' : undefined;
+  }
+
+  sign(key: Buffer, id: string, stamp: string, body: Buffer): string {
+    const fill = (text: string) => Buffer.from(text.replace(/\{id\}|\{ts\}/g, (name) => name === '{id}' ? id : stamp));
+    const [before = '', after = ''] = this.content.split('{body}');
+    const sum = createHmac(this.#algorithm, key).update(fill(before)).update(body).update(fill(after)).digest();
+    return this.value.replace(/\{(ts|hex|base64)\}/g, (_, name) => name === 'ts' ? stamp : sum.toString(name));
   }
 }
 

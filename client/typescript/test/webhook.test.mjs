@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import {createHmac} from 'node:crypto';
 import {readFile} from 'node:fs/promises';
 import {createServer} from 'node:http';
 import {test} from 'node:test';
@@ -108,4 +109,32 @@ test('the handler for Next responds 200, and 401 to a wrong signature', async ()
   assert.equal((await post(request(paid))).status, 200);
   assert.equal((await post(request(paid + ' '))).status, 401);
   assert.deepEqual(seen, ['invoice.paid']);
+});
+
+const presets = JSON.parse(await readFile(new URL('../../../domain/signature/testdata/presets.json', import.meta.url))).vectors;
+for (const v of presets) {
+  test(`the published vector of ${v.name}`, () => {
+    const verifier = new Verifier({secret: v.secret, preset: v.preset, now: () => v.at * 1000});
+    verifier.check(v.headers, v.body);
+    assert.throws(() => verifier.check(v.headers, v.body + ' '), {code: 'signature_mismatch'});
+    if (v.at) assert.throws(() => new Verifier({secret: v.secret, preset: v.preset, now: () => (v.at + 301) * 1000}).check(v.headers, v.body), {code: 'timestamp_too_old'});
+  });
+}
+
+test("an endpoint's wire settings are known", () => {
+  const wire = {
+    body: 'payload', header_names: {signature: 'X-Convoy-Signature', id: 'X-Convoy-Idempotency-Key', event: 'X-Topic'},
+    signature: {value: 't={ts},v1={hex}', content: '{ts},{body}', algorithm: 'hmac-sha512'},
+  };
+  const body = '{"n": 1}';
+  const digest = createHmac('sha512', 'a secret').update('1700000000,' + body).digest('hex');
+  const headers = {'x-convoy-signature': `t=1700000000,v1=${digest}`, 'X-Convoy-Idempotency-Key': 'order-1', 'X-Topic': 'order.paid'};
+  const verifier = new Verifier({secret: ['another', 'a secret'], format: 'template', wire, now: () => 1_700_000_000_000});
+  const got = verifier.verify(headers, body);
+  assert.deepEqual([got.id, got.type, got.data], ['order-1', 'order.paid', {n: 1}]);
+  for (const [value, code] of [
+    [digest, 'signature_scheme_unknown'], ['', 'header_missing'], [`t=1699999000,v1=${digest}`, 'timestamp_too_old'], [`t=1700000001,v1=${digest}`, 'signature_mismatch'],
+  ]) assert.throws(() => verifier.verify({...headers, 'x-convoy-signature': value}, body), {code});
+  assert.throws(() => new Verifier({secret: 'x', format: 'template'}), {code: 'wire_template_missing'});
+  assert.throws(() => new Verifier({secret: 'x', preset: 'nobody'}), {code: 'preset_unknown'});
 });

@@ -15,8 +15,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-Format = Literal["standard", "x-webhook", "t-v1", "body-hex", "raw"]
+Format = Literal["standard", "x-webhook", "t-v1", "body-hex", "raw", "template"]
 """The wire formats of an endpoint: see its ``format`` setting."""
+
+Preset = Literal["svix", "standard-webhooks", "stripe", "github", "shopify", "slack"]
+"""How another sender's receivers expect their webhooks: see the endpoint's ``preset`` setting."""
+
+_PRESETS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "svix": ("standard", "", {"body": "payload", "header_prefix": "svix-"}),
+    "standard-webhooks": ("standard", "", {"body": "payload"}),
+    "stripe": ("t-v1", "Stripe", {"body": "payload"}),
+    "github": ("template", "", {
+        "body": "payload", "header_prefix": "X-GitHub-", "header_names": {"signature": "X-Hub-Signature-256", "timestamp": ""},
+        "signature": {"value": "sha256={hex}", "content": "{body}"},
+    }),
+    "shopify": ("template", "", {
+        "body": "payload", "header_prefix": "X-Shopify-", "signature": {"value": "{base64}", "content": "{body}"},
+        "header_names": {
+            "signature": "X-Shopify-Hmac-Sha256", "event": "X-Shopify-Topic", "id": "X-Shopify-Event-Id", "delivery": "X-Shopify-Webhook-Id", "timestamp": "",
+        },
+    }),
+    "slack": ("template", "", {
+        "body": "payload", "header_prefix": "X-Slack-", "header_names": {"timestamp": "X-Slack-Request-Timestamp"},
+        "signature": {"value": "v0={hex}", "content": "v0:{ts}:{body}"},
+    }),
+}
 
 DEFAULT_TOLERANCE = 300.0
 
@@ -59,18 +82,30 @@ class Verifier:
 
     def __init__(
         self, secret: str | Sequence[str], *, format: Format = "standard", prefix: str = "Webhook",
+        preset: Preset | None = None, wire: Mapping[str, Any] | None = None,
         tolerance: float = DEFAULT_TOLERANCE, now: Callable[[], float] = time.time,
     ) -> None:
         """``secret`` is the endpoint's secret, or several: during a rotation, list the old and the new one. ``tolerance`` is how
-        far the signature's time can be from this machine's clock, in seconds; negative: any time."""
-        if format not in ("standard", "x-webhook", "t-v1", "body-hex", "raw"):
-            raise SignatureError("format_unknown", "Use standard, x-webhook, t-v1, body-hex or raw.")
+        far the signature's time can be from this machine's clock, in seconds; negative: any time. ``preset`` takes the place of
+        ``format`` and ``prefix``. ``wire`` is the endpoint's setting of that name, as the API shows it."""
+        shape: Mapping[str, Any] = {}
+        kind: str = format
+        if preset is not None:
+            if preset not in _PRESETS:
+                raise SignatureError("preset_unknown", f"There is no preset {preset!r}. Use {', '.join(_PRESETS)}.")
+            kind, prefix, shape = _PRESETS[preset]
+        if wire is not None:
+            shape = wire
+        if kind not in ("standard", "x-webhook", "t-v1", "body-hex", "raw", "template"):
+            raise SignatureError("format_unknown", "Use standard, x-webhook, t-v1, body-hex, raw or template.")
+        self._template = _Template(shape.get("signature")) if kind == "template" else None
         secrets = [secret] if isinstance(secret, str) else list(secret)
         if not secrets:
             raise SignatureError("secret_refused", "Give at least one secret to verify with.")
-        self._format, self._prefix, self._tolerance, self._now = format, prefix or "Webhook", tolerance, now
-        self._keys = [_parse_key(format, s) for s in secrets]
-        self._names = _names(format, self._prefix)
+        self._format, self._prefix, self._tolerance, self._now = kind, prefix or "Webhook", tolerance, now
+        self._keys = [self._template.key(s) if self._template else _parse_key(kind, s) for s in secrets]
+        self._names = _names(kind, self._prefix, shape)
+        self._bare = kind == "raw" or shape.get("body", "payload" if kind == "template" else "") == "payload"
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> Webhook:
         """Verifies a request and returns its event. ``body`` is the bytes received, before any parsing. Raises a SignatureError."""
@@ -80,7 +115,7 @@ class Verifier:
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
         """Verifies the signature alone, for a body that is no event of Posthorn. Raises a SignatureError."""
         lower = {k.lower(): v for k, v in headers.items()}
-        id_name, stamp_name, signature_name = self._names
+        id_name, stamp_name, signature_name = self._names["id"], self._names["timestamp"], self._names["signature"]
 
         def need(name: str) -> str:
             value = lower.get(name.lower(), "")
@@ -93,6 +128,9 @@ class Verifier:
             return value
 
         signature, event_id, stamp = need(signature_name), "", ""
+        if self._template is not None:
+            self._check_template(self._template, signature, need, body)
+            return
         if self._format == "t-v1":
             stamp = next((s[2:] for s in (p.strip() for p in signature.split(",")) if s.startswith("t=")), "")
             if not stamp:
@@ -106,6 +144,24 @@ class Verifier:
         if self._format != "body-hex":
             self._check_age(stamp, stamp_name or signature_name)
         self._match(signature, signature_name, event_id, stamp, body)
+
+    def _check_template(self, template: _Template, signature: str, need: Callable[[str], str], body: bytes) -> None:
+        shown = template.read(signature)
+        if shown is None:
+            raise SignatureError("signature_scheme_unknown", f"The signature has not the shape {template.value}.", self._names["signature"])
+        event_id = need(self._names["id"]) if "{id}" in template.content else ""
+        stamp = shown
+        if "{ts}" in template.content and "{ts}" not in template.value:
+            stamp = need(self._names["timestamp"])
+        if stamp:
+            self._check_age(stamp, self._names["timestamp"] or self._names["signature"])
+        for key in self._keys:
+            if hmac.compare_digest(template.sign(key, event_id, stamp, body).encode(), signature.encode()):
+                return
+        raise SignatureError(
+            "signature_mismatch", "No signature matches. Check that the secret is this endpoint's, and that the body is the exact bytes received.",
+            self._names["signature"],
+        )
 
     def _check_age(self, stamp: str, header: str) -> None:
         if not re.fullmatch(r"[0-9]{1,12}", stamp):
@@ -155,10 +211,13 @@ class Verifier:
         return hmac.compare_digest(want.encode(), item.encode())
 
     def _open(self, headers: Mapping[str, str], body: bytes) -> Webhook:
+        def named(role: str) -> str:
+            return headers.get(self._names[role].lower(), "") if self._names[role] else ""
+
         x = f"x-{self._prefix.lower()}-"
         parsed = json.loads(body)
-        if self._format == "raw":
-            return Webhook(headers.get(x + "event-id", ""), headers.get(x + "delivery", ""), headers.get(x + "event", ""), None, "", parsed)
+        if self._bare:
+            return Webhook(named("id"), named("delivery"), named("event"), None, "", parsed)
         moment = parsed.get("created_at" if self._format == "x-webhook" else "timestamp")
         hexed = self._format == "body-hex"
         return Webhook(
@@ -226,14 +285,64 @@ def _ed25519(public: bytes, signature: bytes, content: bytes) -> bool:
     return True
 
 
-def _names(format: str, prefix: str) -> tuple[str, str, str]:
+def _names(format: str, prefix: str, shape: Mapping[str, Any]) -> dict[str, str]:
+    x = f"X-{prefix}-"
+    names = {role: "" for role in ("id", "timestamp", "signature", "event", "delivery")}
     if format == "standard":
-        return "webhook-id", "webhook-timestamp", "webhook-signature"
-    if format == "x-webhook":
-        return "X-Webhook-Id", "X-Webhook-Timestamp", "X-Webhook-Signature"
-    if format == "t-v1":
-        return f"{prefix}-Event-Id", "", f"{prefix}-Signature"
-    return f"X-{prefix}-Event-Id", f"X-{prefix}-Timestamp", f"X-{prefix}-Signature"
+        names |= {"id": "webhook-id", "timestamp": "webhook-timestamp", "signature": "webhook-signature"}
+    elif format == "x-webhook":
+        names |= {"id": "X-Webhook-Id", "timestamp": "X-Webhook-Timestamp", "signature": "X-Webhook-Signature", "delivery": "X-Delivery-Id"}
+    elif format == "t-v1":
+        names |= {"id": f"{prefix}-Event-Id", "signature": f"{prefix}-Signature", "event": f"{prefix}-Event-Type"}
+    else:
+        names |= {"id": x + "Event-Id", "timestamp": x + "Timestamp", "signature": x + "Signature", "event": x + "Event"}
+        if format != "body-hex":
+            names["delivery"] = x + "Delivery"
+    start = shape.get("header_prefix") or ""
+    if start:
+        names = {role: name and start + (role if start == start.lower() else role.capitalize()) for role, name in names.items()}
+    return names | {role: name for role, name in (shape.get("header_names") or {}).items() if role in names}
+
+
+class _Template:
+    """A signature in a sender's own notation, such as ``sha256={hex}`` over ``{body}``."""
+
+    def __init__(self, settings: Mapping[str, Any] | None) -> None:
+        if not settings:
+            raise SignatureError("wire_template_missing", "The format template needs wire: its signature's value and content.")
+        self.value, self.content = str(settings["value"]), str(settings["content"])
+        self._base64_key = settings.get("key") == "base64"
+        self._algorithm = str(settings.get("algorithm") or "hmac-sha256").removeprefix("hmac-")
+        if self._algorithm not in ("sha1", "sha256", "sha512"):
+            raise SignatureError("wire_template_malformed", "The algorithm is hmac-sha256, hmac-sha512 or hmac-sha1.")
+        pattern = re.escape(self.value)
+        for name, inside in (("ts", "(?P<ts>.+?)"), ("hex", "(?:.+?)"), ("base64", "(?:.+?)")):
+            pattern = pattern.replace(re.escape("{" + name + "}"), inside)
+        self._pattern = re.compile(pattern)
+
+    def key(self, secret: str) -> _Key:
+        if not self._base64_key:
+            return _parse_key("template", secret)
+        raw = _strict_base64(secret.removeprefix("whsec_"))
+        if not raw or len(raw) > 256:
+            raise SignatureError("secret_refused", "The secret is not base64 of 1 to 256 bytes. Paste the secret whole.")
+        return _Key(raw)
+
+    def read(self, value: str) -> str | None:
+        """The time in a header's value, or empty where there is none; None where it has not the template's shape."""
+        found = self._pattern.fullmatch(value)
+        return None if found is None else found.groupdict().get("ts") or ""
+
+    def sign(self, key: _Key, event_id: str, stamp: str, body: bytes) -> str:
+        before, after = self.content.split("{body}")
+        fill = {"{id}": event_id, "{ts}": stamp}
+
+        def filled(text: str) -> bytes:
+            return re.sub(r"\{id\}|\{ts\}", lambda m: fill[m[0]], text).encode()
+
+        digest = hmac.new(key.secret, filled(before) + body + filled(after), self._algorithm)
+        value = self.value.replace("{ts}", stamp)
+        return value.replace("{hex}", digest.hexdigest()).replace("{base64}", base64.b64encode(digest.digest()).decode())
 
 
 def _moment(text: str) -> datetime:

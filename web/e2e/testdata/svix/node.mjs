@@ -26,7 +26,7 @@ const receiver = createServer((req, res) => {
 await new Promise((r) => receiver.listen(0, "127.0.0.1", r));
 const url = `http://127.0.0.1:${receiver.address().port}/hooks`;
 const until = async (what, yes) => {
-  for (const end = Date.now() + 90_000; !yes();) {
+  for (const end = Date.now() + 240_000; !yes();) {
     if (Date.now() > end) throw new Error("in vain: " + what);
     await new Promise((r) => setTimeout(r, 20));
   }
@@ -77,8 +77,13 @@ await svix.endpoint.rotateSecret(uid, endpoint.id, {});
 const fresh = (await svix.endpoint.getSecret(uid, endpoint.id)).key;
 check(fresh !== secret, "the secret is another");
 webhooks = [new Webhook(secret), new Webhook(fresh)];
-const rotated = await svix.message.create(uid, { eventType: "invoice.paid", payload: { rotated: true } });
-await until("both secrets verify while they overlap", () => arrived.get(rotated.id)?.good === 2);
+// A worker that has read the endpoint before the rotation can sign with the old secret a moment longer.
+for (let good = 0, end = Date.now() + 240_000; good !== 2;) {
+  if (Date.now() > end) throw new Error("in vain: both secrets verify while they overlap");
+  const rotated = await svix.message.create(uid, { eventType: "invoice.paid", payload: { rotated: true } });
+  await until("a message arrives after the rotation", () => arrived.has(rotated.id));
+  good = arrived.get(rotated.id).good;
+}
 
 const link = await svix.authentication.appPortalAccess(uid, {});
 const opened = await fetch(link.url, { redirect: "manual" });

@@ -46,7 +46,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def until(what, yes):
-    end = time.monotonic() + 90
+    end = time.monotonic() + 240
     while not yes():
         check(time.monotonic() < end, "in time: " + what)
         time.sleep(0.02)
@@ -89,8 +89,16 @@ svix.endpoint.rotate_secret(uid, endpoint.id, EndpointSecretRotateIn())
 fresh = svix.endpoint.get_secret(uid, endpoint.id).key
 check(fresh != secret, "the secret is another")
 webhooks = [Webhook(secret), Webhook(fresh)]
-rotated = svix.message.create(uid, MessageIn(event_type="invoice.paid", payload={"rotated": True})).id
-until("both secrets verify while they overlap", lambda: rotated in arrived and arrived[rotated][0][0] == 2)
+
+
+def both_verify():
+    """A worker that has read the endpoint before the rotation can sign with the old secret a moment longer."""
+    rotated = svix.message.create(uid, MessageIn(event_type="invoice.paid", payload={"rotated": True})).id
+    until("a message arrives after the rotation", lambda: rotated in arrived)
+    return arrived[rotated][0][0] == 2
+
+
+until("both secrets verify while they overlap", both_verify)
 
 from svix.api import AppPortalAccessIn  # noqa: E402
 

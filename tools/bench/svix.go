@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"posthorn/domain/id"
+)
+
+// The rows of the scenario svix, and the most that emission through Svix's API can cost.
+const (
+	ownAPI      = "emission, own API"
+	svixAPI     = "emission, Svix API"
+	mostForSvix = 1.15
+)
+
+// emissionBySvix emits the same events to the same tenants through Posthorn's own API and through Svix's, in turns,
+// with the same platform key.
+func emissionBySvix(ctx context.Context, o *options, rep *report) error {
+	return with(ctx, o, "svix", func(s *system) error {
+		g, err := s.healthy(ctx)
+		if err != nil {
+			return err
+		}
+		var made struct {
+			Key string `json:"api_key"`
+		}
+		if err := s.command(ctx, &made, "key", "create", "--platform", "--scopes", "all", "--json"); err != nil {
+			return err
+		}
+		own, err := s.platformGroup(g, made.Key, "own", "/api/v1/tenants/%s/events", false)
+		if err != nil {
+			return err
+		}
+		theirs, err := s.platformGroup(g, made.Key, "theirs", "/svix/api/v1/app/%s/msg", true)
+		if err != nil {
+			return err
+		}
+		groups, names := []*group{own, theirs}, []string{ownAPI, svixAPI}
+		repeats := make([][]result, len(groups))
+		for range o.repeats {
+			for i, g := range groups {
+				r, err := s.measure(ctx, g, load{events: o.events, connections: o.connections})
+				if err != nil {
+					return err
+				}
+				o.say("%s: %s", names[i], r)
+				repeats[i] = append(repeats[i], r)
+			}
+		}
+		for i, name := range names {
+			rep.add(s.stem, name, median(repeats[i]))
+		}
+		return nil
+	})
+}
+
+// platformGroup is a group to which a platform key emits, at a path with the tenant's id in it.
+func (s *system) platformGroup(g *group, key, name, path string, svix bool) (*group, error) {
+	out := &group{tenants: g.tenants, fan: g.fan, byPath: true, plan: filepath.Join(s.dir, name+".json")}
+	for i, tenant := range g.tenants {
+		tenantID, err := uuid.Parse(tenant)
+		if err != nil {
+			return nil, err
+		}
+		out.targets = append(out.targets, target{Key: key, Type: g.targets[i].Type, Path: fmt.Sprintf(path, id.Tenant.Format(id.UUID(tenantID))), Svix: svix})
+	}
+	text, err := json.Marshal(out.targets)
+	if err != nil {
+		return nil, err
+	}
+	return out, os.WriteFile(out.plan, text, 0o600)
+}
+
+// body is an event as an API takes it.
+func (t target) body(emittedNs, k int64, pad []byte) []byte {
+	names := [2]string{"type", "data"}
+	if t.Svix {
+		names = [2]string{"eventType", "payload"}
+	}
+	return fmt.Appendf(nil, `{"%s":"%s","%s":{"emitted_ns":%d,"order_id":"ord_%d","pad":"%s"}}`, names[0], t.Type, names[1], emittedNs, k, pad)
+}
