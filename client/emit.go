@@ -102,7 +102,7 @@ func (c *Client) EmitAll(ctx context.Context, events []Emission) ([]ItemResult, 
 			return results, err
 		}
 		if len(got.Results) != len(items) {
-			return results, errors.New("posthorn: the answer to a batch has another number of results than it has events")
+			return results, errors.New("posthorn: the response to a batch has another number of results than it has events")
 		}
 		results = append(results, got.Results...)
 	}

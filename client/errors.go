@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	if e.Code != "" {
 		fmt.Fprintf(&b, "%s: %s", e.Code, e.Detail)
 	} else {
-		fmt.Fprintf(&b, "the answer was %d %s", e.Status, http.StatusText(e.Status))
+		fmt.Fprintf(&b, "the response was %d %s", e.Status, http.StatusText(e.Status))
 		if e.Detail != "" {
 			fmt.Fprintf(&b, ": %s", e.Detail)
 		}

@@ -24,7 +24,7 @@ type Listening struct {
 // Reasons why a listener ends before its context.
 var (
 	ErrListenerGone      = errors.New("posthorn: the listener was deleted")
-	ErrListenedElsewhere = errors.New("posthorn: another program has begun to listen there")
+	ErrListenedElsewhere = errors.New("posthorn: another program has started to listen there")
 )
 
 // After this silence a stream counts as broken: the server sends something every 15 seconds.

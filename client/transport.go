@@ -93,7 +93,7 @@ func answer[T any](ctx context.Context, c *Client, r *request) (T, error) {
 		return into, err
 	}
 	if err := json.Unmarshal(body, &into); err != nil {
-		return into, fmt.Errorf("posthorn: the answer to %s %s is not what the API promises: %w", r.method, r.path, err)
+		return into, fmt.Errorf("posthorn: the response to %s %s is not what the API promises: %w", r.method, r.path, err)
 	}
 	return into, nil
 }
@@ -155,7 +155,7 @@ func (c *Client) once(ctx context.Context, r *request, encoded []byte) ([]byte, 
 	case err != nil:
 		return nil, fmt.Errorf("posthorn: %s %s: %w", r.method, r.path, err)
 	case len(body) > maxAnswer:
-		return nil, fmt.Errorf("posthorn: the answer to %s %s has more than %d bytes", r.method, r.path, maxAnswer)
+		return nil, fmt.Errorf("posthorn: the response to %s %s has more than %d bytes", r.method, r.path, maxAnswer)
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return nil, refusal(res.StatusCode, res.Header, body)
 	}

@@ -81,7 +81,7 @@ func (c *Call) Answer(status int, v any) error {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("encode answer: %w", err)
+		return fmt.Errorf("encode response: %w", err)
 	}
 	c.send(status, "application/json", b.Bytes())
 	return nil

@@ -87,7 +87,7 @@ func (k *Kit) Fail(c *gin.Context, err error) {
 	case e == errInternal:
 		k.log.Error("request failed", "error", err, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
 	case e.Kind == fault.Unavailable && e.Cause != nil:
-		k.log.Warn("request refused", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
+		k.log.Warn("request rejected", "error", e.Cause, "code", e.Code, "method", c.Request.Method, "route", c.FullPath(), "request_id", RequestID(c))
 	}
 	if c.Writer.Written() {
 		return // the response has started; all that is left is to end it

@@ -8,8 +8,8 @@ SELECT * FROM book_checks WHERE name = @name;
 -- name: SaveReconcileProgress :exec
 INSERT INTO book_checks AS c (name, day, after, checked, round_at) VALUES (@name, @day, @after, @checked, now())
 ON CONFLICT (name) DO UPDATE SET day = excluded.day, after = excluded.after,
-	checked = CASE WHEN @anew::boolean THEN excluded.checked ELSE c.checked + excluded.checked END,
-	round_at = CASE WHEN @anew::boolean THEN now() ELSE c.round_at END;
+	checked = CASE WHEN @restart::boolean THEN excluded.checked ELSE c.checked + excluded.checked END,
+	round_at = CASE WHEN @restart::boolean THEN now() ELSE c.round_at END;
 
 -- name: NextPagesToReconcile :many
 -- The tenants after one, without deleted ones, whose rows are being erased, with how many deliveries their pages of a

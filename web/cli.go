@@ -29,14 +29,14 @@ const (
 // commands is the command line, as kong reads it from the tags.
 type commands struct {
 	Serve  serveCommand  `cmd:"" help:"Run the web server and a worker in one process."`
-	Web    webCommand    `cmd:"" help:"Run the web server alone; any number of them share one database."`
-	Worker workerCommand `cmd:"" help:"Run a worker alone; any number of them share one database."`
+	Web    webCommand    `cmd:"" help:"Run only the web server. Any number of them can share one database."`
+	Worker workerCommand `cmd:"" help:"Run only a worker. Any number of them can share one database."`
 
 	Open openCommand `cmd:"" help:"Print a link that opens the dashboard, signed in, on the machine where the server runs."`
 
 	Migrate struct {
-		Up     migrateUpCommand     `cmd:"" help:"Bring the database to this version's schema (serve, web and worker do it too)."`
-		Down   migrateDownCommand   `cmd:"" help:"Undo the newest migration. The first one's undoing deletes all data."`
+		Up     migrateUpCommand     `cmd:"" help:"Migrate the database to this version's schema (serve, web, and worker do this too)."`
+		Down   migrateDownCommand   `cmd:"" help:"Revert the newest migration. Reverting the first one deletes all data."`
 		Status migrateStatusCommand `cmd:"" help:"List the migrations and whether the database has them."`
 	} `cmd:"" help:"The database's schema."`
 
@@ -50,8 +50,8 @@ type commands struct {
 	} `cmd:"" help:"API keys, with which programs emit events and manage endpoints."`
 
 	Operator struct {
-		Create operatorCreateCommand `cmd:"" help:"Let a person operate Posthorn; prints the link that sets their password."`
-		Link   operatorLinkCommand   `cmd:"" help:"Make a new link for an operator who lost the password or the second factor."`
+		Create operatorCreateCommand `cmd:"" help:"Create an operator; prints the link to set the password."`
+		Link   operatorLinkCommand   `cmd:"" help:"Print a new link for an operator who lost the password or the second factor."`
 	} `cmd:"" help:"People who run Posthorn and see all tenants."`
 
 	Account struct {
@@ -61,14 +61,14 @@ type commands struct {
 	cli.Commands `embed:""`
 
 	MasterKey struct {
-		Rotate masterKeyRotateCommand `cmd:"" help:"Encrypt all stored secrets under the first of the keys in POSTHORN_MASTER_KEY. Safe while Posthorn runs, and to repeat."`
-	} `cmd:"" name:"master-key" help:"The key that stored secrets are encrypted under."`
+		Rotate masterKeyRotateCommand `cmd:"" help:"Encrypt all stored secrets with the first key of POSTHORN_MASTER_KEY. Safe to run while Posthorn runs, and to repeat."`
+	} `cmd:"" name:"master-key" help:"Manage the key that encrypts stored secrets."`
 
 	Platform struct {
-		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, whose endpoints hear of disabled endpoints, rotated secrets and failed deliveries of all tenants; or print the one there is."`
+		Tenant platformTenantCommand `cmd:"" help:"Create the platform's own tenant, or print it if it exists. Its endpoints receive operational webhooks of all tenants: disabled endpoints, rotated secrets, failed deliveries."`
 	} `cmd:"" help:"The platform itself."`
 
-	Ready   readyCommand   `cmd:"" help:"Ask the process that runs on this machine whether it is ready for work; exit code 1 when it is not."`
+	Ready   readyCommand   `cmd:"" help:"Check whether the process on this machine is ready; exits with 1 if it is not."`
 	Routes  routesCommand  `cmd:"" help:"List every path of the web server, and who can call it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -162,7 +162,7 @@ func TestTheCommandLineGoesThroughAnEventsWholeLife(t *testing.T) {
 	}
 	set(http.StatusOK)
 	var replayed thing
-	if d.ok(&replayed, "dlq replay --json --reason mended "+dead[0].ID); replayed.ReplayOf != dead[0].ID {
+	if d.ok(&replayed, "dlq replay --json --reason fixed "+dead[0].ID); replayed.ReplayOf != dead[0].ID {
 		t.Errorf("replayed %+v", replayed)
 	}
 	eventually(t, "the replay is delivered", func() bool {

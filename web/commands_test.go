@@ -75,7 +75,7 @@ func TestCommandsRefuseInPlainWords(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		mend string
+		fix  string
 	}{
 		{"frobnicate", exitUsage, "--help"},
 		{"migrate distribute", exitUsage, "posthorn migrate --help"},
@@ -96,7 +96,7 @@ func TestCommandsRefuseInPlainWords(t *testing.T) {
 		{"operator create --email=Ada<ada@example.com>", exitUsage, "ada@example.com"},
 	} {
 		r := command(t, environ, strings.Split(c.args, " ")...)
-		if r.code != c.code || !strings.Contains(r.stderr, c.mend) || r.stdout != "" || !strings.HasPrefix(r.stderr, "posthorn: ") {
+		if r.code != c.code || !strings.Contains(r.stderr, c.fix) || r.stdout != "" || !strings.HasPrefix(r.stderr, "posthorn: ") {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", c.args, r.code, c.code, r.stdout, r.stderr)
 		}
 	}

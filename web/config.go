@@ -32,46 +32,46 @@ import (
 // Config is everything that the environment says, one field for each variable, with the text that `serve --help`
 // prints. An empty variable counts as unset. loadConfig checks it as a whole; nothing else reads the environment.
 type Config struct {
-	Addr              string        `env:"POSTHORN_ADDR" envDefault:"127.0.0.1:8080" help:"where the web server listens"`
-	BaseURL           string        `env:"POSTHORN_BASE_URL" help:"the public URL, for links and cookies; from the address when unset"` // empty: from the address, once it is known
-	MetricsAddr       string        `env:"POSTHORN_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"where Prometheus and pprof listen; off disables them"`
-	DatabaseURL       Secret        `env:"POSTHORN_DATABASE_URL" help:"your PostgreSQL; unset, Posthorn runs one of its own"` // empty: embedded PostgreSQL
-	DatabaseListenURL Secret        `env:"POSTHORN_DATABASE_LISTEN_URL" help:"a direct connection for LISTEN where the first is pooled"`
-	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"where Posthorn keeps its own PostgreSQL and generated keys"`
-	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: base64 of 32 bytes, newest first, comma between; generated beside a PostgreSQL of our own"`
-	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses or ip:port that deliveries may reach, plain http included"`
-	Mail              string        `env:"POSTHORN_MAIL" envDefault:"console" help:"how mail leaves: console (the log), resend or smtp"`
-	MailFrom          string        `env:"POSTHORN_MAIL_FROM" help:"the sender of mail"`
-	ResendAPIKey      Secret        `env:"RESEND_API_KEY" help:"the key of resend"`
-	ResendURL         string        `env:"POSTHORN_RESEND_URL" help:"where the API of resend is"`
+	Addr              string        `env:"POSTHORN_ADDR" envDefault:"127.0.0.1:8080" help:"address of the web server"`
+	BaseURL           string        `env:"POSTHORN_BASE_URL" help:"public URL, for links and cookies; default: from the address"` // empty: from the address, once it is known
+	MetricsAddr       string        `env:"POSTHORN_METRICS_ADDR" envDefault:"127.0.0.1:9090" help:"address of Prometheus metrics and pprof; off disables them"`
+	DatabaseURL       Secret        `env:"POSTHORN_DATABASE_URL" help:"your PostgreSQL; default: Posthorn runs a private one"` // empty: embedded PostgreSQL
+	DatabaseListenURL Secret        `env:"POSTHORN_DATABASE_LISTEN_URL" help:"direct connection for LISTEN, if the first one is a pooler"`
+	DataDir           string        `env:"POSTHORN_DATA_DIR" help:"folder of the private PostgreSQL and generated keys"`
+	MasterKey         Secret        `env:"POSTHORN_MASTER_KEY" help:"encrypts secrets: 32 bytes in base64; several separated by commas, newest first; generated for the private PostgreSQL"`
+	EgressAllow       string        `env:"POSTHORN_EGRESS_ALLOW" help:"private networks, addresses, or ip:port that deliveries can reach, including plain http"`
+	Mail              string        `env:"POSTHORN_MAIL" envDefault:"console" help:"how email is sent: console (not sent; shown at /dev/mail), resend, or smtp"`
+	MailFrom          string        `env:"POSTHORN_MAIL_FROM" help:"sender of emails"`
+	ResendAPIKey      Secret        `env:"RESEND_API_KEY" help:"API key of Resend"`
+	ResendURL         string        `env:"POSTHORN_RESEND_URL" help:"URL of Resend's API"`
 	SMTPURL           Secret        `env:"POSTHORN_SMTP_URL" help:"smtp://user:password@host:587, or smtps://"` // may hold a password
-	CronSecret        Secret        `env:"POSTHORN_CRON_SECRET" help:"lets an outside scheduler trigger the sweeps by POST /internal/sweep, as a bearer token"`
-	Signup            string        `env:"POSTHORN_SIGNUP" help:"who may create a tenant: open or invite; open on loopback"`
-	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that may show a customer's portal within their pages, comma between: https://app.example.com"`
-	ConsoleHost       string        `env:"POSTHORN_CONSOLE_HOST" help:"a host name on which alone the operators' console answers, as ops.example.com; unset, it is below the public URL"`
+	CronSecret        Secret        `env:"POSTHORN_CRON_SECRET" help:"bearer token with which an external scheduler triggers the sweeps by POST /internal/sweep"`
+	Signup            string        `env:"POSTHORN_SIGNUP" help:"who can create a tenant: open or invite; open on loopback"`
+	FrameAncestors    string        `env:"POSTHORN_FRAME_ANCESTORS" help:"origins that can embed a customer's portal in an iframe, separated by commas: https://app.example.com"`
+	ConsoleHost       string        `env:"POSTHORN_CONSOLE_HOST" help:"separate host name of the operators' console, such as ops.example.com; default: below the public URL"`
 	OIDCIssuer        string        `env:"POSTHORN_OIDC_ISSUER" help:"the OpenID provider with which operators sign in to the console"`
 	OIDCClientID      string        `env:"POSTHORN_OIDC_CLIENT_ID" help:"what Posthorn is called there"`
 	OIDCClientSecret  Secret        `env:"POSTHORN_OIDC_CLIENT_SECRET" help:"its secret there; unset for a public client"`
 	OIDCOperators     string        `env:"POSTHORN_OIDC_OPERATORS" help:"the claim and value that make a person an operator, as groups=posthorn-operators; unset, only operators who exist sign in"`
 	OIDCOnly          string        `env:"POSTHORN_OIDC_ONLY" envDefault:"off" help:"operators sign in with the provider only: on or off"`
 	OIDCBreakGlass    string        `env:"POSTHORN_OIDC_BREAK_GLASS" help:"addresses of operators whose passwords work all the same, comma between"`
-	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"where requests to endpoints come from, addresses or networks, comma between: published for receivers' firewalls"`
-	TrustedProxies    string        `env:"POSTHORN_TRUSTED_PROXIES" help:"networks or addresses of the proxies in front, comma between: their X-Forwarded-For names the client; none unless set"`
-	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; text on a terminal"` // empty: text on a terminal, else JSON
-	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"what operators see; the host's name when unset"`
-	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for deliveries under way"`
-	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"how many MiB of request bodies a process holds; what exceeds it is answered 503"`
-	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"how many MiB of them one tenant, platform key or person may hold"`
+	EgressAddresses   string        `env:"POSTHORN_EGRESS_ADDRESSES" help:"source addresses or networks of requests to endpoints, separated by commas; published for receivers' firewalls"`
+	TrustedProxies    string        `env:"POSTHORN_TRUSTED_PROXIES" help:"networks or addresses of the proxies in front, separated by commas, whose X-Forwarded-For is trusted; default: none"`
+	LogLevel          slog.Level    `env:"POSTHORN_LOG_LEVEL" envDefault:"info" help:"debug, info, warn, or error"`
+	LogFormat         string        `env:"POSTHORN_LOG_FORMAT" help:"json or text; default: text on a terminal, otherwise json"` // empty: text on a terminal, else JSON
+	WorkerName        string        `env:"POSTHORN_WORKER_NAME" help:"name that operators see; default: the host's name"`
+	ShutdownGrace     time.Duration `env:"POSTHORN_SHUTDOWN_GRACE" envDefault:"20s" help:"how long a stop waits for requests in flight"`
+	BodyMemory        int64         `env:"POSTHORN_BODY_MEMORY" envDefault:"256" help:"maximum MiB of request bodies in memory; requests beyond it get 503"`
+	BodyMemorySender  int64         `env:"POSTHORN_BODY_MEMORY_PER_SENDER" envDefault:"64" help:"maximum MiB of these for one tenant, platform key, or person"`
 	SvixAPI           string        `env:"POSTHORN_SVIX_API" envDefault:"on" help:"Svix's API at /svix/api/v1, for programs that use its libraries: on or off"`
-	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"where OpenTelemetry traces go by OTLP over HTTP, as http://collector:4318; unset, none are made"`
-	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers for it, comma between: Authorization=Bearer abc"`
-	TracesRatio       float64       `env:"POSTHORN_TRACES_RATIO" envDefault:"0.1" help:"how many of the traces that begin here are kept, from 0 to 1; a producer's own decision is followed"`
-	Home              string        `env:"POSTHORN_HOME" help:"the name of this home, where several installations share the tenants: eu1"`
-	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, comma between: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
-	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"signs requests between homes: 32 characters or more, the same in all homes"`
-	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"where the receivers of serve --demo listen, on this machine"`
-	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"a PostgreSQL to install where the machine has none: a file or an https URL"`
+	TracesURL         string        `env:"POSTHORN_TRACES_URL" help:"URL for OpenTelemetry traces (OTLP over HTTP), such as http://collector:4318; default: no traces"`
+	TracesHeaders     Secret        `env:"POSTHORN_TRACES_HEADERS" help:"headers of its requests, separated by commas: Authorization=Bearer abc"`
+	TracesRatio       float64       `env:"POSTHORN_TRACES_RATIO" envDefault:"0.1" help:"fraction of traces to record, from 0 to 1, unless the producer has decided"`
+	Home              string        `env:"POSTHORN_HOME" help:"name of this home, if several installations share the tenants: eu1"`
+	Homes             string        `env:"POSTHORN_HOMES" help:"all homes with their internal addresses, separated by commas: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080"`
+	HomeSecret        Secret        `env:"POSTHORN_HOME_SECRET" help:"secret for requests between homes: at least 32 characters, the same in all homes"`
+	DemoAddr          string        `env:"POSTHORN_DEMO_ADDR" envDefault:"127.0.0.1:9100" help:"address of the receivers of serve --demo, on this machine"`
+	PostgresArchive   string        `env:"POSTHORN_POSTGRES_ARCHIVE" help:"PostgreSQL to install if the machine has none: a file or an https URL"`
 	PostgresSHA256    string        `env:"POSTHORN_POSTGRES_ARCHIVE_SHA256" help:"its SHA-256"`
 
 	Egress    egress.Policy    // EgressAllow, read
@@ -88,7 +88,7 @@ var otherVariables = []string{"POSTHORN_URL", "POSTHORN_API_KEY", "POSTHORN_TENA
 // ConfigError is every wrong value at once. Its text is for the terminal and holds no secret.
 type ConfigError struct{ Problems []Problem }
 
-// Problem is one variable that can't be used, and how to mend it.
+// Problem is one variable that can't be used, and how to fix it.
 type Problem struct{ Variable, Detail string }
 
 func (e *ConfigError) Error() string {
@@ -162,7 +162,7 @@ func (c *Config) checkAddresses(wrong complain) {
 		}
 	}
 	if at, err := netip.ParseAddrPort(c.DemoAddr); err != nil || !at.Addr().IsLoopback() || at.Port() == 0 {
-		wrong("POSTHORN_DEMO_ADDR", "is no address and port of this machine. Write one such as 127.0.0.1:9101.")
+		wrong("POSTHORN_DEMO_ADDR", "isn't an address and port of this machine. Use one such as 127.0.0.1:9101.")
 	}
 	if c.BaseURL == "" {
 		return

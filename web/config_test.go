@@ -31,7 +31,7 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 	for name, c := range map[string]struct {
 		environ  []string
 		variable string // the one that is wrong; empty: none
-		mend     string // what its sentence must hold
+		fix      string // what its sentence must hold
 	}{
 		"home without the others":     {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOME_SECRET=" + homeSecret}, "POSTHORN_HOMES", "names no home"},
 		"homes without a secret":      {[]string{"POSTHORN_HOME=eu1", "POSTHORN_HOMES=eu1=http://a,eu2=http://b"}, "POSTHORN_HOME_SECRET", "openssl rand -hex 32"},
@@ -109,8 +109,8 @@ func TestWrongSettingsNameTheVariableAndTheMend(t *testing.T) {
 			case c.variable == "":
 			case !errors.As(err, &all) || len(all.Problems) != 1:
 				t.Fatalf("got %v, want one problem with %s", err, c.variable)
-			case all.Problems[0].Variable != c.variable || !strings.Contains(all.Problems[0].Detail, c.mend):
-				t.Errorf("got %+v, want %s and %q", all.Problems[0], c.variable, c.mend)
+			case all.Problems[0].Variable != c.variable || !strings.Contains(all.Problems[0].Detail, c.fix):
+				t.Errorf("got %+v, want %s and %q", all.Problems[0], c.variable, c.fix)
 			}
 		})
 	}

@@ -97,14 +97,14 @@ func TestADatabaseThatCannotBeUsedIsNamedAtOnce(t *testing.T) {
 	missing.Path = "/no_such_database"
 	otherRole := *good
 	otherRole.User = url.UserPassword("no_such_role", "c4n4ry")
-	for name, c := range map[string]struct{ url, code, mend string }{
+	for name, c := range map[string]struct{ url, code, fix string }{
 		"database": {missing.String(), "database_missing", "createdb"},
 		"role":     {otherRole.String(), "database_refused", "user or password"},
 	} {
 		begun := time.Now()
 		err := waitForDatabase(t.Context(), c.url, false, silent, time.Hour)
 		e := fault.As(err)
-		if e == nil || e.Code != c.code || !strings.Contains(e.Detail, c.mend) || strings.Contains(err.Error(), "c4n4ry") {
+		if e == nil || e.Code != c.code || !strings.Contains(e.Detail, c.fix) || strings.Contains(err.Error(), "c4n4ry") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if time.Since(begun) > patience {

@@ -267,7 +267,7 @@ func TestDeadLettersAreReplayedAllAtOnce(t *testing.T) {
 		ID    string `json:"id"`
 		State string `json:"state"`
 	}
-	d.ok(&job, "dlq replay-all --json --reason mended --since 24h --endpoint "+endpoint.ID)
+	d.ok(&job, "dlq replay-all --json --reason fixed --since 24h --endpoint "+endpoint.ID)
 	eventually(t, "all three are delivered", func() bool {
 		var delivered []thing
 		d.ok(&delivered, "deliveries list --json --status delivered")

@@ -44,7 +44,7 @@ func untilSignaled(stderr io.Writer) (context.Context, context.CancelFunc) {
 		<-signals
 		cancel()
 		again := <-signals
-		_, _ = io.WriteString(stderr, "posthorn: stopped at once\n")
+		_, _ = io.WriteString(stderr, "posthorn: stopped immediately\n")
 		code := 130
 		if again == syscall.SIGTERM {
 			code = 143

@@ -61,7 +61,7 @@ func masterKey(cfg *Config, s *store, needed bool) (keys Secret, source string, 
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && needed {
 		return "", "", fault.New(fault.Invalid, "master_key_missing",
-			path+" is gone, and stored secrets are encrypted under it. Put it back from a backup, or set POSTHORN_MASTER_KEY if that is what it was.")
+			path+" is missing, and stored secrets are encrypted with it. Restore it from a backup, or set POSTHORN_MASTER_KEY to the same key.")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = makeMasterKey(path)
@@ -143,7 +143,7 @@ func (c masterKeyRotateCommand) Run(ctx context.Context, a *app) error {
 			Resealed int    `json:"resealed"`
 		}{ring.KeyID(), n})
 	}
-	a.printf("%d secrets were encrypted anew; all of them are under key %s now.\n"+
+	a.printf("%d secrets were encrypted again; all of them are under key %s now.\n"+
 		"Once every Posthorn process has this key first in its list, the older keys can go from it.\n", n, ring.KeyID())
 	return nil
 }

@@ -38,10 +38,10 @@ type httpMetrics struct {
 func newHTTPMetrics(registry prometheus.Registerer) *httpMetrics {
 	m := &httpMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "posthorn_http_requests_total", Help: "Requests answered, by route and status.",
+			Name: "posthorn_http_requests_total", Help: "Requests, by route and status.",
 		}, []string{"method", "route", "status"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "posthorn_http_request_seconds", Help: "Time from a request's header to the end of its answer.",
+			Name: "posthorn_http_request_seconds", Help: "Time from a request's header to the end of its response.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"method", "route"}),
 	}

@@ -17,12 +17,12 @@ import (
 )
 
 type operatorCreateCommand struct {
-	Email string `required:"" placeholder:"ADDRESS" help:"The person's e-mail address."`
+	Email string `required:"" placeholder:"ADDRESS" help:"The person's email address."`
 	JSON  bool   `name:"json" help:"Print JSON: operator_id, email and link."`
 }
 
 type operatorLinkCommand struct {
-	Email string `required:"" placeholder:"ADDRESS" help:"The operator's e-mail address."`
+	Email string `required:"" placeholder:"ADDRESS" help:"The operator's email address."`
 	JSON  bool   `name:"json" help:"Print JSON: operator_id, email and link."`
 }
 

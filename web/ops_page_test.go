@@ -92,7 +92,7 @@ func TestTheCommandsOfTheOperationsPagesCanBeTyped(t *testing.T) {
 	}{
 		"console.md": {environ, examples(t, "console.md", "sh", 1)[0], "/console/setup"},
 		"keys.md, the master key": {
-			append([]string{"POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}, environ[:1]...), keys[0], "secrets were encrypted anew",
+			append([]string{"POSTHORN_MASTER_KEY=" + otherMasterKey + "," + testMasterKey}, environ[:1]...), keys[0], "secrets were encrypted again",
 		},
 		"keys.md, API keys": {environ, keys[1], `"api_key":"php_`},
 		"upgrade.md":        {emptyDatabase(t), examples(t, "upgrade.md", "sh", 1)[0], "applied"},

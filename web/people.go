@@ -12,8 +12,8 @@ import (
 )
 
 type accountResetCommand struct {
-	Email  string `required:"" placeholder:"ADDRESS" help:"The person's e-mail address."`
-	Reason string `required:"" help:"Why, as the audit log of the person's tenants keeps it."`
+	Email  string `required:"" placeholder:"ADDRESS" help:"The person's email address."`
+	Reason string `required:"" help:"The reason, recorded in the audit log of the person's tenants."`
 }
 
 // Run turns off the second factor of somebody who has lost it. Who can run it can reach the database; that the person

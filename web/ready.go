@@ -43,12 +43,12 @@ func (readyCommand) Run(ctx context.Context, a *app) error {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("no process answers at %s: start one with posthorn serve, web or worker", addr)
+		return fmt.Errorf("no process responds at %s: start one with posthorn serve, web or worker", addr)
 	}
 	defer func() { _ = res.Body.Close() }()
 	var got report
 	if err := json.NewDecoder(res.Body).Decode(&got); err != nil {
-		return fmt.Errorf("what answers at %s is not Posthorn", addr)
+		return fmt.Errorf("the process at %s is not Posthorn", addr)
 	}
 	if res.StatusCode != http.StatusOK {
 		return errors.New(got.sentence())

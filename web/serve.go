@@ -11,7 +11,7 @@ import (
 
 type (
 	serveCommand struct {
-		Demo bool `help:"Bring a demo tenant, receivers for it to deliver to, and events that keep coming. On your own machine alone."`
+		Demo bool `help:"Add a demo tenant with receivers and constant traffic. Only on your own machine."`
 	}
 	webCommand    struct{}
 	workerCommand struct{}
@@ -63,7 +63,7 @@ func (a *app) keep(ctx context.Context, p *Program, begin func() error) error {
 	}
 	select {
 	case <-ctx.Done():
-		p.Log.Info("stopping; a second signal stops at once")
+		p.Log.Info("stopping; a second signal stops immediately")
 	case err = <-p.Failed():
 		p.Log.Error("stopping, since a part failed", "error", err)
 	}

@@ -49,9 +49,9 @@ func listen(ctx context.Context, addr, variable string) (net.Listener, error) {
 			why = "is in use by another program. Stop that one, or set %s to a free address, or to off."
 		}
 	case errors.Is(err, os.ErrPermission):
-		why = "may not be listened on by this user. Set %s to a port from 1024."
+		why = "can't be used by this user. Set %s to a port of 1024 or above."
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.As(err, &dns):
-		why = "is no address of this machine. Correct %s; :8080 means all of its addresses."
+		why = "isn't an address of this machine. Correct %s; :8080 means all of its addresses."
 	}
 	return nil, fault.New(fault.Unavailable, "address_unavailable", addr+" "+fmt.Sprintf(why, variable))
 }

@@ -167,15 +167,15 @@ func explainDatabase(err error) error {
 	case errors.As(err, &server):
 		switch {
 		case strings.Contains(server.Message, "unsupported startup parameter"):
-			return invalid("database_pooled", "A pooler answers at the address of POSTHORN_DATABASE_URL. Name the server itself in POSTHORN_DATABASE_LISTEN_URL beside it: some connections must be direct.")
+			return invalid("database_pooled", "POSTHORN_DATABASE_URL is the address of a pooler. Set POSTHORN_DATABASE_LISTEN_URL to the server itself as well: some connections must be direct.")
 		case strings.HasPrefix(server.Code, "28"):
-			return invalid("database_refused", "The database refused the user or password of POSTHORN_DATABASE_URL. Correct them, or let the server's pg_hba.conf accept this host.")
+			return invalid("database_refused", "The database rejected the user or password of POSTHORN_DATABASE_URL. Correct them, or let the server's pg_hba.conf accept this host.")
 		case server.Code == "3D000":
-			return invalid("database_missing", "The database that POSTHORN_DATABASE_URL names does not exist. Make it with `createdb`, owned by the user of the URL.")
+			return invalid("database_missing", "The database that POSTHORN_DATABASE_URL names does not exist. Create it with `createdb`, owned by the user of the URL.")
 		case server.Code == "42501":
-			return invalid("database_role_too_weak", "The user of POSTHORN_DATABASE_URL may not do what a start needs. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.")
+			return invalid("database_role_too_weak", "The user of POSTHORN_DATABASE_URL lacks permissions. Grant it CREATE on the database and CREATEROLE, or let an administrator run `posthorn migrate up`.")
 		case known == nil:
-			return &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Cause: err, Detail: "The database does not serve at the moment. Look at its log."}
+			return &fault.Error{Kind: fault.Unavailable, Code: "database_unavailable", Cause: err, Detail: "The database is unavailable. Check its log."}
 		}
 	case errors.As(err, &dns):
 		return &fault.Error{
@@ -185,7 +185,7 @@ func explainDatabase(err error) error {
 	case known == nil && (errors.As(err, &connect) || errors.Is(err, context.DeadlineExceeded)):
 		return &fault.Error{
 			Kind: fault.Unavailable, Code: "database_unavailable", Cause: err,
-			Detail: "No database answers at the address of POSTHORN_DATABASE_URL. Start it, or correct the host and port.",
+			Detail: "No database responds at the address of POSTHORN_DATABASE_URL. Start it, or correct the host and port.",
 		}
 	}
 	return err

@@ -119,7 +119,7 @@ func (w *Worker) died(epoch id.UUID) {
 	}
 	w.member.current = id.UUID{}
 	w.member.mu.Unlock()
-	w.log.Error("this worker was declared dead: it drops its lanes and registers anew", "worker", id.Worker.Format(epoch))
+	w.log.Error("this worker was declared dead: it drops its lanes and registers again", "worker", id.Worker.Format(epoch))
 	w.dispatch.Reset()
 }
 

@@ -29,7 +29,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "attempts_total", Help: "Requests made to endpoints.",
 		}, []string{"event_type", "http_status_class", "outcome", "tier"}),
 		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "attempt_latency_seconds", Help: "Time from the start of a request to the end of its answer.",
+			Name: "attempt_latency_seconds", Help: "Time from the start of a request to the end of its response.",
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30},
 		}),
 		late: prometheus.NewCounter(prometheus.CounterOpts{

@@ -59,7 +59,7 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 		t.Errorf("%d deliveries are pending, want 20", n)
 	}
 	h.balanced()
-	if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "mended", db.Author{Kind: "operator"}); err != nil {
+	if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "fixed", db.Author{Kind: "operator"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := accounts.ResumeDispatch(t.Context(), h.db, row.ID, "", db.Author{Kind: "operator"}); err == nil {

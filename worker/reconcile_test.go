@@ -246,7 +246,7 @@ func TestReconcilingFindsWhatWasChangedInSQL(t *testing.T) {
 		}
 		h.exec(tt.sql, tt.of, tt.undo)
 		if n := h.check(); n != 0 || h.count("SELECT count(*) FROM book_differences WHERE ended_at IS NULL") != 0 {
-			t.Errorf("%s: %d pages differ when it is mended", tt.name, n)
+			t.Errorf("%s: %d pages differ when it is fixed", tt.name, n)
 		}
 	}
 }

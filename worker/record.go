@@ -136,7 +136,7 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 
 // storePoison ends a delivery whose result the database rejects: visibly, without the parts that can be the cause.
 func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, cause error) {
-	w.log.Error("result refused by the database", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", cause)
+	w.log.Error("result rejected by the database", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", cause)
 	o := r.outcome
 	o.Attempt = nil
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}

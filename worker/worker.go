@@ -141,7 +141,7 @@ func (w *Worker) Committed(b emit.Batch) []id.UUID {
 // Ready reports why the worker cannot serve lanes, or nil.
 func (w *Worker) Ready() error {
 	if !w.member.mayLive() {
-		return fault.New(fault.Unavailable, "worker_not_ready", "The worker is not registered with the database, or its last beat is too old.")
+		return fault.New(fault.Unavailable, "worker_not_ready", "The worker is not registered with the database, or its last heartbeat is too old.")
 	}
 	return nil
 }

@@ -19,14 +19,14 @@ import (
 
 type applyCommand struct {
 	JSON         bool   `help:"Print JSON for a program: an object with the changes."`
-	File         string `short:"f" required:"" placeholder:"FILE" help:"What should be there, as YAML; - reads stdin."`
+	File         string `short:"f" required:"" placeholder:"FILE" help:"The file, as YAML; - reads stdin."`
 	DryRun       bool   `help:"Print the plan, and change nothing."`
 	Check        bool   `help:"Print the plan, change nothing, and exit with code 6 where the server differs from the file."`
 	Prune        bool   `help:"Delete what a list of the file leaves out: endpoints, event types, members, keys."`
 	PruneTenants bool   `help:"Delete the tenants that the file leaves out, with all their events."`
 	KeepSecrets  bool   `help:"A reference to a variable that is not set keeps what the server has."`
 	SecretsFile  string `placeholder:"FILE" help:"Append the secrets that the server makes, and the texts of new keys, to this file, readable by you alone."`
-	Yes          bool   `short:"y" help:"Do not ask before the changes."`
+	Yes          bool   `short:"y" help:"Don't ask for confirmation."`
 }
 
 // report is what apply prints for programs.

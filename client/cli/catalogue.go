@@ -205,7 +205,7 @@ type typesCommand struct {
 func (c typesCommand) Run(ctx context.Context, e *Env) error {
 	pkg := c.packageName()
 	if !token.IsIdentifier(pkg) {
-		return fail(ExitUsage, "%q is no name for a package of Go. Give one with --package.", pkg)
+		return fail(ExitUsage, "%q is not a valid name for a Go package. Give one with --package.", pkg)
 	}
 	entries, err := c.entries(ctx, e, c.From)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 type deadCommands struct {
-	List      deadListCommand      `cmd:"" help:"List dead letters, newest first: what failed permanently and was neither replayed nor archived."`
-	Replay    deadReplayCommand    `cmd:"" help:"Send some of them again, or all of an event."`
-	ReplayAll deadReplayAllCommand `cmd:"" help:"Send all of them again that the flags select, at their endpoints' own rates."`
+	List      deadListCommand      `cmd:"" help:"List dead letters, newest first: deliveries that failed permanently and were neither replayed nor archived."`
+	Replay    deadReplayCommand    `cmd:"" help:"Replay dead letters, or all of an event."`
+	ReplayAll deadReplayAllCommand `cmd:"" help:"Replay all dead letters that the flags select, at their endpoints' own rates."`
 }
 
 type deadListCommand struct {
@@ -31,9 +31,9 @@ func (c deadListCommand) Run(ctx context.Context, e *Env) error {
 
 type deadReplayCommand struct {
 	shared
-	IDs    []string `arg:"" name:"id" help:"Ids of dead letters (dlv_...), or of events (evt_...) whose dead letters are meant."`
-	Reason string   `help:"Why; kept in the audit log."`
-	Again  bool     `help:"Also those that were replayed before."`
+	IDs    []string `arg:"" name:"id" help:"Ids of dead letters (dlv_...), or of events (evt_...) to replay all of their dead letters."`
+	Reason string   `help:"The reason, recorded in the audit log."`
+	Again  bool     `help:"Include those that were replayed before."`
 }
 
 // Run replays deliveries one by one, and continues after one that is rejected.
@@ -130,12 +130,12 @@ func wantDelivery(given string) error {
 type deadReplayAllCommand struct {
 	shared
 	selection
-	Since  string        `placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time."`
-	Until  string        `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
-	Reason string        `help:"Why; kept with the job and in the audit log."`
-	Pace   int           `help:"Deliveries a second, at most." placeholder:"N"`
-	DryRun bool          `help:"Say how many it would be, and send none."`
-	Wait   time.Duration `help:"How long to wait for the job; 0 not at all." default:"0s"`
+	Since  string        `placeholder:"TIME" help:"Created at or after: a duration back from now, such as 24h or 7d, or a time."`
+	Until  string        `placeholder:"TIME" help:"Created before: a duration or a time, as in --since."`
+	Reason string        `help:"The reason, recorded with the job and in the audit log."`
+	Pace   int           `help:"Maximum deliveries a second." placeholder:"N"`
+	DryRun bool          `help:"Count the deliveries, and send none."`
+	Wait   time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
 }
 
 // Run starts a bulk job on the server, which continues without this command.

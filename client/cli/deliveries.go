@@ -13,7 +13,7 @@ type deliveryCommands struct {
 	List    deliveryListCommand    `cmd:"" help:"List deliveries, newest first."`
 	Get     deliveryGetCommand     `cmd:"" help:"Show a delivery with its attempts."`
 	Attempt deliveryAttemptCommand `cmd:"" help:"Show one attempt with the request that it sent."`
-	Retry   deliveryRetryCommand   `cmd:"" help:"Send a waiting delivery at once."`
+	Retry   deliveryRetryCommand   `cmd:"" help:"Send a waiting delivery now."`
 	Cancel  deliveryCancelCommand  `cmd:"" help:"Cancel a waiting delivery."`
 	Replay  deliveryReplayCommand  `cmd:"" help:"Send a finished delivery's event again, as a new delivery."`
 	Tail    deliveryTailCommand    `cmd:"" help:"Show deliveries as they happen, until Ctrl-C."`
@@ -193,14 +193,14 @@ type (
 	deliveryCancelCommand struct{ oneDelivery }
 	deliveryReplayCommand struct {
 		oneDelivery
-		Reason string `help:"Why; kept in the audit log."`
-		Again  bool   `help:"Although it was replayed before."`
+		Reason string `help:"The reason, recorded in the audit log."`
+		Again  bool   `help:"Replay it even if it was replayed before."`
 	}
 )
 
 // Run sends a delivery at once.
 func (c deliveryRetryCommand) Run(ctx context.Context, e *Env) error {
-	return c.act(e, "%s goes as soon as its endpoint takes it.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.RetryDelivery(ctx, c.ID) })
+	return c.act(e, "%s is sent as soon as its endpoint allows it.\n", func(sdk *client.Client) (client.Delivery, error) { return sdk.RetryDelivery(ctx, c.ID) })
 }
 
 // Run cancels a delivery.
@@ -231,7 +231,7 @@ type testCommand struct {
 	one
 	EventType string        `help:"The test event's type." default:"endpoint.test"`
 	Data      string        `placeholder:"JSON" help:"The event's data as JSON; @FILE or - for stdin."`
-	Wait      time.Duration `help:"How long to wait for the response; 0 not at all." default:"30s"`
+	Wait      time.Duration `help:"How long to wait for the response; 0 doesn't wait." default:"30s"`
 }
 
 // Run sends a test event and waits for its result. A response that is no success is exit code 1.

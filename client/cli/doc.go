@@ -23,20 +23,20 @@ import (
 
 // Commands are the commands, as kong reads them from the tags.
 type Commands struct {
-	Login      loginCommand      `cmd:"" help:"Remember a server and an API key for the commands below." group:"client"`
-	Logout     logoutCommand     `cmd:"" help:"Forget the server and the key." group:"client"`
+	Login      loginCommand      `cmd:"" help:"Store a server and an API key for the commands below." group:"client"`
+	Logout     logoutCommand     `cmd:"" help:"Delete the stored server and key." group:"client"`
 	Emit       emitCommand       `cmd:"" help:"Emit an event." group:"client"`
-	Events     eventsCommands    `cmd:"" help:"Events that were emitted." group:"client"`
-	Endpoints  endpointsCommands `cmd:"" help:"Where events go." group:"client"`
-	Deliveries deliveryCommands  `cmd:"" help:"Every event sent to every subscribed endpoint." group:"client"`
+	Events     eventsCommands    `cmd:"" help:"List and show events." group:"client"`
+	Endpoints  endpointsCommands `cmd:"" help:"Manage endpoints." group:"client"`
+	Deliveries deliveryCommands  `cmd:"" help:"List, retry, cancel, and replay deliveries." group:"client"`
 	Test       testCommand       `cmd:"" help:"Send a test event to one endpoint and show the response." group:"client"`
-	Dlq        deadCommands      `cmd:"" help:"Dead letters: deliveries that failed permanently." group:"client"`
+	Dlq        deadCommands      `cmd:"" help:"List and replay dead letters: deliveries that failed permanently." group:"client"`
 	Settings   settingsCommands  `cmd:"" help:"The tenant's settings." group:"client"`
 	Listen     listenCommand     `cmd:"" help:"Forward events to your own machine, which needs no public address." group:"client"`
 	Import     importCommands    `cmd:"" help:"Import event types and endpoints with their secrets." group:"client"`
-	Apply      applyCommand      `cmd:"" help:"Change a server until it is as a file says: tenants, event types, endpoints, members, limits." group:"client"`
-	Export     exportCommand     `cmd:"" help:"Print what a server has as a file for apply." group:"client"`
-	Catalogue  catalogueCommands `cmd:"" help:"The event types as documents for receivers, and what changed between two of them." group:"client"`
+	Apply      applyCommand      `cmd:"" help:"Apply a file to a server: tenants, event types, endpoints, members, limits." group:"client"`
+	Export     exportCommand     `cmd:"" help:"Export a server's objects as a file for apply." group:"client"`
+	Catalogue  catalogueCommands `cmd:"" help:"Export the catalog as a document for receivers, and compare two documents." group:"client"`
 	Types      typesCommand      `cmd:"" help:"Print types of the events' data for a programming language." group:"client"`
 	Completion completionCommand `cmd:"" help:"Print a script that completes commands in your shell." group:"client"`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`

@@ -15,23 +15,23 @@ type endpointsCommands struct {
 	Get           endpointGetCommand    `cmd:"" help:"Show an endpoint."`
 	Create        endpointCreateCommand `cmd:"" help:"Create an endpoint. Its secret is shown once."`
 	Update        endpointUpdateCommand `cmd:"" help:"Change an endpoint."`
-	Delete        endpointDeleteCommand `cmd:"" help:"Delete an endpoint; what is queued for it is not sent."`
+	Delete        endpointDeleteCommand `cmd:"" help:"Delete an endpoint; its queued deliveries are not sent."`
 	Pause         endpointPauseCommand  `cmd:"" help:"Hold an endpoint's deliveries."`
 	Resume        endpointResumeCommand `cmd:"" help:"Deliver again, held deliveries first."`
 	Verify        endpointVerifyCommand `cmd:"" help:"Send the verification again."`
 	Test          testCommand           `cmd:"" help:"Send a test event and show the response."`
-	Recover       recoverCommand        `cmd:"" help:"Send again what failed since a time and was not replayed."`
-	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that the endpoint matches and never got."`
+	Recover       recoverCommand        `cmd:"" help:"Send deliveries again that failed since a time and were not replayed."`
+	ReplayMissing replayMissingCommand  `cmd:"" help:"Send events that match the endpoint and were never sent to it."`
 	Secret        struct {
 		List   secretListCommand   `cmd:"" help:"List the current secrets, never their text."`
 		Rotate secretRotateCommand `cmd:"" help:"Create a new secret. It is shown once."`
 		Switch secretSwitchCommand `cmd:"" help:"Sign with the newest secret from now on, in formats with one signature."`
-	} `cmd:"" help:"What an endpoint's webhooks are signed with."`
+	} `cmd:"" help:"Manage an endpoint's signing secrets."`
 }
 
 type endpointListCommand struct {
 	shared
-	Limit     int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
+	Limit     int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
 	Condition string `placeholder:"CONDITION" help:"Only endpoints in this condition: ${enum}." enum:",failing,disabled,suspended,paused_by_operator,unverified,paused,active" default:""`
 	Status    string `placeholder:"STATUS" help:"Only endpoints with this status: ${enum}." enum:",unverified,active,paused,disabled" default:""`
 }
@@ -157,7 +157,7 @@ func commands(v client.Endpoint) []string {
 // settings are the flags for an endpoint's settings.
 type settings struct {
 	Description  string            `help:"What it is for."`
-	EventTypes   []string          `help:"Event types: whole names, families such as order.*, or *." placeholder:"TYPE"`
+	EventTypes   []string          `help:"Event types: full names, patterns such as order.*, or *." placeholder:"TYPE"`
 	Filter       string            `help:"A CEL expression over type, data and channels; none removes it."`
 	Channels     []string          `help:"Only events of these channels." placeholder:"CHANNEL"`
 	Format       string            `placeholder:"FORMAT" help:"Wire format: ${enum}." enum:",standard,x-webhook,t-v1,body-hex,raw" default:""`
@@ -165,16 +165,16 @@ type settings struct {
 	TypeField    string            `placeholder:"NAME" help:"Name of the event type in x-webhook bodies: ${enum}." enum:",type,event,both" default:""`
 	Rotation     string            `name:"rotation-signatures" placeholder:"WHICH" help:"Signatures while a secret is rotated: ${enum}." enum:",one,all" default:""`
 	RetryPolicy  string            `placeholder:"NAME" help:"Retry schedule: ${enum}." enum:",standard,exponential,five,short,quick,daily,seven,once" default:""`
-	RetryDelays  string            `help:"A retry schedule of your own: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
-	RetryJitter  string            `help:"How far each delay of your own schedule varies, from 0 to 1." placeholder:"SHARE"`
+	RetryDelays  string            `help:"A custom retry schedule: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
+	RetryJitter  string            `help:"Jitter of a custom schedule, from 0 to 1." placeholder:"SHARE"`
 	Timeout      int               `help:"Timeout of a request, 1 to 30 seconds." placeholder:"SECONDS"`
 	MaxInFlight  int               `help:"Concurrent requests, 1 to 100." placeholder:"N"`
 	RateLimit    string            `help:"Requests per second; none removes the limit." placeholder:"N"`
 	Traceparent  string            `name:"send-traceparent" placeholder:"on|off" help:"Whether requests carry the event's trace context: ${enum}." enum:",on,off" default:""`
 	Breaker      string            `name:"circuit-breaker" placeholder:"on|off" help:"Whether deliveries wait while the endpoint fails, with one probe at a time: ${enum}." enum:",on,off" default:""`
 	Ordering     string            `placeholder:"ORDER" help:"Order of delivery: ${enum}." enum:",none,key,strict" default:""`
-	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
-	Metadata     map[string]string `help:"A note of your own; repeat the flag for more. Replaces all that are set." placeholder:"NAME=VALUE" mapsep:"none"`
+	Header       map[string]string `help:"A custom header; repeat the flag for more. Replaces all existing headers." placeholder:"NAME=VALUE" mapsep:"none"`
+	Metadata     map[string]string `help:"Custom metadata; repeat the flag for more. Replaces all existing entries." placeholder:"NAME=VALUE" mapsep:"none"`
 	Verification string            `placeholder:"HOW" help:"How the endpoint is verified: ${enum}." enum:",challenge,challenge_get,simple" default:""`
 	Body         string            `help:"Any other field, as the API's JSON: @FILE, - for stdin, or the text itself." placeholder:"JSON"`
 }
@@ -188,7 +188,7 @@ func (s settings) fields(e *Env) (map[string]any, error) {
 			return nil, err
 		}
 		if err := json.Unmarshal(text, &all); err != nil {
-			return nil, fail(ExitUsage, "--body is no JSON object: %v", err)
+			return nil, fail(ExitUsage, "--body is not a JSON object: %v", err)
 		}
 	}
 	for name, value := range map[string]string{
@@ -354,7 +354,7 @@ type endpointUpdateCommand struct {
 	one
 	settings
 	topic
-	URL string `help:"Where events are to go from now on; it is verified again."`
+	URL string `help:"The new URL; it is verified again."`
 }
 
 // Run changes an endpoint.
@@ -397,7 +397,7 @@ type (
 	endpointPauseCommand  struct{ one }
 	endpointResumeCommand struct {
 		one
-		DropHeld bool `help:"Drop what was held instead of delivering it."`
+		DropHeld bool `help:"Drop held deliveries instead of sending them."`
 	}
 	endpointVerifyCommand struct{ one }
 )
@@ -428,7 +428,7 @@ func (c endpointVerifyCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	return c.show(e, v, func() {
-		e.printf("A verification is on its way; `posthorn endpoints get %s` shows whether it was answered.\n", c.ID)
+		e.printf("A verification is on its way; `posthorn endpoints get %s` shows the response.\n", c.ID)
 	})
 }
 

@@ -19,8 +19,8 @@ type emitCommand struct {
 	Key            string   `placeholder:"KEY" help:"Ordering key: events with the same key stay in order."`
 	Channel        []string `placeholder:"CHANNEL" help:"A channel; repeat the flag for more."`
 	Version        string   `name:"data-version" placeholder:"VERSION" help:"Version of the data's shape."`
-	OccurredAt     string   `placeholder:"TIME" help:"When it happened, if not now: a time span back from now, such as 2h, or a time, such as 2026-01-31T12:00:00Z."`
-	DeliverAt      string   `placeholder:"TIME" help:"Deliver later: a time span from now on, such as 1h or 7d, or a time to come, such as 2026-01-31T12:00:00Z; at most 30 days ahead."`
+	OccurredAt     string   `placeholder:"TIME" help:"When it happened, if not now: a duration back from now, such as 2h, or a time, such as 2026-01-31T12:00:00Z."`
+	DeliverAt      string   `placeholder:"TIME" help:"Deliver later: a duration from now, such as 1h or 7d, or a time in the future, such as 2026-01-31T12:00:00Z; at most 30 days ahead."`
 	IdempotencyKey string   `placeholder:"KEY" help:"Makes it safe to run the same command again."`
 }
 
@@ -101,7 +101,7 @@ func input(e *Env, given, otherwise string) ([]byte, error) {
 
 type eventsCommands struct {
 	List eventListCommand `cmd:"" help:"List events, newest first."`
-	Get  eventGetCommand  `cmd:"" help:"Show an event with its data, and where it went."`
+	Get  eventGetCommand  `cmd:"" help:"Show an event with its data and its deliveries."`
 }
 
 type eventListCommand struct {

@@ -17,8 +17,8 @@ type importCommands struct {
 
 type importCommand struct {
 	shared
-	File   string `arg:"" help:"What to bring in, as JSON; - reads stdin."`
-	DryRun bool   `help:"Say what would be done, and do nothing."`
+	File   string `arg:"" help:"The file to import, as JSON; - reads stdin."`
+	DryRun bool   `help:"Print what would be done, and do nothing."`
 }
 
 // importChunk is how many entries go in one request.
@@ -38,7 +38,7 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 	var list client.ImportInput
 	var raw map[string]any
 	if err := json.Unmarshal(text, &raw); err != nil {
-		return fail(ExitUsage, "The file is no JSON object: %v", err)
+		return fail(ExitUsage, "The file is not a JSON object: %v", err)
 	}
 	if list, err = typed[client.ImportInput](raw); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (c importCommand) Run(ctx context.Context, e *Env) error {
 	}
 	err = c.show(e, done, func() { c.print(e, done) })
 	if err == nil && refused > 0 {
-		return fail(ExitFailed, "%d of %d were refused.", refused, len(done))
+		return fail(ExitFailed, "%d of %d were rejected.", refused, len(done))
 	}
 	return err
 }

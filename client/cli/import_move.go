@@ -18,7 +18,7 @@ import (
 // there is changed where it differs.
 type moveFlags struct {
 	JSON     bool      `help:"Print JSON for a program."`
-	Verified bool      `help:"The endpoints are in use: they are active at once, without a verification."`
+	Verified bool      `help:"The endpoints are in use: they are active immediately, without a verification."`
 	CutOver  time.Time `placeholder:"TIME" help:"Before this time endpoints are created paused and drop what is emitted. After it, each tenant's endpoints are disabled there and resumed here. Needs --verified."`
 	Back     bool      `help:"Undo the cut-over: pause here, and enable there, what the cut-over moved."`
 	Secrets  string    `placeholder:"FILE" help:"A JSON object of the secrets that the other server does not show, by the endpoint's id there."`
@@ -152,7 +152,7 @@ func readSecrets(file string) (map[string]string, error) {
 	}
 	var out map[string]string
 	if json.Unmarshal(text, &out) != nil {
-		return nil, fail(ExitUsage, `The file of --secrets is no JSON object of texts, such as {"ep_1": "whsec_..."}.`)
+		return nil, fail(ExitUsage, `The file of --secrets is not a JSON object of texts, such as {"ep_1": "whsec_..."}.`)
 	}
 	return out, nil
 }

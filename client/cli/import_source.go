@@ -96,13 +96,13 @@ func (s *source) once(ctx context.Context, method, path string, body []byte, int
 		return 0, err
 	}
 	where, _, _ := strings.Cut(path, "?")
-	refused := &refusedThere{res.StatusCode, fmt.Sprintf("%s answered %s %s with %d", s.name, method, where, res.StatusCode)}
+	refused := &refusedThere{res.StatusCode, fmt.Sprintf("%s responded to %s %s with %d", s.name, method, where, res.StatusCode)}
 	switch {
 	case res.StatusCode/100 == 2 && into == nil:
 		return 0, nil
 	case res.StatusCode/100 == 2:
 		if err := json.Unmarshal(text, into); err != nil {
-			return -1, fmt.Errorf("%s answered %s %s with something else than its API promises: %w", s.name, method, where, err)
+			return -1, fmt.Errorf("%s responded to %s %s with something other than its API promises: %w", s.name, method, where, err)
 		}
 		return 0, nil
 	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented:

@@ -6,7 +6,7 @@ import "strings"
 type topic struct {
 	Kafka    []string `placeholder:"HOST:PORT" help:"Bootstrap servers of a Kafka cluster. Events are written to --topic of this cluster instead of being sent to a URL."`
 	Topic    string   `placeholder:"NAME" help:"The topic of the --kafka cluster."`
-	CA       string   `name:"ca-certificate" placeholder:"@FILE" help:"The only certificate authorities that the brokers are checked against, in PEM: @FILE or - for stdin; none removes them."`
+	CA       string   `name:"ca-certificate" placeholder:"@FILE" help:"Trust only these certificate authorities, in PEM: @FILE or - for stdin; none removes them."`
 	SASL     string   `name:"sasl" placeholder:"MECHANISM" help:"How to authenticate to the brokers: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; none removes it."`
 	User     string   `placeholder:"NAME" help:"The user name for --sasl."`
 	Password string   `placeholder:"@FILE" help:"The password for --sasl: @FILE or - for stdin."`

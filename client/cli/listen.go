@@ -24,14 +24,14 @@ import (
 type listenCommand struct {
 	shared
 	Forward    string        `required:"" help:"Where to forward deliveries, such as http://localhost:3000/hook." placeholder:"URL"`
-	EventTypes []string      `help:"Event types: whole names, families such as order.*, or *." default:"*" placeholder:"TYPE"`
+	EventTypes []string      `help:"Event types: full names, patterns such as order.*, or *." default:"*" placeholder:"TYPE"`
 	Channels   []string      `help:"Only events of at least one of these channels." placeholder:"CHANNEL"`
-	Filter     string        `help:"Only events for which this CEL expression is true." placeholder:"CEL"`
+	Filter     string        `help:"Only events that match this CEL expression." placeholder:"CEL"`
 	Format     string        `help:"Wire format: ${enum}." enum:"standard,x-webhook,t-v1,body-hex,raw" default:"standard"`
 	Prefix     string        `help:"Prefix of the format's header names." default:"Webhook"`
-	Secret     string        `placeholder:"SECRET" help:"What to sign with: the text, or @FILE. Default: a new secret for this run."`
-	Since      string        `placeholder:"TIME" help:"Begin with events since then: a time span back from now, such as 1h, or a time."`
-	Event      []string      `placeholder:"EVENT" help:"Send these events (evt_...) and end; repeat the flag for more."`
+	Secret     string        `placeholder:"SECRET" help:"The signing secret: the text, or @FILE. Default: a new secret for this run."`
+	Since      string        `placeholder:"TIME" help:"Start with events since then: a duration back from now, such as 1h, or a time."`
+	Event      []string      `placeholder:"EVENT" help:"Send these events (evt_...) and exit; repeat the flag for more."`
 	Timeout    time.Duration `help:"How long to wait for a response." default:"15s"`
 }
 
@@ -97,7 +97,7 @@ func (c listenCommand) Run(ctx context.Context, e *Env) error {
 	case err != nil:
 		return err
 	case f.bad > 0:
-		return fail(ExitFailed, "%d of %d were not taken.", f.bad, len(c.Event))
+		return fail(ExitFailed, "%d of %d were not delivered.", f.bad, len(c.Event))
 	}
 	return nil
 }

@@ -10,13 +10,13 @@ import (
 // recovery are the flags of the commands that send an endpoint what it missed. A bulk job on the server does the work.
 type recovery struct {
 	one
-	Since  string        `required:"" placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time."`
-	Until  string        `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
+	Since  string        `required:"" placeholder:"TIME" help:"Created at or after: a duration back from now, such as 24h or 7d, or a time."`
+	Until  string        `placeholder:"TIME" help:"Created before: a duration or a time, as in --since."`
 	Type   string        `placeholder:"TYPE" help:"Only this event type."`
-	Reason string        `help:"Why; kept with the job and in the audit log."`
-	Pace   int           `help:"Deliveries a second, at most." placeholder:"N"`
+	Reason string        `help:"The reason, recorded with the job and in the audit log."`
+	Pace   int           `help:"Maximum deliveries a second." placeholder:"N"`
 	DryRun bool          `help:"Only count them."`
-	Wait   time.Duration `help:"How long to wait for the job; 0 not at all." default:"0s"`
+	Wait   time.Duration `help:"How long to wait for the job; 0 doesn't wait." default:"0s"`
 }
 
 func (c recovery) body(now time.Time) (client.RecoverInput, error) {

@@ -31,10 +31,10 @@ func (c settingsGetCommand) Run(ctx context.Context, e *Env) error {
 
 type settingsUpdateCommand struct {
 	shared
-	RetryPolicy string `placeholder:"NAME" help:"Default retry schedule of new endpoints: ${enum}. none is the platform's again." enum:",none,standard,exponential,five,short,quick,daily,seven,once" default:""`
-	RetryDelays string `help:"Delays of a default schedule of your own: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
-	RetryJitter string `help:"How far each of these delays varies, from 0 to 1." placeholder:"SHARE"`
-	Retention   int    `name:"retention-days" help:"How many days events and deliveries are kept. What is older is deleted." placeholder:"DAYS"`
+	RetryPolicy string `placeholder:"NAME" help:"Default retry schedule of new endpoints: ${enum}. none uses the platform's." enum:",none,standard,exponential,five,short,quick,daily,seven,once" default:""`
+	RetryDelays string `help:"Delays of a custom default schedule: seconds between attempts, such as 60,300,1800." placeholder:"SECONDS"`
+	RetryJitter string `help:"Jitter of these delays, from 0 to 1." placeholder:"SHARE"`
+	Retention   int    `name:"retention-days" help:"How many days events and deliveries are kept. Older ones are deleted." placeholder:"DAYS"`
 }
 
 // Run changes the tenant's settings.

@@ -12,7 +12,7 @@ type deliveryTailCommand struct {
 	shared
 	selection
 	Status string        `placeholder:"STATUS" help:"Only deliveries that change to this status: ${enum}." enum:",pending,retrying,held,delivered,failed,canceled" default:""`
-	Every  time.Duration `help:"How often to look." default:"1s"`
+	Every  time.Duration `help:"How often to poll." default:"1s"`
 }
 
 // How far back tail looks for deliveries that can still change, and how many of them at most.

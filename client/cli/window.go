@@ -9,9 +9,9 @@ import (
 
 // window are the flags of a list.
 type window struct {
-	Limit int    `default:"50" help:"Rows at most; 0 for all." short:"n"`
-	Since string `placeholder:"TIME" help:"Created at or after: a time span back from now, such as 24h or 7d, or a time, such as 2026-01-31T12:00:00Z."`
-	Until string `placeholder:"TIME" help:"Created before: a span or a time, as in --since."`
+	Limit int    `default:"50" help:"Maximum rows; 0 for all." short:"n"`
+	Since string `placeholder:"TIME" help:"Created at or after: a duration back from now, such as 24h or 7d, or a time, such as 2026-01-31T12:00:00Z."`
+	Until string `placeholder:"TIME" help:"Created before: a duration or a time, as in --since."`
 }
 
 func (w window) bounds(e *Env) (since, until *time.Time, err error) {

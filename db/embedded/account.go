@@ -66,7 +66,7 @@ func (l *layout) chooseAccount() (account, error) {
 	}
 	return account{}, &fault.Error{
 		Kind: fault.Invalid, Code: "postgres_account_missing",
-		Detail: fmt.Sprintf("PostgreSQL refuses to run as root and none of the accounts %v exists to run it. Make one (useradd --system posthorn), run Posthorn as an ordinary user, or set POSTHORN_DATABASE_URL.", candidates),
+		Detail: fmt.Sprintf("PostgreSQL can't run as root and none of the accounts %v exists to run it. Create one (useradd --system posthorn), run Posthorn as an ordinary user, or set POSTHORN_DATABASE_URL.", candidates),
 	}
 }
 
@@ -117,8 +117,8 @@ func (l *layout) reachable() error {
 	if cause := elsewhere.Run(); cause != nil {
 		return &fault.Error{
 			Kind: fault.Invalid, Code: "postgres_account_refused", Cause: cause,
-			Detail: "PostgreSQL refuses to run as root, and this process may not become " + l.account.name + " to run it. Run Posthorn as an ordinary user, give it the capabilities SETUID and SETGID, or set POSTHORN_DATABASE_URL.",
+			Detail: "PostgreSQL can't run as root, and this process can't switch to " + l.account.name + " to run it. Run Posthorn as an ordinary user, give it the capabilities SETUID and SETGID, or set POSTHORN_DATABASE_URL.",
 		}
 	}
-	return dirFault(l.home, "is out of reach for "+l.account.name+", who runs PostgreSQL because root may not (a parent folder is closed to others, as /root is)", err)
+	return dirFault(l.home, "is out of reach for "+l.account.name+", who runs PostgreSQL because root can't (a parent folder is closed to others, as /root is)", err)
 }

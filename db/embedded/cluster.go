@@ -84,7 +84,7 @@ func (c *Cluster) acquire(ctx context.Context) error {
 		if !sleep(ctx, pollInterval) {
 			return &fault.Error{
 				Kind: fault.Unavailable, Code: "postgres_busy", Cause: ctx.Err(),
-				Detail: fmt.Sprintf("Another Posthorn process (%s) owns the data in %s, and its PostgreSQL does not answer. Look at that process, or end it.", c.owner(), c.layout.home),
+				Detail: fmt.Sprintf("Another Posthorn process (%s) owns the data in %s, and its PostgreSQL does not respond. Check that process, or end it.", c.owner(), c.layout.home),
 			}
 		}
 		if waited += pollInterval; waited >= progressEvery {

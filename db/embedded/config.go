@@ -77,7 +77,7 @@ func defaultDataDir() (string, error) {
 		if err != nil || !filepath.IsAbs(u.HomeDir) {
 			return "", &fault.Error{
 				Kind: fault.Invalid, Code: "data_dir_unknown", Cause: err,
-				Detail: "No home directory is known to keep the data in. Set POSTHORN_DATA_DIR to a folder that this user may write.",
+				Detail: "No home directory is known to keep the data in. Set POSTHORN_DATA_DIR to a folder that this user can write to.",
 			}
 		}
 		home = u.HomeDir

@@ -80,7 +80,7 @@ func openArchive(ctx context.Context, name, sum string) (io.ReadCloser, error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		_ = resp.Body.Close()
-		return nil, archiveFault(name, errors.New("the server answered "+resp.Status))
+		return nil, archiveFault(name, errors.New("the server responded with "+resp.Status))
 	}
 	return resp.Body, nil
 }

@@ -61,7 +61,7 @@ func prepare(home string) (*layout, error) {
 				continue // a person's home stays as closed as it is
 			}
 			if err := letPass(dir); err != nil {
-				return nil, dirFault(home, "can't be opened for "+l.account.name+", who runs PostgreSQL because root may not", err)
+				return nil, dirFault(home, "can't be opened for "+l.account.name+", who runs PostgreSQL because root can't", err)
 			}
 		}
 	}

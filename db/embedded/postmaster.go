@@ -109,7 +109,7 @@ func (l *layout) awaitReady(ctx context.Context, log *slog.Logger, p *postmaster
 		select {
 		case <-p.exited:
 			if p.err == nil {
-				return errors.New("it stopped at once")
+				return errors.New("it stopped immediately")
 			}
 			return p.err
 		case <-ctx.Done():

@@ -63,10 +63,10 @@ func (c *Cluster) takeOver(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		c.log.Error("the PostgreSQL that this process used is gone, and starting it again failed", "error", err, "next_try_in", maxBackoff)
+		c.log.Error("the PostgreSQL that this process used has stopped, and starting it again failed", "error", err, "next_try_in", maxBackoff)
 		sleep(ctx, maxBackoff)
 	case owner:
-		c.log.Warn("the process that ran PostgreSQL is gone; this one has taken over", "pid", c.PID())
+		c.log.Warn("the process that ran PostgreSQL has ended; this one has taken over", "pid", c.PID())
 	}
 }
 

@@ -114,7 +114,7 @@ func (c *Committer) store(ctx context.Context, items []*item, deadline time.Time
 			again = true
 			time.Sleep(50 * time.Millisecond)
 		case len(items) == 1:
-			c.log.Error("event refused by the database", "event", id.Event.Format(items[0].ID), "type", items[0].Type, "error", err)
+			c.log.Error("event rejected by the database", "event", id.Event.Format(items[0].ID), "type", items[0].Type, "error", err)
 			failItems(items, err)
 			return
 		default:

@@ -56,7 +56,7 @@ func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, 
 	started, scan := time.Now(), int32(searchFirst)
 	high := s.Before
 	for {
-		begun := time.Now()
+		asked := time.Now()
 		var page sql.SearchEventsRow
 		err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
 			if page, err = s.look(ctx, q, tenant, high, scan, now); err != nil || len(page.Ids) == 0 {
@@ -83,7 +83,7 @@ func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, 
 		if len(out.Found) >= s.Most || time.Since(started) > searchTime {
 			return s.cut(out), nil
 		}
-		if time.Since(begun) < searchQuick {
+		if time.Since(asked) < searchQuick {
 			scan = min(scan*4, searchMost)
 		}
 	}

@@ -97,10 +97,10 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 			save.After = tenants[len(tenants)-1]
 		}
 		if len(tenants) == len(pages) && len(pages) < pagesMost {
-			save.Day, save.Anew = reconcile.Next(days, at.Day)
+			save.Day, save.Restart = reconcile.Next(days, at.Day)
 			save.After = id.UUID{}
 		}
-		if err := q.SaveReconcileProgress(ctx, save); err != nil || save.Anew || budget <= 0 {
+		if err := q.SaveReconcileProgress(ctx, save); err != nil || save.Restart || budget <= 0 {
 			return discrepancies, err
 		}
 		at.Day, at.After = save.Day, save.After

@@ -514,7 +514,7 @@ type SaveReconcileProgressParams struct {
 	Day     time.Time
 	After   id.UUID
 	Checked int64
-	Anew    bool
+	Restart bool
 }
 
 func (q *Queries) SaveReconcileProgress(ctx context.Context, arg SaveReconcileProgressParams) error {
@@ -523,7 +523,7 @@ func (q *Queries) SaveReconcileProgress(ctx context.Context, arg SaveReconcilePr
 		arg.Day,
 		arg.After,
 		arg.Checked,
-		arg.Anew,
+		arg.Restart,
 	)
 	return err
 }

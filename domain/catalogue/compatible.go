@@ -156,7 +156,7 @@ func (c *comparison) compare(path string, old, current any) {
 		c.breaks(path, "Nothing was allowed here, and now something is.")
 		return
 	case !plainA || !plainB || len(b) == 0:
-		c.breaks(path, "The schema was taken away: any value can be there now.")
+		c.breaks(path, "The schema was removed: any value is possible now.")
 		return
 	case reflect.DeepEqual(a, b) && !strings.Contains(fmt.Sprint(a), "$ref"):
 		return
@@ -283,7 +283,7 @@ func (c *comparison) values(path string, a, b map[string]any) {
 	for _, v := range after {
 		if !slices.ContainsFunc(before, func(old any) bool { return reflect.DeepEqual(old, v) }) {
 			text, _ := json.Marshal(v)
-			c.breaks(path, "The value %s is new. Receivers may not know it.", text)
+			c.breaks(path, "The value %s is new. Receivers might not know it.", text)
 		}
 	}
 }

@@ -258,7 +258,7 @@ func (p *publisher) asyncAPI(about About, entries []Entry) (map[string]any, erro
 	return map[string]any{
 		"asyncapi": "3.0.0", "info": map[string]any{"title": about.Title, "version": about.Version}, "defaultContentType": "application/json",
 		"channels": map[string]any{"webhooks": map[string]any{
-			"address": nil, "description": "The endpoint that a receiver chose", "messages": inChannel,
+			"address": nil, "description": "The endpoint that a receiver selected", "messages": inChannel,
 		}},
 		"operations": map[string]any{"send": operation},
 		"components": map[string]any{"messages": messages, "schemas": p.schemas},

@@ -188,7 +188,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 		{"the same words, another target", `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"string"}}}`, `{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"type":"integer"}}}`, "data.x", "can be integer now"},
 		{"a choice more", `{"anyOf":[{"type":"string"}]}`, `{"anyOf":[{"type":"string"},{"type":"null"}]}`, "data", "Choice 2"},
 		{"a choice less", `{"anyOf":[{"type":"string"},{"type":"null"}]}`, `{"type":"string"}`, "", ""},
-		{"no schema", `{"type":"string"}`, ``, "data", "taken away"},
+		{"no schema", `{"type":"string"}`, ``, "data", "removed"},
 		{"a schema at last", ``, `{"type":"string"}`, "", ""},
 	} {
 		found := Compare([]Entry{{Name: "a.b", Schema: json.RawMessage(c.old)}}, []Entry{{Name: "a.b", Schema: json.RawMessage(c.current)}})
@@ -209,7 +209,7 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 		got = append(got, strings.TrimSpace(f.Type+" "+f.Version+" "+f.Detail))
 	}
 	want := []string{
-		"gone  The event type was removed.", "kept 1 The version was removed.", "kept 2 The schema was taken away: any value can be there now.",
+		"gone  The event type was removed.", "kept 1 The version was removed.", "kept 2 The schema was removed: any value is possible now.",
 		"kept  The event type is deprecated now.", "kept 3 The version is new.", "new  The event type is new.",
 	}
 	if !slices.Equal(got, want) {

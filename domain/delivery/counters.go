@@ -21,9 +21,9 @@ type Counters struct {
 
 // Since is c without streaks that started before t: after the clock was set to another time, their duration is unknown.
 func (c Counters) Since(t time.Time) Counters {
-	for _, begun := range []*time.Time{&c.UnhealthySince, &c.AuthSince, &c.TLSOnlySince, &c.FirstFailureAt} {
-		if !begun.IsZero() && begun.Before(t) {
-			*begun = t
+	for _, started := range []*time.Time{&c.UnhealthySince, &c.AuthSince, &c.TLSOnlySince, &c.FirstFailureAt} {
+		if !started.IsZero() && started.Before(t) {
+			*started = t
 		}
 	}
 	return c

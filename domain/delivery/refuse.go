@@ -36,12 +36,12 @@ var (
 		"The delivery's endpoint was deleted. Create a new endpoint and send the event again.")
 )
 
-func settled(s Status, mend string) error {
-	return conflict("delivery_settled", s, "The delivery is "+s.String()+". "+mend)
+func settled(s Status, fix string) error {
+	return conflict("delivery_settled", s, "The delivery is "+s.String()+". "+fix)
 }
 
-func waiting(s Status, mend string) error {
-	return conflict("delivery_waiting", s, "The delivery is "+s.String()+" and not finished. "+mend)
+func waiting(s Status, fix string) error {
+	return conflict("delivery_waiting", s, "The delivery is "+s.String()+" and not finished. "+fix)
 }
 
 func conflict(code string, s Status, detail string) error {

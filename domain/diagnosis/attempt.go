@@ -11,7 +11,7 @@ import (
 )
 
 // words are what is said of each problem of an attempt.
-var words = map[health.Problem]struct{ title, detail, mend string }{
+var words = map[health.Problem]struct{ title, detail, fix string }{
 	health.ProblemDNS: {
 		"The host name was not found", "The host name in the endpoint's URL has no address, or its name server didn't respond.",
 		"Check the spelling of the host name and its DNS records. If you just changed them, wait a few minutes.",
@@ -51,7 +51,7 @@ var words = map[health.Problem]struct{ title, detail, mend string }{
 }
 
 // rejections are the answers of which more can be said than that they are a 4xx.
-var rejections = map[int]struct{ title, detail, mend string }{
+var rejections = map[int]struct{ title, detail, fix string }{
 	400: {"Rejected as malformed", "The endpoint returned 400: it couldn't parse the request.", "Compare the request's body with what the receiver expects, and check the receiver's log."},
 	401: {"Not authorized", "The endpoint returned 401: it didn't accept the request as authentic.", "Check that the receiver verifies the raw body with this endpoint's secret, and whether it needs a header that isn't set here. The signature debugger shows which part fails."},
 	403: {"Forbidden", "The endpoint returned 403: the receiver, or a firewall in front of it, rejected the request.", "Check the secret that the receiver verifies with, and whether a firewall or bot filter blocks our requests."},
@@ -70,17 +70,17 @@ var rejections = map[int]struct{ title, detail, mend string }{
 }
 
 // servers are the answers of which more can be said than that they are a 5xx.
-var servers = map[int]struct{ detail, mend string }{
+var servers = map[int]struct{ detail, fix string }{
 	500: {"The endpoint returned 500: its application failed on this request.", "Check the receiver's log at the time of the attempt."},
 	501: {"The endpoint returned 501: its server doesn't support this request.", "Check that the receiver's route accepts POST."},
 	502: {"The endpoint returned 502: its proxy got no valid response from the application.", "Check that the application behind the proxy is running, and its log at the time of the attempt."},
 	503: {"The endpoint returned 503: it is overloaded or in maintenance.", "Wait until it is back. If the response has a Retry-After header, all the endpoint's deliveries wait that long."},
-	504: {"The endpoint returned 504: its proxy timed out waiting for the application.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	504: {"The endpoint returned 504: its proxy timed out waiting for the application.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."},
 	507: {"The endpoint returned 507: it has no storage left.", "Free up storage on the receiving server."},
 	520: {"The endpoint returned 520: its proxy got a response that it couldn't read.", "Check the log of the application behind the proxy."},
 	521: {"The endpoint returned 521: its proxy found the server down.", "Check that the server behind the proxy is running and accepts connections from the proxy."},
 	522: {"The endpoint returned 522: its proxy couldn't connect to the server in time.", "Check that the server behind the proxy is running and accepts connections from the proxy."},
-	524: {"The endpoint returned 524: its proxy timed out waiting for the server.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	524: {"The endpoint returned 524: its proxy timed out waiting for the server.", "Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."},
 	525: {"The endpoint returned 525: the TLS handshake between its proxy and the server failed.", "Check the certificate of the server behind the proxy."},
 	526: {"The endpoint returned 526: its proxy rejected the server's certificate.", "Check the certificate of the server behind the proxy."},
 }
@@ -98,7 +98,7 @@ func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagn
 	problem := health.ProblemOf(r)
 	d := Diagnosis{Problem: problem}
 	if w, ok := words[problem]; ok {
-		d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
+		d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
 		if problem == health.ProblemRedirect {
 			d.Detail = fmt.Sprintf("The endpoint returned %d, a redirect. Redirects are never followed, because a signed request must not be forwarded.", r.Status)
 		}
@@ -112,16 +112,16 @@ func attempt(kind endpoint.Kind, r delivery.Result, timeout time.Duration) Diagn
 	}
 	if problem == health.ProblemServer {
 		d.Title = "Server error"
-		d.Detail, d.Mend = fmt.Sprintf("The endpoint returned %s: a server error.", answer(r.Status)), servers[500].mend
+		d.Detail, d.Fix = fmt.Sprintf("The endpoint returned %s: a server error.", answer(r.Status)), servers[500].fix
 		if w, ok := servers[r.Status]; ok {
-			d.Detail, d.Mend = w.detail, w.mend
+			d.Detail, d.Fix = w.detail, w.fix
 		}
 		return d
 	}
 	d.Title, d.Detail = "Rejected", fmt.Sprintf("The endpoint returned %s: it rejected the request.", answer(r.Status))
-	d.Mend = "Check the response below, and the receiver's log at the time of the attempt."
+	d.Fix = "Check the response below, and the receiver's log at the time of the attempt."
 	if w, ok := rejections[r.Status]; ok {
-		d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
+		d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
 	}
 	return d
 }
@@ -134,7 +134,7 @@ func timedOut(d Diagnosis, r delivery.Result, timeout time.Duration) Diagnosis {
 	case timeout > 0:
 		d.Detail = fmt.Sprintf("The endpoint accepted the request and didn't respond within its timeout of %d seconds.", int(timeout.Seconds()))
 	}
-	d.Mend = "Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."
+	d.Fix = "Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."
 	return d
 }
 

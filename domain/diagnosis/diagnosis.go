@@ -30,7 +30,7 @@ type Diagnosis struct {
 	Problem health.Problem // empty: none
 	Title   string         // what happened, in a few words
 	Detail  string         // the same in a sentence or two
-	Mend    string         // what a person can do; empty: nothing needs to be done
+	Fix     string         // what a person can do; empty: nothing needs to be done
 	Next    string         // what happens next by itself
 }
 
@@ -93,8 +93,8 @@ var nexts = map[condition.Reason]string{
 	condition.Listener:           "It is sent when posthorn listen connects.",
 }
 
-// mends are what a person does about a wait.
-var mends = map[condition.Reason]string{
+// fixes are what a person does about a wait.
+var fixes = map[condition.Reason]string{
 	condition.EndpointPaused:     "Resume the endpoint. You can then choose to deliver or drop what was held.",
 	condition.EndpointUnverified: "Verify the endpoint.",
 	condition.EndpointDisabled:   "Fix the cause shown on the endpoint's page, then resume the endpoint.",
@@ -103,13 +103,13 @@ var mends = map[condition.Reason]string{
 
 // waiting is what is told of a delivery that waits. What its last attempt came to stays named.
 func waiting(w condition.Wait, last Diagnosis) Diagnosis {
-	d := Diagnosis{Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Mend: mends[w.Reason], Next: nexts[w.Reason]}
+	d := Diagnosis{Problem: last.Problem, Title: w.Title(), Detail: w.Detail(), Fix: fixes[w.Reason], Next: nexts[w.Reason]}
 	if w.Reason == condition.Retry && last.Title != "" {
-		d.Title, d.Detail, d.Mend = last.Title, last.Detail, last.Mend
+		d.Title, d.Detail, d.Fix = last.Title, last.Detail, last.Fix
 		return d
 	}
 	if w.Reason == condition.Breaker {
-		d.Mend = last.Mend
+		d.Fix = last.Fix
 	}
 	if last.Detail != "" {
 		d.Detail += " Last attempt: " + last.Detail
@@ -128,7 +128,7 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 	case delivery.Expired:
 		d = Diagnosis{
 			Problem: d.Problem, Title: "Expired", Detail: "The event's retention period ended before it could be delivered.",
-			Mend: "Emit the event again if it is still relevant.", Next: "No further attempts: there is nothing left to send.",
+			Fix: "Emit the event again if it is still relevant.", Next: "No further attempts: there is nothing left to send.",
 		}
 	case delivery.EndpointDeleted:
 		d = deleted(d)
@@ -147,7 +147,7 @@ func failed(f Facts, d Diagnosis) Diagnosis {
 func deleted(last Diagnosis) Diagnosis {
 	return Diagnosis{
 		Problem: last.Problem, Title: "Endpoint deleted", Detail: "Its endpoint was deleted while it was waiting.",
-		Mend: "Create a new endpoint, and replay the event to it.", Next: "No further attempts.",
+		Fix: "Create a new endpoint, and replay the event to it.", Next: "No further attempts.",
 	}
 }
 

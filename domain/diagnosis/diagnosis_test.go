@@ -15,10 +15,10 @@ import (
 func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		failure     delivery.Failure
-		status      int
-		problem     health.Problem
-		title, mend string
+		failure    delivery.Failure
+		status     int
+		problem    health.Problem
+		title, fix string
 	}{
 		{delivery.FailDNS, 0, health.ProblemDNS, "The host name was not found", "DNS records"},
 		{delivery.FailConnect, 0, health.ProblemConnect, "No connection", "listens"},
@@ -55,11 +55,11 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailNone, 0, health.ProblemProtocol, "Not an HTTP response", "listens"},
 	} {
 		got := Attempt(endpoint.HTTP, delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
-		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Mend, c.mend) || !strings.HasSuffix(got.Detail, ".") || got.Next != "" {
+		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Fix, c.fix) || !strings.HasSuffix(got.Detail, ".") || got.Next != "" {
 			t.Errorf("%s %d: %+v", c.failure, c.status, got)
 		}
-		if c.mend == "" && got.Mend != "" {
-			t.Errorf("%s %d is no problem, and is to be mended: %s", c.failure, c.status, got.Mend)
+		if c.fix == "" && got.Fix != "" {
+			t.Errorf("%s %d is no problem, and is to be fixed: %s", c.failure, c.status, got.Fix)
 		}
 	}
 	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
@@ -79,7 +79,7 @@ func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
 	for failure := delivery.FailNone; failure <= delivery.FailInternal; failure++ {
 		for status := range 700 {
 			got := Attempt(kind, delivery.Result{Failure: failure, Status: status}, 0)
-			if got.Title == "" || got.Detail == "" || (got.Mend == "") != (got.Problem == "") {
+			if got.Title == "" || got.Detail == "" || (got.Fix == "") != (got.Problem == "") {
 				t.Fatalf("%s: %s %d: %+v", kind, failure, status, got)
 			}
 		}
@@ -89,8 +89,8 @@ func eachProblemIsNamed(t *testing.T, kind endpoint.Kind) {
 func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		result      delivery.Result
-		title, mend string
+		result     delivery.Result
+		title, fix string
 	}{
 		{delivery.OfKafka(""), "Delivered", ""},
 		{delivery.OfKafka("SASL_AUTHENTICATION_FAILED"), "Not authenticated", "password"},
@@ -105,7 +105,7 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 		{delivery.Result{Failure: delivery.FailConnect}, "No connection", "firewall"},
 	} {
 		got := Attempt(endpoint.Kafka, c.result, 15*time.Second)
-		if got.Title != c.title || !strings.Contains(got.Mend, c.mend) || strings.Contains(got.Detail+got.Mend, "URL") {
+		if got.Title != c.title || !strings.Contains(got.Fix, c.fix) || strings.Contains(got.Detail+got.Fix, "URL") {
 			t.Errorf("%+v: %+v", c.result, got)
 		}
 	}
@@ -117,11 +117,11 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		facts             Facts
-		title, mend, next string
-		problem           health.Problem
-		detail            string
-		nothingToDo       bool
+		facts            Facts
+		title, fix, next string
+		problem          health.Problem
+		detail           string
+		nothingToDo      bool
 	}{
 		"delivered at once":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "returned 200.", next: "replay", nothingToDo: true},
 		"delivered late":      {facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts", nothingToDo: true},
@@ -130,29 +130,29 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		"its row has gone":    {facts: Facts{Status: delivery.Pending}, title: "Being processed", next: "in a moment", nothingToDo: true},
 		"scheduled":           {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)}, title: "Scheduled", next: "when it is due", nothingToDo: true},
 		"behind a breaker":    {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", detail: "circuit breaker open", next: "next probe", nothingToDo: true},
-		"a probe that failed": {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", mend: "log", detail: "returned 500", problem: health.ProblemServer},
-		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Retry)}, title: "Server error", mend: "log", next: "retried", problem: health.ProblemServer},
-		"held, unverified":    {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", mend: "Verify", next: "expired"},
-		"held, paused":        {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", mend: "Resume", detail: "paused"},
-		"held, disabled":      {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4, LastStatus: 401}, title: "Held: the endpoint is disabled", mend: "resume", problem: health.ProblemAuth},
-		"exhausted":           {facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10, LastFailure: delivery.FailDNS}, title: "The host name was not found", mend: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
-		"rejected":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422}, title: "Rejected as invalid", next: "doesn't retry 4xx", mend: "data", problem: health.ProblemRejected},
-		"gone":                {facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410}, title: "Gone", next: "disables", mend: "resume", problem: health.ProblemURL},
-		"expired, untried":    {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", mend: "Emit", next: "nothing left"},
-		"deleted":             {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", mend: "new endpoint"},
-		"internal":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1, LastFailure: delivery.FailInternal}, title: "Not sent", mend: "secrets", problem: health.ProblemInternal},
+		"a probe that failed": {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", fix: "log", detail: "returned 500", problem: health.ProblemServer},
+		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Retry)}, title: "Server error", fix: "log", next: "retried", problem: health.ProblemServer},
+		"held, unverified":    {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", fix: "Verify", next: "expired"},
+		"held, paused":        {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", fix: "Resume", detail: "paused"},
+		"held, disabled":      {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4, LastStatus: 401}, title: "Held: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
+		"exhausted":           {facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10, LastFailure: delivery.FailDNS}, title: "The host name was not found", fix: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
+		"rejected":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422}, title: "Rejected as invalid", next: "doesn't retry 4xx", fix: "data", problem: health.ProblemRejected},
+		"gone":                {facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410}, title: "Gone", next: "disables", fix: "resume", problem: health.ProblemURL},
+		"expired, untried":    {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
+		"deleted":             {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
+		"internal":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1, LastFailure: delivery.FailInternal}, title: "Not sent", fix: "secrets", problem: health.ProblemInternal},
 		"failed of no reason": {facts: Facts{Status: delivery.Failed}, title: "Failed", next: "replay", nothingToDo: true},
 		"canceled":            {facts: Facts{Status: delivery.Canceled}, title: "Canceled", next: "replay", nothingToDo: true},
 		"canceled after tries": {
 			facts: Facts{Status: delivery.Canceled, Attempts: 2, LastStatus: 503}, title: "Canceled", detail: "after 2 attempts", problem: health.ProblemServer, nothingToDo: true,
 		},
-		"canceled with its endpoint": {facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500}, title: "Endpoint deleted", mend: "new endpoint", problem: health.ProblemServer},
+		"canceled with its endpoint": {facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500}, title: "Endpoint deleted", fix: "new endpoint", problem: health.ProblemServer},
 	} {
 		got := Of(c.facts)
-		if got.Title != c.title || got.Problem != c.problem || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Mend, c.mend) || !strings.Contains(got.Next, c.next) {
+		if got.Title != c.title || got.Problem != c.problem || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Fix, c.fix) || !strings.Contains(got.Next, c.next) {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if got.Detail == "" || got.Next == "" || c.nothingToDo && got.Mend != "" {
+		if got.Detail == "" || got.Next == "" || c.nothingToDo && got.Fix != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // kafkaFailures is what is said where a topic could not be written to at all.
-var kafkaFailures = map[health.Problem]struct{ title, detail, mend string }{
+var kafkaFailures = map[health.Problem]struct{ title, detail, fix string }{
 	health.ProblemDNS: {
 		"The host name was not found", "The host name of a bootstrap server, or of a broker that the cluster advertises, has no address, or its name server didn't respond.",
 		"Check the bootstrap servers, and the host names in the brokers' advertised.listeners: they must resolve on the internet.",
@@ -41,7 +41,7 @@ var kafkaFailures = map[health.Problem]struct{ title, detail, mend string }{
 }
 
 // kafkaAnswers is what is said of answers, by the HTTP statuses as which they count (delivery.OfKafka).
-var kafkaAnswers = map[int]struct{ title, detail, mend string }{
+var kafkaAnswers = map[int]struct{ title, detail, fix string }{
 	401: {"Not authenticated", "The brokers rejected the endpoint's user name and password, or offer another SASL mechanism.", "Check mechanism, user name and password in the endpoint's connection."},
 	403: {"Not permitted", "The user doesn't have permission to write to the topic.", "Grant the user WRITE and DESCRIBE on the topic; on brokers older than 3.0 also IDEMPOTENT_WRITE on the cluster."},
 	404: {"No such topic", "The cluster has no topic of this name, or hides it from this user.", "Create the topic, or correct its name in the endpoint. Sending never creates one."},
@@ -58,18 +58,18 @@ func ofKafka(r delivery.Result, timeout time.Duration) Diagnosis {
 	if r.Failure == delivery.FailNone {
 		if w, ok = kafkaAnswers[r.Status]; !ok {
 			w.title, w.detail = "Broker error", "A broker returned a server error, which the attempt names."
-			w.mend = "Check the cluster's health: too few in-sync replicas, or a partition without a leader, cause this."
+			w.fix = "Check the cluster's health: too few in-sync replicas, or a partition without a leader, cause this."
 		}
 	} else if !ok { // in time
 		w.title, w.detail = "Timed out", "Not all in-sync replicas acknowledged the record in time. It could be in the topic anyway; the next attempt carries the same id."
 		if timeout > 0 {
 			w.detail = fmt.Sprintf("Not all in-sync replicas acknowledged the record within the endpoint's timeout of %d seconds. It could be in the topic anyway; the next attempt carries the same id.", int(timeout.Seconds()))
 		}
-		w.mend = "Check the cluster's health and load, or raise the endpoint's timeout."
+		w.fix = "Check the cluster's health and load, or raise the endpoint's timeout."
 	}
 	if problem == "" {
 		return Diagnosis{Title: "Delivered", Detail: "All in-sync replicas have the record."}
 	}
-	d.Title, d.Detail, d.Mend = w.title, w.detail, w.mend
+	d.Title, d.Detail, d.Fix = w.title, w.detail, w.fix
 	return d
 }

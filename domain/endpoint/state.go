@@ -52,15 +52,15 @@ const TestType = "endpoint.test"
 
 // Test says whether an endpoint in a state can be sent a test event; the refusal says what to do first.
 func Test(s Status) error {
-	mend := map[Status]string{
+	fix := map[Status]string{
 		Unverified: "It is unverified: verify it first.",
 		Paused:     "It is paused: resume it first.",
 		Disabled:   "It is disabled: resume it first, which verifies it.",
 	}[s]
-	if mend == "" {
+	if fix == "" {
 		return nil
 	}
-	return refuse(s, "endpoint_not_active", "The endpoint receives nothing now, so a test event would wait. "+mend)
+	return refuse(s, "endpoint_not_active", "The endpoint receives nothing now, so a test event would wait. "+fix)
 }
 
 // refuse is a conflict that names the present state for programs.

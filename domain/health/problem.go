@@ -36,7 +36,7 @@ var actions = []struct {
 	{ProblemAuth, "The endpoint returns 401 or 403. Check the secret that it verifies signatures with, and the authorization that it requires."},
 	{ProblemURL, "The endpoint returns 404 or 410, so nothing receives events there. Check its URL."},
 	{ProblemServer, "The endpoint is returning server errors (5xx). Check its logs around the time of a failed attempt."},
-	{ProblemTimeout, "The endpoint times out. Respond first, process later: store the event, return a 2xx immediately, and do the work afterwards."},
+	{ProblemTimeout, "The endpoint times out. Respond first, process later: store the event, return a 2xx immediately, and do the work afterward."},
 	{ProblemThrottled, "The endpoint returns 429 (too many requests). Raise its server's limit, or lower the endpoint's rate_limit here."},
 	{ProblemRedirect, "The endpoint returns redirects (3xx), which are never followed. Change its URL to the redirect's target."},
 	{ProblemReset, "Connections close before the response is complete. Check the proxy or load balancer in front of the endpoint's server."},

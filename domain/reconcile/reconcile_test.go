@@ -48,7 +48,7 @@ func TestTheCheckGoesFromDayToDayAndBeginsAnew(t *testing.T) {
 	for at, want := range map[int]int{1: 2, 2: 5, 3: 5, 5: 1, 9: 1} {
 		next, again := reconcile.Next(days, day(at))
 		if !next.Equal(day(want)) || again != (want == 1) {
-			t.Errorf("after %d comes %s, anew %t", at, next, again)
+			t.Errorf("after %d comes %s, restart %t", at, next, again)
 		}
 	}
 	if next, again := reconcile.Next(nil, day(4)); !next.Equal(day(4)) || !again {

@@ -323,7 +323,7 @@ func TestSuspendingNeedsAReasonAndIsDoneOnce(t *testing.T) {
 	if page := w.page(at); !strings.Contains(page, "Resume tenant") || !strings.Contains(page, "Acme is suspended.") {
 		t.Error("the page does not say so")
 	}
-	if res := w.send("POST", at+"/resume", url.Values{"reason": {"mended"}}, w.cookie); res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM tenants WHERE state = 'active'") != 1 {
+	if res := w.send("POST", at+"/resume", url.Values{"reason": {"fixed"}}, w.cookie); res.Code != http.StatusSeeOther || w.ask("SELECT count(*) FROM tenants WHERE state = 'active'") != 1 {
 		t.Errorf("resumed: %d", res.Code)
 	}
 	for _, gone := range []string{id.Tenant.Format(db.NewID()), "ten_x"} {

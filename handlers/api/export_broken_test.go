@@ -166,7 +166,7 @@ func TestAnExportWithoutItsDatabaseBreaksOff(t *testing.T) {
 	res, first := w.begin()
 	w.line.cut(false)
 	w.unended(res, first)
-	w.line.mend()
+	w.line.fix()
 	w.left(1)
 }
 

@@ -124,8 +124,8 @@ func (l *line) cut(silently bool) {
 	}
 }
 
-// mend accepts new connections again. Blocked ones are broken, because they missed messages.
-func (l *line) mend() {
+// fix accepts new connections again. Blocked ones are broken, because they missed messages.
+func (l *line) fix() {
 	l.cut(false)
 	l.mu.Lock()
 	defer l.mu.Unlock()

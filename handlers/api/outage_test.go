@@ -53,7 +53,7 @@ func TestWithoutADatabaseThereIs503AndThenItHeals(t *testing.T) {
 				}
 				all.Wait()
 			}
-			line.mend()
+			line.fix()
 			for healed := time.Now(); ; {
 				if calls["emit"]().Status == 202 && calls["list"]().Status == 200 {
 					break

@@ -1756,32 +1756,32 @@ func (e ListTenantsParamsOrder) Valid() bool {
 type Accepted struct {
 	CreatedAt Time `json:"created_at"`
 
-	// Deliveries How many endpoints it goes to
+	// Deliveries Number of deliveries that were created
 	Deliveries int    `json:"deliveries"`
 	ID         string `json:"id"`
 
-	// Warnings Mismatches with the type's schema, where its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
+	// Warnings Mismatches with the type's schema if its check is `warn` (`schema_mismatch`), and a `deliver_at` more than a minute in the past (`time_range`)
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
 
-// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+// AlsoSign A second signature on each request, in its own headers, so that receivers can switch when they are ready.
 type AlsoSign struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
-	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
 	HeaderNames  *HeaderNames `json:"header_names,omitempty"`
 	HeaderPrefix *string      `json:"header_prefix,omitempty"`
 
-	// OwnSecret Whether it has a secret of its own
+	// OwnSecret Whether it has its own secret
 	OwnSecret *bool   `json:"own_secret,omitempty"`
 	Prefix    *string `json:"prefix,omitempty"`
 
-	// Secret Write-only. Left out, the secret that is stored stays; null, or none stored, signs with the endpoint's newest secret
+	// Secret Write-only. Leave it out to keep the stored secret. With null, or if none is stored, the endpoint's newest secret signs
 	Secret    nullable.Nullable[string] `json:"secret,omitempty"`
 	Signature *SignatureTemplate        `json:"signature,omitempty"`
 
-	// Until When it ends; left out, it has no end
+	// Until When it ends; by default never
 	Until *Time `json:"until,omitempty"`
 }
 
@@ -1811,7 +1811,7 @@ type AnalyticsRow struct {
 	// Retries Those that were not their delivery's first
 	Retries int `json:"retries"`
 
-	// Start Of the bucket
+	// Start Start of the bucket
 	Start       Time                           `json:"start"`
 	StatusClass nullable.Nullable[StatusClass] `json:"status_class"`
 	Succeeded   int                            `json:"succeeded"`
@@ -1820,20 +1820,20 @@ type AnalyticsRow struct {
 
 // Attempt defines model for Attempt.
 type Attempt struct {
-	// Error In plain words
+	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
 	Failure nullable.Nullable[string] `json:"failure"`
 	Format  string                    `json:"format"`
 	ID      string                    `json:"id"`
 
-	// Late Its result came after the delivery had moved on, and changed nothing
+	// Late Its result arrived after the delivery had moved on, and changed nothing
 	Late   bool `json:"late"`
 	Number int  `json:"number"`
 
-	// Phases Microseconds; 0 for what did not happen.
+	// Phases Microseconds; 0 for phases that didn't happen.
 	Phases Phases `json:"phases"`
 
-	// ResponseExcerpt At most 16 KiB of the answer's body, as text
+	// ResponseExcerpt At most 16 KiB of the response body, as text
 	ResponseExcerpt nullable.Nullable[string] `json:"response_excerpt"`
 	ResponseHeaders nullable.Nullable[string] `json:"response_headers"`
 
@@ -1841,7 +1841,7 @@ type Attempt struct {
 	Signature string `json:"signature"`
 	StartedAt Time   `json:"started_at"`
 
-	// Status HTTP
+	// Status HTTP status
 	Status nullable.Nullable[int] `json:"status"`
 
 	// URL Query values masked
@@ -1850,21 +1850,21 @@ type Attempt struct {
 
 // AttemptWithRequest defines model for AttemptWithRequest.
 type AttemptWithRequest struct {
-	// Error In plain words
+	// Error As text
 	Error   nullable.Nullable[string] `json:"error"`
 	Failure nullable.Nullable[string] `json:"failure"`
 	Format  string                    `json:"format"`
 	ID      string                    `json:"id"`
 
-	// Late Its result came after the delivery had moved on, and changed nothing
+	// Late Its result arrived after the delivery had moved on, and changed nothing
 	Late   bool `json:"late"`
 	Number int  `json:"number"`
 
-	// Phases Microseconds; 0 for what did not happen.
+	// Phases Microseconds; 0 for phases that didn't happen.
 	Phases  Phases      `json:"phases"`
 	Request SentRequest `json:"request"`
 
-	// ResponseExcerpt At most 16 KiB of the answer's body, as text
+	// ResponseExcerpt At most 16 KiB of the response body, as text
 	ResponseExcerpt nullable.Nullable[string] `json:"response_excerpt"`
 	ResponseHeaders nullable.Nullable[string] `json:"response_headers"`
 
@@ -1872,7 +1872,7 @@ type AttemptWithRequest struct {
 	Signature string `json:"signature"`
 	StartedAt Time   `json:"started_at"`
 
-	// Status HTTP
+	// Status HTTP status
 	Status nullable.Nullable[int] `json:"status"`
 
 	// URL Query values masked
@@ -1885,7 +1885,7 @@ type AuditEntry struct {
 	ActorID   string              `json:"actor_id"`
 	ActorKind AuditEntryActorKind `json:"actor_kind"`
 
-	// ActorName Of an operator: the e-mail address. Empty for all others
+	// ActorName The email address of an operator. Empty for all others
 	ActorName string `json:"actor_name"`
 
 	// Address Where the request came from
@@ -1924,11 +1924,11 @@ type Breaker struct {
 	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
 	OpenedAt    nullable.Nullable[Time] `json:"opened_at"`
 
-	// State `open`: nothing is sent until the next probe; `half_open`: the probe is on its way
+	// State `open`: nothing is sent until the next probe; `half_open`: the probe is in flight
 	State BreakerState `json:"state"`
 }
 
-// BreakerState `open`: nothing is sent until the next probe; `half_open`: the probe is on its way
+// BreakerState `open`: nothing is sent until the next probe; `half_open`: the probe is in flight
 type BreakerState string
 
 // BulkActionInput defines model for BulkActionInput.
@@ -1936,13 +1936,13 @@ type BulkActionInput struct {
 	Action BulkActionInputAction `json:"action"`
 	DryRun *bool                 `json:"dry_run,omitempty"`
 
-	// Filter The filters of the list of deliveries. Give `status`, or `ids` alone.
+	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
 	Filter BulkFilter `json:"filter"`
 
-	// Pace Deliveries a second, at most
+	// Pace Maximum deliveries a second
 	Pace *int `json:"pace,omitempty"`
 
-	// Reason Kept with the job and in the audit log
+	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
@@ -1961,26 +1961,26 @@ type BulkAuthor struct {
 type BulkEstimate struct {
 	DryRun bool `json:"dry_run"`
 
-	// Expected How many it would concern
+	// Expected Number of affected deliveries or events
 	Expected int `json:"expected"`
 
-	// ExpectedExact False: at least so many; counting stopped
+	// ExpectedExact False: at least this many; counting stopped
 	ExpectedExact bool     `json:"expected_exact"`
 	Kind          BulkKind `json:"kind"`
 
-	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// Skipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 	Skipped BulkSkipped `json:"skipped"`
 }
 
-// BulkFilter The filters of the list of deliveries. Give `status`, or `ids` alone.
+// BulkFilter The filters of the list of deliveries. Requires `status`, or only `ids`.
 type BulkFilter struct {
-	// Archived Archived ones alone
+	// Archived Only archived deliveries
 	Archived *bool   `json:"archived,omitempty"`
 	Channel  *string `json:"channel,omitempty"`
 	Endpoint *string `json:"endpoint,omitempty"`
 
-	// IDs Of deliveries; then nothing else
+	// IDs Ids of deliveries; can't be combined with other fields
 	IDs *[]string `json:"ids,omitempty"`
 
 	// Since Created at or after
@@ -1989,10 +1989,10 @@ type BulkFilter struct {
 	// Status replay, archive, unarchive: failed, dead_letter, canceled, delivered, all_failed; retry_now: pending, retrying; cancel: pending, retrying, held
 	Status *string `json:"status,omitempty"`
 
-	// Type An event type, whole
+	// Type A full event type
 	Type *string `json:"type,omitempty"`
 
-	// Until Created before. What is created after the job is not concerned
+	// Until Created before. Deliveries created after the job are not affected
 	Until *Time `json:"until,omitempty"`
 }
 
@@ -2003,13 +2003,13 @@ type BulkJob struct {
 	Done      int                     `json:"done"`
 	EndedAt   nullable.Nullable[Time] `json:"ended_at"`
 
-	// Expected How many it was to concern when it was asked for
+	// Expected Expected number when the job was created
 	Expected int `json:"expected"`
 
-	// ExpectedExact False: at least so many
+	// ExpectedExact False: at least this many
 	ExpectedExact bool `json:"expected_exact"`
 
-	// Failure Why it failed, in plain words
+	// Failure Why it failed, as text
 	Failure nullable.Nullable[string] `json:"failure"`
 
 	// Filter As it was given
@@ -2017,13 +2017,13 @@ type BulkJob struct {
 	ID     string          `json:"id"`
 	Kind   BulkKind        `json:"kind"`
 
-	// Outcome Of a job that sends deliveries again, read by its id: what became of the new deliveries. `GET /deliveries?job=` lists them. Null in
+	// Outcome For a single job that sends deliveries again: the results of the new deliveries. `GET /deliveries?job=` lists them. Null in
 	// lists, and for other jobs.
 	Outcome nullable.Nullable[BulkOutcome] `json:"outcome"`
 	Pace    nullable.Nullable[int]         `json:"pace"`
 	Reason  string                         `json:"reason"`
 
-	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// Skipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 	Skipped   BulkSkipped             `json:"skipped"`
 	StartedAt nullable.Nullable[Time] `json:"started_at"`
@@ -2053,7 +2053,7 @@ type BulkOutcome struct {
 	Waiting int `json:"waiting"`
 }
 
-// BulkSkipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+// BulkSkipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 // `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 type BulkSkipped map[string]int
 
@@ -2074,44 +2074,44 @@ type Delivery struct {
 	AttemptCount int                     `json:"attempt_count"`
 	CreatedAt    Time                    `json:"created_at"`
 
-	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
+	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool   `json:"dead_letter"`
 	EndpointID string `json:"endpoint_id"`
 	EventID    string `json:"event_id"`
 	EventType  string `json:"event_type"`
 	ID         string `json:"id"`
 
-	// JobID The bulk job that made it, which says who asked and why
+	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt brought no answer: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
-	// LastStatus HTTP status of the last attempt that had one
+	// LastStatus HTTP status of the last attempt with a response
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
-	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
+	// NextAttemptAt When it will be sent. Null if unknown: `wait` says why
 	NextAttemptAt nullable.Nullable[Time] `json:"next_attempt_at"`
 
-	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	// PausedBy The operator's pause that holds it, the widest of several: platform, tenant, host, endpoint; or suspended, if the tenant is suspended
 	PausedBy    nullable.Nullable[string] `json:"paused_by"`
 	PausedSince nullable.Nullable[Time]   `json:"paused_since"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
 	ReplayOf nullable.Nullable[string] `json:"replay_of"`
 
-	// ReplayedAt When that replay was made
+	// ReplayedAt When that replay was created
 	ReplayedAt nullable.Nullable[Time] `json:"replayed_at"`
 
-	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
+	// ReplayedBy The latest replay of this delivery
 	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
 	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
 	Status     DeliveryStatus            `json:"status"`
 
-	// Wait Why it waits; null where it does not
+	// Wait Why it waits; null if it doesn't
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
 }
 
@@ -2129,22 +2129,22 @@ type DeliveryWait struct {
 	// Approximate Whether `until` is an estimate
 	Approximate bool `json:"approximate"`
 
-	// Behind Of `order`: the delivery that goes first
+	// Behind For `order`: the delivery that is sent first
 	Behind nullable.Nullable[string] `json:"behind"`
 
-	// Detail The reason in a sentence
+	// Detail The reason as a sentence
 	Detail string `json:"detail"`
 
-	// PausedScope Of `paused_by_operator`: platform, tenant, host, endpoint
+	// PausedScope For `paused_by_operator`: platform, tenant, host, endpoint
 	PausedScope nullable.Nullable[string] `json:"paused_scope"`
 
-	// Reason `next`: nothing keeps it, it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+	// Reason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 	// `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 	// endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 	// `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 	Reason WaitReason `json:"reason"`
 
-	// Until When it is expected to end: of `breaker` the next probe. Null where that is not known
+	// Until When the wait is expected to end; for `breaker`, the next probe. Null if unknown
 	Until nullable.Nullable[Time] `json:"until"`
 }
 
@@ -2157,47 +2157,47 @@ type DeliveryWithAttempts struct {
 	Attempts  []Attempt `json:"attempts"`
 	CreatedAt Time      `json:"created_at"`
 
-	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. The filter `status=dead_letter`, bulk jobs and the metric `dead_letters` mean the same
+	// DeadLetter It failed permanently, was not replayed, is not archived, and did not go to a listener of `posthorn listen`. Equivalent to the filter `status=dead_letter`
 	DeadLetter bool   `json:"dead_letter"`
 	EndpointID string `json:"endpoint_id"`
 	EventID    string `json:"event_id"`
 	EventType  string `json:"event_type"`
 	ID         string `json:"id"`
 
-	// JobID The bulk job that made it, which says who asked and why
+	// JobID The bulk job that created it
 	JobID nullable.Nullable[string] `json:"job_id"`
 
-	// LastFailure Why the last attempt brought no answer: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
+	// LastFailure Why the last attempt got no response: dns_error, connect_error, tls_error, timeout, reset, blocked_address, protocol_error, internal_error
 	LastFailure nullable.Nullable[string] `json:"last_failure"`
 
-	// LastStatus HTTP status of the last attempt that had one
+	// LastStatus HTTP status of the last attempt with a response
 	LastStatus nullable.Nullable[int] `json:"last_status"`
 
-	// NextAttemptAt When it will really be tried. Null where that is not known: `wait` says why
+	// NextAttemptAt When it will be sent. Null if unknown: `wait` says why
 	NextAttemptAt nullable.Nullable[Time] `json:"next_attempt_at"`
 
-	// PausedBy What operators have paused so that it waits, the widest of several: platform, tenant, host, endpoint; or suspended, where the tenant is
+	// PausedBy The operator's pause that holds it, the widest of several: platform, tenant, host, endpoint; or suspended, if the tenant is suspended
 	PausedBy    nullable.Nullable[string] `json:"paused_by"`
 	PausedSince nullable.Nullable[Time]   `json:"paused_since"`
 
-	// PayloadExpunged The event's data, and what was answered to it, was destroyed on request
+	// PayloadExpunged The event's data and the responses were deleted on request
 	PayloadExpunged bool `json:"payload_expunged"`
 
-	// Reason Why it failed or was canceled for good: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
+	// Reason Why it failed permanently or was canceled: exhausted, rejected, gone, expired, endpoint_deleted, internal, expunged
 	Reason nullable.Nullable[string] `json:"reason"`
 
 	// ReplayOf The delivery that this one repeats
 	ReplayOf nullable.Nullable[string] `json:"replay_of"`
 
-	// ReplayedAt When that replay was made
+	// ReplayedAt When that replay was created
 	ReplayedAt nullable.Nullable[Time] `json:"replayed_at"`
 
-	// ReplayedBy The newest delivery that repeats this one; its own `replay_of` names this one
+	// ReplayedBy The latest replay of this delivery
 	ReplayedBy nullable.Nullable[string] `json:"replayed_by"`
 	SettledAt  nullable.Nullable[Time]   `json:"settled_at"`
 	Status     DeliveryStatus            `json:"status"`
 
-	// Wait Why it waits; null where it does not
+	// Wait Why it waits; null if it doesn't
 	Wait nullable.Nullable[DeliveryWait] `json:"wait"`
 }
 
@@ -2206,19 +2206,19 @@ type DisableReason string
 
 // DryRun defines model for DryRun.
 type DryRun struct {
-	// Complete False where fewer events were looked at than were asked for, since they are large or the filter slow
+	// Complete False if fewer events were checked than requested, because they are large or the filter is slow
 	Complete bool `json:"complete"`
 
 	// Data Newest first
 	Data []DryRunVerdict `json:"data"`
 
-	// Matched How many of the events in `data` it would take
+	// Matched How many of the events in `data` match
 	Matched int `json:"matched"`
 }
 
 // DryRunInput defines model for DryRunInput.
 type DryRunInput struct {
-	// AllTypes Look at events of every type, not at those of the subscribed types alone
+	// AllTypes Check events of all types, not only of the subscribed ones
 	AllTypes   *bool     `json:"all_types,omitempty"`
 	Channels   *[]string `json:"channels,omitempty"`
 	EventTypes *[]string `json:"event_types,omitempty"`
@@ -2227,13 +2227,13 @@ type DryRunInput struct {
 	// all.
 	Filter nullable.Nullable[Filter] `json:"filter,omitempty"`
 
-	// Limit Events to look at
+	// Limit Number of events to check
 	Limit *int `json:"limit,omitempty"`
 }
 
 // DryRunVerdict defines model for DryRunVerdict.
 type DryRunVerdict struct {
-	// Clause What refused it; null where nothing did
+	// Clause The clause that didn't match; null if the event matched
 	Clause    nullable.Nullable[DryRunVerdictClause] `json:"clause"`
 	CreatedAt Time                                   `json:"created_at"`
 
@@ -2247,32 +2247,32 @@ type DryRunVerdict struct {
 	Unsure bool `json:"unsure"`
 }
 
-// DryRunVerdictClause What refused it; null where nothing did
+// DryRunVerdictClause The clause that didn't match; null if the event matched
 type DryRunVerdictClause string
 
 // Emission A field that is not required can also be null.
 type Emission struct {
 	Channels *[]string `json:"channels,omitempty"`
 
-	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
 	CreateTenant nullable.Nullable[bool] `json:"create_tenant,omitempty"`
 
-	// Data Any JSON, 256 KiB at most unless the platform says otherwise
+	// Data Any JSON value, by default at most 256 KiB
 	Data json.RawMessage `json:"data"`
 
-	// DeliverAt Not delivered before this time; at most 30 days ahead. A time in the past is accepted and means now; the response then has a warning
+	// DeliverAt The event is not delivered before this time; at most 30 days ahead. A time in the past means now; the response then has a warning
 	DeliverAt *Time `json:"deliver_at,omitempty"`
 
-	// EventID Your own id of the event. Receivers see it instead of Posthorn's, in the header and in the body, and deduplicate by it. Visible ASCII characters without spaces, full stops, quotes and backslashes
+	// EventID Your own id of the event. Receivers see it instead of Posthorn's id, in the header and in the body. Visible ASCII characters without spaces, periods, quotes, and backslashes
 	EventID nullable.Nullable[string] `json:"event_id,omitempty"`
 
-	// IdempotencyKey The same as the header `Idempotency-Key`, in place of it
+	// IdempotencyKey The same as the header `Idempotency-Key`; send one of the two
 	IdempotencyKey *string `json:"idempotency_key,omitempty"`
 
 	// Key Ordering key, 1 to 128 bytes
 	Key *string `json:"key,omitempty"`
 
-	// OccurredAt When it happened, where that is not now
+	// OccurredAt When it happened; default now
 	OccurredAt *Time  `json:"occurred_at,omitempty"`
 	Type       string `json:"type"`
 
@@ -2284,17 +2284,17 @@ type Emission struct {
 type Endpoint struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
-	// Burst As it holds: twice the rate where none was set; null without a rate
+	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
-	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
-	// circuit breaker included. `active` means that the next delivery would be sent now.
+	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
+	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt Time              `json:"created_at"`
 
-	// CustomHeaders Null where the value is write-only
+	// CustomHeaders Null if the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
@@ -2309,14 +2309,14 @@ type Endpoint struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
-	// Health How the endpoint fares. Counters are of what happened since the last success.
+	// Health The endpoint's health. Counters start at the last success.
 	Health EndpointHealth `json:"health"`
 	ID     string         `json:"id"`
 
-	// Kafka Of the kind `kafka`; null for others
+	// Kafka For the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind              EndpointKind                    `json:"kind"`
 	LastVerification  nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight       int                             `json:"max_in_flight"`
@@ -2328,9 +2328,9 @@ type Endpoint struct {
 	RetryClientErrors bool                            `json:"retry_client_errors"`
 	RetryPolicy       RetryPolicy                     `json:"retry_policy"`
 
-	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
-	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
-	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
+	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 	SendTraceparent    bool               `json:"send_traceparent"`
 	SensitiveHeaders   []string           `json:"sensitive_headers"`
@@ -2339,39 +2339,39 @@ type Endpoint struct {
 	StatusReason       string             `json:"status_reason"`
 	TimeoutSeconds     int                `json:"timeout_seconds"`
 
-	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
-	// `body.event`, or `both`.
+	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
+	// or `both`.
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
 	URL string `json:"url"`
 
-	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
 	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
-	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
 
-	// Wire What the endpoint changes about its format
+	// Wire Changes to the endpoint's format
 	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
-// EndpointCondition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
-// circuit breaker included. `active` means that the next delivery would be sent now.
+// EndpointCondition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
+// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
 type EndpointCondition struct {
-	// Actions What its owner can do about it, the most useful first. `resume`: POST /endpoints/{id}/resume; `verify`: POST
+	// Actions What the owner can do about it, most useful first. `resume`: POST /endpoints/{id}/resume; `verify`: POST
 	// /endpoints/{id}/verify; `probe_now`: POST /endpoints/{id}/test, whose event is the next probe, or retry-now of a delivery;
 	// `replay`: POST /replays; `recover`: POST /endpoints/{id}/recover
 	Actions []EndpointConditionActions `json:"actions"`
 
-	// Cause Why, in a word. Of `disabled` a disable reason; of `failing` the problem of the last failed attempt, such as `server_error`; of
-	// `unverified` `url_changed`. Null where there is nothing to say
+	// Cause The cause. For `disabled`, a disable reason; for `failing`, the problem of the last failed attempt, such as
+	// `server_error`; for `unverified`, `url_changed`. Null if there is none
 	Cause nullable.Nullable[string] `json:"cause"`
 
-	// Detail What it means, in a sentence or two
+	// Detail An explanation in a sentence or two
 	Detail string `json:"detail"`
 
 	// DisableAt When Posthorn will disable it unless a delivery succeeds
@@ -2380,16 +2380,16 @@ type EndpointCondition struct {
 	// Held Deliveries that wait because of this condition
 	Held int `json:"held"`
 
-	// HeldExact False where there are more: not all were counted
+	// HeldExact False if there are more: not all were counted
 	HeldExact bool `json:"held_exact"`
 
-	// NextProbeAt Of a failing endpoint; null while a probe is under way
+	// NextProbeAt For a failing endpoint; null while a probe is in flight
 	NextProbeAt nullable.Nullable[Time] `json:"next_probe_at"`
 
-	// PausedScope What the operator paused: platform, tenant, host, endpoint
+	// PausedScope The scope of the operator's pause: platform, tenant, host, endpoint
 	PausedScope nullable.Nullable[string] `json:"paused_scope"`
 
-	// Since Null where it is not known
+	// Since Null if unknown
 	Since nullable.Nullable[Time] `json:"since"`
 	State EndpointState           `json:"state"`
 }
@@ -2401,17 +2401,17 @@ type EndpointConditionActions string
 type EndpointCreated struct {
 	AcceptConflict bool `json:"accept_conflict"`
 
-	// Burst As it holds: twice the rate where none was set; null without a rate
+	// Burst The effective value: twice the rate by default; null without a rate
 	Burst          nullable.Nullable[int] `json:"burst"`
 	Channels       []string               `json:"channels"`
 	CircuitBreaker bool                   `json:"circuit_breaker"`
 
-	// Condition How the endpoint is. `status` is what its tenant and Posthorn set; `condition` is what holds in all, operators' pauses and the
-	// circuit breaker included. `active` means that the next delivery would be sent now.
+	// Condition The effective condition of the endpoint. `status` is what its tenant and Posthorn set; `condition` also includes
+	// operators' pauses and the circuit breaker. `active` means that the next delivery would be sent now.
 	Condition EndpointCondition `json:"condition"`
 	CreatedAt Time              `json:"created_at"`
 
-	// CustomHeaders Null where the value is write-only
+	// CustomHeaders Null if the value is write-only
 	CustomHeaders map[string]*string `json:"custom_headers"`
 	Description   string             `json:"description"`
 	EventTypes    []string           `json:"event_types"`
@@ -2426,14 +2426,14 @@ type EndpointCreated struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format Format `json:"format"`
 
-	// Health How the endpoint fares. Counters are of what happened since the last success.
+	// Health The endpoint's health. Counters start at the last success.
 	Health EndpointHealth `json:"health"`
 	ID     string         `json:"id"`
 
-	// Kafka Of the kind `kafka`; null for others
+	// Kafka For the kind `kafka`; null for others
 	Kafka nullable.Nullable[Kafka] `json:"kafka"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind             EndpointKind                    `json:"kind"`
 	LastVerification nullable.Nullable[Verification] `json:"last_verification"`
 	MaxInFlight      int                             `json:"max_in_flight"`
@@ -2442,18 +2442,18 @@ type EndpointCreated struct {
 	PayloadVersion   nullable.Nullable[string]       `json:"payload_version"`
 	Prefix           string                          `json:"prefix"`
 
-	// PublicKey `whpk_...` of an ed25519 pair: what receivers verify with
+	// PublicKey Public key `whpk_...` of an ed25519 pair, for receivers
 	PublicKey         nullable.Nullable[string] `json:"public_key"`
 	RateLimit         nullable.Nullable[int]    `json:"rate_limit"`
 	RetryClientErrors bool                      `json:"retry_client_errors"`
 	RetryPolicy       RetryPolicy               `json:"retry_policy"`
 
-	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
-	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
-	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
+	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures RotationSignatures `json:"rotation_signatures"`
 
-	// Secret Shown this once
+	// Secret Only shown in this response
 	Secret           string         `json:"secret"`
 	SendTraceparent  bool           `json:"send_traceparent"`
 	SensitiveHeaders []string       `json:"sensitive_headers"`
@@ -2462,36 +2462,36 @@ type EndpointCreated struct {
 	StatusReason     string         `json:"status_reason"`
 	TimeoutSeconds   int            `json:"timeout_seconds"`
 
-	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
-	// `body.event`, or `both`.
+	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
+	// or `both`.
 	TypeField TypeField `json:"type_field"`
 	UpdatedAt Time      `json:"updated_at"`
 
-	// URL Whole in an answer about one endpoint; query values masked in lists. Of the kind `kafka`: `kafka://`, the first bootstrap server and the topic. Of a listener, where its program hands deliveries on.
+	// URL Complete in a response about one endpoint; query values are masked in lists. For the kind `kafka`: `kafka://`, the first bootstrap server, and the topic. For a listener: where its program forwards deliveries.
 	URL string `json:"url"`
 
-	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification VerificationMode        `json:"verification"`
 	VerifiedAt   nullable.Nullable[Time] `json:"verified_at"`
 
-	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
 	// no delivery, and the event's routing says so.
 	WhenHeld WhenHeld `json:"when_held"`
 
-	// Wire What the endpoint changes about its format
+	// Wire Changes to the endpoint's format
 	Wire nullable.Nullable[WireSettings] `json:"wire"`
 }
 
-// EndpointHealth How the endpoint fares. Counters are of what happened since the last success.
+// EndpointHealth The endpoint's health. Counters start at the last success.
 type EndpointHealth struct {
-	// AuthStreak Answers 401, 403 and 404
+	// AuthStreak Responses 401, 403, and 404
 	AuthStreak int     `json:"auth_streak"`
 	Breaker    Breaker `json:"breaker"`
 
-	// ConsecutiveFailures Unhealthy answers: none at all, 3xx, 408 and 5xx
+	// ConsecutiveFailures Unhealthy outcomes: no response, 3xx, 408, and 5xx
 	ConsecutiveFailures int `json:"consecutive_failures"`
 
-	// DisableAt When it will be disabled if nothing succeeds until then
+	// DisableAt When it will be disabled unless a delivery succeeds
 	DisableAt     nullable.Nullable[Time]          `json:"disable_at"`
 	DisableReason nullable.Nullable[DisableReason] `json:"disable_reason"`
 
@@ -2502,7 +2502,7 @@ type EndpointHealth struct {
 	// Held Deliveries that wait because the endpoint is not active
 	Held int `json:"held"`
 
-	// HeldExact False where there are more: not all were counted
+	// HeldExact False if there are more: not all were counted
 	HeldExact     bool                    `json:"held_exact"`
 	LastFailureAt nullable.Nullable[Time] `json:"last_failure_at"`
 	LastSuccessAt nullable.Nullable[Time] `json:"last_success_at"`
@@ -2511,31 +2511,31 @@ type EndpointHealth struct {
 
 // EndpointInput defines model for EndpointInput.
 type EndpointInput struct {
-	// AcceptConflict Count a 409 as delivered
+	// AcceptConflict Treat 409 as delivered
 	AcceptConflict *bool `json:"accept_conflict,omitempty"`
 
-	// AssumeVerified The endpoint was in use elsewhere: it is active at once. Only a platform key can say so
+	// AssumeVerified The endpoint is already in use elsewhere, so it is active without verification. Requires a platform key
 	AssumeVerified *bool `json:"assume_verified,omitempty"`
 
-	// Burst Null is twice the rate
+	// Burst Requests above the rate; null for twice the rate
 	Burst nullable.Nullable[int] `json:"burst,omitempty"`
 
-	// Channels Where given, events of at least one of these channels alone
+	// Channels Only events on at least one of these channels
 	Channels *[]string `json:"channels,omitempty"`
 
-	// CircuitBreaker Whether deliveries are put on hold after 10 failures in a row, with one probe at a time. `false`: each delivery keeps to its
-	// retry schedule and fails after its last attempt, whatever the others end with.
+	// CircuitBreaker Whether deliveries wait after 10 failures in a row, with one probe at a time. `false`: each delivery follows its
+	// retry schedule and fails after its last attempt, regardless of the others.
 	CircuitBreaker *bool `json:"circuit_breaker,omitempty"`
 
-	// CustomHeaders At most 20. Values under names that tell of a secret (`Authorization`, `X-Api-Key`, ...) and those listed in
+	// CustomHeaders At most 20. Values of names that usually contain a secret (`Authorization`, `X-Api-Key`, ...) and of names in
 	// `sensitive_headers` are write-only.
 	CustomHeaders *map[string]string `json:"custom_headers,omitempty"`
 	Description   *string            `json:"description,omitempty"`
 
-	// EventTypes Whole names, families such as `order.*`, or `*`
+	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
-	// ExternalID Your own id of the endpoint, unique within the tenant. It is accepted wherever the endpoint's id is
+	// ExternalID Your own id of the endpoint, unique within the tenant. Accepted wherever the endpoint's id is
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
@@ -2545,10 +2545,10 @@ type EndpointInput struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
-	// Kafka To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
+	// Kafka The topic of an endpoint of the kind `kafka`; see /docs/kafka
 	Kafka *KafkaInput `json:"kafka,omitempty"`
 
-	// Kind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+	// Kind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 	Kind        *EndpointKind      `json:"kind,omitempty"`
 	MaxInFlight *int               `json:"max_in_flight,omitempty"`
 	Metadata    *map[string]string `json:"metadata,omitempty"`
@@ -2557,34 +2557,34 @@ type EndpointInput struct {
 	// Paused Create the endpoint paused, with `assume_verified`: nothing is sent to it before `POST /endpoints/{endpoint_id}/resume`. An import of an endpoint that exists leaves its state as it is
 	Paused *bool `json:"paused,omitempty"`
 
-	// PayloadVersion Receive events of this version, and those without one. Where the endpoint's event types declare versions, one of theirs
+	// PayloadVersion Receive only events of this version, and events without a version. If the endpoint's event types declare versions, it must be one of them
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 
-	// Prefix {P} in the header names of the format
+	// Prefix The prefix of the format's header names
 	Prefix *string `json:"prefix,omitempty"`
 
-	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
-	// request change what it sets. It is not kept.
+	// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
+	// override it. The preset itself is not stored.
 	Preset *Preset `json:"preset,omitempty"`
 
-	// RateLimit Requests a second; null is unlimited
+	// RateLimit Requests a second; null for unlimited
 	RateLimit nullable.Nullable[int] `json:"rate_limit,omitempty"`
 
-	// RetryClientErrors Retry 4xx responses that otherwise fail at once; also 410 where `health_policy.gone` is off
+	// RetryClientErrors Retry 4xx responses, which otherwise fail the delivery immediately; also 410 if `health_policy.gone` is off
 	RetryClientErrors *bool `json:"retry_client_errors,omitempty"`
 
-	// RetryPolicy A named schedule, or delays of your own.
+	// RetryPolicy A named schedule, or custom delays.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
 
-	// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
-	// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
-	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+	// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
+	// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
+	// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 	RotationSignatures *RotationSignatures `json:"rotation_signatures,omitempty"`
 
-	// Secret An existing secret to sign with; left out, one is made. The `standard` format takes `whsec_...` (24 to 64 bytes in base64) or `whsk_...`; the others take the text itself as the key.
+	// Secret An existing secret to sign with; by default one is generated. The `standard` format requires `whsec_...` (24 to 64 bytes in base64) or `whsk_...`; the others use the text itself as the key.
 	Secret *string `json:"secret,omitempty"`
 
-	// SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
+	// SecretType `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
 	SecretType *SecretType `json:"secret_type,omitempty"`
 
 	// SendTraceparent Whether requests carry the header `traceparent` (W3C Trace Context) for events that belong to a trace. Its parent id
@@ -2594,29 +2594,29 @@ type EndpointInput struct {
 	// SendVerification Whether the verification is sent immediately. `false`: none is sent before `POST /endpoints/{endpoint_id}/verify`
 	SendVerification *bool `json:"send_verification,omitempty"`
 
-	// SensitiveHeaders Names in `custom_headers` whose values are write-only although the name does not tell
+	// SensitiveHeaders More names in `custom_headers` whose values are write-only
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
 
-	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
-	// `body.event`, or `both`.
+	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
+	// or `both`.
 	TypeField *TypeField `json:"type_field,omitempty"`
 
-	// URL Of the kind `http`, which needs one; that of another kind follows from its connection
+	// URL Required for the kind `http`. For other kinds it is derived from the connection
 	URL string `json:"url,omitempty"`
 
-	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
-	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 
-	// Wire What the endpoint changes about its format. Leave out what stays as the format says.
+	// Wire Changes to the endpoint's format. Leave out fields that stay as in the format.
 	Wire *WireSettings `json:"wire,omitempty"`
 }
 
-// EndpointKind `http` posts to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, whose receiver is Posthorn itself (made by `POST /inboxes` alone). It stays as it was chosen. `listen` is made by `POST /listeners` alone: deliveries wait for the program that listens.
+// EndpointKind `http` sends requests to a URL; `kafka` writes records to a topic; `inbox` is a test inbox, hosted by Posthorn (created with `POST /inboxes`); `listen` is a listener, whose deliveries wait for a program (created with `POST /listeners`). The kind can't be changed.
 type EndpointKind string
 
 // EndpointPage defines model for EndpointPage.
@@ -2632,12 +2632,12 @@ type EndpointPatch struct {
 	Channels       *[]string              `json:"channels,omitempty"`
 	CircuitBreaker *bool                  `json:"circuit_breaker,omitempty"`
 
-	// CustomHeaders The whole new set. Null, or `***`, keeps the value that is stored under the name.
+	// CustomHeaders Replaces all headers. Null, or `***`, keeps the value that is stored under the name.
 	CustomHeaders *map[string]*string `json:"custom_headers,omitempty"`
 	Description   *string             `json:"description,omitempty"`
 	EventTypes    *[]string           `json:"event_types,omitempty"`
 
-	// ExternalID Null takes it away
+	// ExternalID Null removes it
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
@@ -2651,40 +2651,40 @@ type EndpointPatch struct {
 	Metadata    *map[string]string `json:"metadata,omitempty"`
 	Ordering    *Ordering          `json:"ordering,omitempty"`
 
-	// PayloadVersion Only events of this payload version, and those that have none; null for all
+	// PayloadVersion Only events of this payload version, and events without a version; null for all
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 	Prefix         *string                   `json:"prefix,omitempty"`
 
-	// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
-	// request change what it sets. It is not kept.
+	// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
+	// override it. The preset itself is not stored.
 	Preset            *Preset                `json:"preset,omitempty"`
 	RateLimit         nullable.Nullable[int] `json:"rate_limit,omitempty"`
 	RetryClientErrors *bool                  `json:"retry_client_errors,omitempty"`
 
-	// RetryPolicy A named schedule, or delays of your own.
+	// RetryPolicy A named schedule, or custom delays.
 	RetryPolicy *RetryPolicyInput `json:"retry_policy,omitempty"`
 
-	// RotationSignatures Null is the format's default
+	// RotationSignatures Null for the format's default
 	RotationSignatures nullable.Nullable[RotationSignatures] `json:"rotation_signatures,omitempty"`
 	SendTraceparent    *bool                                 `json:"send_traceparent,omitempty"`
 
-	// SensitiveHeaders Left out, names that were listed stay so. A value that is kept stays write-only.
+	// SensitiveHeaders If you leave it out, listed names stay listed. A value that is kept stays write-only.
 	SensitiveHeaders *[]string `json:"sensitive_headers,omitempty"`
 	TimeoutSeconds   *int      `json:"timeout_seconds,omitempty"`
 
-	// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
-	// `body.event`, or `both`.
+	// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
+	// or `both`.
 	TypeField *TypeField `json:"type_field,omitempty"`
 	URL       *string    `json:"url,omitempty"`
 
-	// Verification `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
+	// Verification `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 	Verification *VerificationMode `json:"verification,omitempty"`
 
-	// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+	// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
 	// no delivery, and the event's routing says so.
 	WhenHeld *WhenHeld `json:"when_held,omitempty"`
 
-	// Wire The whole of it; null changes nothing about the format
+	// Wire Replaces all of it; null removes all changes to the format
 	Wire nullable.Nullable[WireSettings] `json:"wire,omitempty"`
 }
 
@@ -2694,7 +2694,7 @@ type EndpointState string
 // EndpointStatus defines model for EndpointStatus.
 type EndpointStatus string
 
-// EndpointWarning Why the endpoint is going to be disabled unless a delivery succeeds.
+// EndpointWarning Why the endpoint will be disabled unless a delivery succeeds.
 type EndpointWarning struct {
 	// Detail The policy in a sentence
 	Detail       string                  `json:"detail"`
@@ -2702,11 +2702,11 @@ type EndpointWarning struct {
 	FailuresLeft int                     `json:"failures_left"`
 	Reason       DisableReason           `json:"reason"`
 
-	// Stage `approaching` lacks failures and has no date; `half_way` and `last_day` count down to one
+	// Stage `approaching` needs more failures and has no date; `half_way` and `last_day` have a date
 	Stage EndpointWarningStage `json:"stage"`
 }
 
-// EndpointWarningStage `approaching` lacks failures and has no date; `half_way` and `last_day` count down to one
+// EndpointWarningStage `approaching` needs more failures and has no date; `half_way` and `last_day` have a date
 type EndpointWarningStage string
 
 // Event defines model for Event.
@@ -2715,7 +2715,7 @@ type Event struct {
 	CreatedAt Time                    `json:"created_at"`
 	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
 
-	// EventID The producer's own id of the event, which receivers see instead of `id`
+	// EventID The producer's own id of the event. Receivers see it instead of `id`
 	EventID    nullable.Nullable[string] `json:"event_id"`
 	ID         string                    `json:"id"`
 	Key        nullable.Nullable[string] `json:"key"`
@@ -2729,13 +2729,13 @@ type Event struct {
 
 // EventExpunged defines model for EventExpunged.
 type EventExpunged struct {
-	// Answers Attempts whose answers were destroyed
+	// Answers Attempts whose responses were deleted
 	Answers int `json:"answers"`
 
-	// Canceled Deliveries that waited, and were canceled
+	// Canceled Waiting deliveries that were canceled
 	Canceled int `json:"canceled"`
 
-	// Expunged False where there was nothing left to destroy
+	// Expunged False if there was no data to delete
 	Expunged bool   `json:"expunged"`
 	ID       string `json:"id"`
 }
@@ -2750,7 +2750,7 @@ type EventPage struct {
 type EventReplayInput struct {
 	EndpointID *string `json:"endpoint_id,omitempty"`
 
-	// Reason Kept in the audit log
+	// Reason Recorded in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
@@ -2758,7 +2758,7 @@ type EventReplayInput struct {
 type EventReplayed struct {
 	Deliveries []Delivery `json:"deliveries"`
 
-	// Skipped How many of those selected are left alone, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
+	// Skipped How many of the selected ones are skipped, by reason: `waiting`, `settled`, `held`, `waits_its_turn`, `ready`,
 	// `replayed`, `endpoint_deleted`, `event_expired`, `expunged`, `already`.
 	Skipped BulkSkipped `json:"skipped"`
 }
@@ -2768,20 +2768,20 @@ type EventRouting struct {
 	CreatedAt Time             `json:"created_at"`
 	Data      []RoutingVerdict `json:"data"`
 
-	// Direct The event was for one endpoint alone, as a test is, whatever others subscribe to
+	// Direct The event was sent to one endpoint only, like a test event
 	Direct  bool   `json:"direct"`
 	EventID string `json:"event_id"`
 
-	// Expunged The event's data is gone
+	// Expunged The event's data was deleted
 	Expunged bool `json:"expunged"`
 
-	// Matched How many of the endpoints it went to
+	// Matched Number of endpoints that matched
 	Matched int `json:"matched"`
 
-	// Summary In a sentence: who got it, or why nobody did
+	// Summary The result in a sentence
 	Summary string `json:"summary"`
 
-	// Truncated There are more endpoints than were looked at
+	// Truncated There are more endpoints than were checked
 	Truncated bool   `json:"truncated"`
 	Type      string `json:"type"`
 }
@@ -2792,17 +2792,17 @@ type EventType struct {
 	Deprecated  bool   `json:"deprecated"`
 	Description string `json:"description"`
 
-	// Example Any JSON, at most 64 KiB. It must fit the schema
+	// Example Any JSON value that matches the schema, at most 64 KiB
 	Example nullable.Nullable[Example] `json:"example"`
 	Group   string                     `json:"group"`
 	Name    string                     `json:"name"`
 
-	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
-	// `#/$defs/address`, and not back to where it stands.
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
+	// schema, such as `#/$defs/address`, without cycles.
 	Schema nullable.Nullable[JSONSchema] `json:"schema"`
 
-	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
-	// (`warn`), or it is refused (`enforce`).
+	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
+	// to the response, `enforce` rejects it.
 	SchemaCheck SchemaCheck                 `json:"schema_check"`
 	UpdatedAt   Time                        `json:"updated_at"`
 	Versions    map[string]EventTypeVersion `json:"versions"`
@@ -2810,18 +2810,18 @@ type EventType struct {
 
 // EventTypeImport defines model for EventTypeImport.
 type EventTypeImport struct {
-	// DryRun Change nothing and say what would be done
+	// DryRun Report the results without changing anything
 	DryRun     *bool             `json:"dry_run,omitempty"`
 	EventTypes *[]EventTypeInput `json:"event_types,omitempty"`
 
-	// OnConflict What becomes of a type that is there already
+	// OnConflict How an existing type is handled
 	OnConflict *EventTypeImportOnConflict `json:"on_conflict,omitempty"`
 
 	// Openapi An OpenAPI 3.1 document, as JSON
 	Openapi json.RawMessage `json:"openapi,omitempty"`
 }
 
-// EventTypeImportOnConflict What becomes of a type that is there already
+// EventTypeImportOnConflict How an existing type is handled
 type EventTypeImportOnConflict string
 
 // EventTypeImportResult defines model for EventTypeImportResult.
@@ -2844,22 +2844,22 @@ type EventTypeInput struct {
 	Deprecated  *bool   `json:"deprecated,omitempty"`
 	Description *string `json:"description,omitempty"`
 
-	// Example Any JSON, at most 64 KiB. It must fit the schema
+	// Example Any JSON value that matches the schema, at most 64 KiB
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
 
-	// Group Where it stands in the catalogue
+	// Group The group in the catalog
 	Group *string `json:"group,omitempty"`
 	Name  string  `json:"name"`
 
-	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
-	// `#/$defs/address`, and not back to where it stands.
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
+	// schema, such as `#/$defs/address`, without cycles.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
-	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
-	// (`warn`), or it is refused (`enforce`).
+	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
+	// to the response, `enforce` rejects it.
 	SchemaCheck *SchemaCheck `json:"schema_check,omitempty"`
 
-	// Versions What payload versions say instead: an event that names one is checked by its schema, where there is one
+	// Versions Schemas and examples of payload versions. An event that names a version is checked by that version's schema, if there is one
 	Versions nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
 }
 
@@ -2874,27 +2874,27 @@ type EventTypePatch struct {
 	Deprecated  *bool   `json:"deprecated,omitempty"`
 	Description *string `json:"description,omitempty"`
 
-	// Example Any JSON, at most 64 KiB. It must fit the schema
+	// Example Any JSON value that matches the schema, at most 64 KiB
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
 	Group   *string                    `json:"group,omitempty"`
 
-	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
-	// `#/$defs/address`, and not back to where it stands.
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
+	// schema, such as `#/$defs/address`, without cycles.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 
-	// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
-	// (`warn`), or it is refused (`enforce`).
+	// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
+	// to the response, `enforce` rejects it.
 	SchemaCheck *SchemaCheck                                   `json:"schema_check,omitempty"`
 	Versions    nullable.Nullable[map[string]EventTypeVersion] `json:"versions,omitempty"`
 }
 
 // EventTypeVersion defines model for EventTypeVersion.
 type EventTypeVersion struct {
-	// Example Any JSON, at most 64 KiB. It must fit the schema
+	// Example Any JSON value that matches the schema, at most 64 KiB
 	Example nullable.Nullable[Example] `json:"example,omitempty"`
 
-	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
-	// `#/$defs/address`, and not back to where it stands.
+	// Schema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
+	// schema, such as `#/$defs/address`, without cycles.
 	Schema nullable.Nullable[JSONSchema] `json:"schema,omitempty"`
 }
 
@@ -2903,11 +2903,11 @@ type EventWithData struct {
 	Channels  []string `json:"channels"`
 	CreatedAt Time     `json:"created_at"`
 
-	// Data Byte for byte as received; null where expunged
+	// Data Byte for byte as received; null if expunged
 	Data      json.RawMessage         `json:"data"`
 	DeliverAt nullable.Nullable[Time] `json:"deliver_at"`
 
-	// EventID The producer's own id of the event, which receivers see instead of `id`
+	// EventID The producer's own id of the event. Receivers see it instead of `id`
 	EventID    nullable.Nullable[string] `json:"event_id"`
 	Expunged   bool                      `json:"expunged"`
 	ID         string                    `json:"id"`
@@ -2920,12 +2920,12 @@ type EventWithData struct {
 	Version nullable.Nullable[string] `json:"version"`
 }
 
-// Example Any JSON, at most 64 KiB. It must fit the schema
+// Example Any JSON value that matches the schema, at most 64 KiB
 type Example = json.RawMessage
 
 // ExpungeEventInput defines model for ExpungeEventInput.
 type ExpungeEventInput struct {
-	// Reason Kept in the audit log
+	// Reason Recorded in the audit log
 	Reason string `json:"reason"`
 }
 
@@ -2934,20 +2934,21 @@ type ExpungeInput struct {
 	Channel *string `json:"channel,omitempty"`
 	DryRun  *bool   `json:"dry_run,omitempty"`
 
-	// Match Whose data is meant, written as the filter of an endpoint: an object of paths into the event's data with the values that
-	// must stand there, as `{"user.id": "42"}`, or an expression. An event on which an expression can't be evaluated does not match.
+	// Match Whose data to delete, in the form of an endpoint's filter: an object of paths into the event's data with the values
+	// to match, such as `{"user.id": "42"}`, or an expression. An event on which the expression can't be evaluated does
+	// not match.
 	Match json.RawMessage `json:"match"`
 
-	// Pace Events a second that are looked at, at most
+	// Pace Maximum events checked a second
 	Pace *int `json:"pace,omitempty"`
 
-	// Reason Kept with the job and in the audit log
+	// Reason Recorded with the job and in the audit log
 	Reason string `json:"reason"`
 
 	// Since Created at or after
 	Since *Time `json:"since,omitempty"`
 
-	// Type An event type, whole
+	// Type A full event type
 	Type *string `json:"type,omitempty"`
 
 	// Until Created before
@@ -2970,12 +2971,12 @@ type Filter = json.RawMessage
 // Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 type Format string
 
-// Handout One delivery on its way to a listener's program
+// Handout A delivery to a listener's program
 type Handout struct {
 	// Attempt Counts from 1
 	Attempt int `json:"attempt"`
 
-	// AttemptID To be named in the answer
+	// AttemptID Name it in the result
 	AttemptID string `json:"attempt_id"`
 
 	// Body The request's body, byte for byte
@@ -2993,7 +2994,7 @@ type HandoutHeader struct {
 	Value string `json:"value"`
 }
 
-// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
 type HeaderNames map[string]string
 
 // Health defines model for Health.
@@ -3001,13 +3002,13 @@ type Health struct {
 	// Action What to do first; empty when all is well
 	Action string `json:"action"`
 
-	// ActionEndpointID The endpoint that `action` is about; null where it is about none in particular
+	// ActionEndpointID The endpoint that `action` is about; null if it isn't about one endpoint
 	ActionEndpointID nullable.Nullable[string] `json:"action_endpoint_id"`
 
 	// ActiveEndpoints Endpoints whose condition is active: the next delivery would be sent now
 	ActiveEndpoints int `json:"active_endpoints"`
 
-	// Alerts The endpoints that need somebody, the worst first; at most 5
+	// Alerts The endpoints that need attention, worst first; at most 5
 	Alerts []HealthAlert `json:"alerts"`
 	At     Time          `json:"at"`
 
@@ -3023,33 +3024,33 @@ type Health struct {
 	// DisabledDay Endpoints that Posthorn disabled in the last 24 hours
 	DisabledDay int `json:"disabled_day"`
 
-	// DominantEndpointID The endpoint that had it most often
+	// DominantEndpointID The endpoint with most of these failures
 	DominantEndpointID nullable.Nullable[string] `json:"dominant_endpoint_id"`
 
-	// DominantProblem The problem that most failed attempts of the last 24 hours had, counted attempt by attempt
+	// DominantProblem The most frequent problem of failed attempts in the last 24 hours
 	DominantProblem nullable.Nullable[string] `json:"dominant_problem"`
 
-	// FailedDeliveriesDay Deliveries that failed for good in the last 24 hours
+	// FailedDeliveriesDay Deliveries that failed permanently in the last 24 hours
 	FailedDeliveriesDay int `json:"failed_deliveries_day"`
 
-	// Findings Everything that is not well, the worst first
+	// Findings All problems, worst first
 	Findings []HealthFinding `json:"findings"`
 
 	// Hour Attempts of the last hour
 	Hour SuccessRate `json:"hour"`
 
-	// LastDigestAt When the last daily summary was made; it is a notice of the kind `digest`
+	// LastDigestAt When the last daily digest was created; it is a notice of the kind `digest`
 	LastDigestAt nullable.Nullable[Time] `json:"last_digest_at"`
 
-	// MoreAlerts Endpoints that need somebody beside those
+	// MoreAlerts Number of other endpoints that need attention
 	MoreAlerts int `json:"more_alerts"`
 
-	// OldestDueSeconds How long the oldest delivery has been due that nothing holds: no pause, no open circuit breaker, and no limit of its endpoint
+	// OldestDueSeconds How long the oldest overdue delivery has been due. Deliveries held by a pause, an open circuit breaker, or a limit of the endpoint aren't overdue
 	OldestDueSeconds int     `json:"oldest_due_seconds"`
 	P50Ms            float64 `json:"p50_ms"`
 	P95Ms            float64 `json:"p95_ms"`
 
-	// Reason Why, in a sentence
+	// Reason The reason as a sentence
 	Reason string `json:"reason"`
 
 	// RetriesDay Attempts of the last 24 hours that were not their delivery's first
@@ -3076,10 +3077,10 @@ type HealthAlert struct {
 	EndpointID string `json:"endpoint_id"`
 	Failed     int    `json:"failed"`
 
-	// Name The endpoint's description, else its URL
+	// Name The endpoint's description, or its URL
 	Name string `json:"name"`
 
-	// Problem What most of them failed of; of a disabled endpoint, what it was disabled for
+	// Problem The most frequent problem; for a disabled endpoint, why it was disabled
 	Problem nullable.Nullable[string] `json:"problem"`
 
 	// Response The most frequent HTTP status or failure of that problem
@@ -3104,39 +3105,39 @@ type HealthFinding struct {
 	Code   string `json:"code"`
 	Detail string `json:"detail"`
 
-	// EndpointID The endpoint that is meant, or the worst of several; null where none in particular is
+	// EndpointID The affected endpoint, or the worst of several; null if it isn't about one endpoint
 	EndpointID nullable.Nullable[string] `json:"endpoint_id"`
 	Severity   HealthSeverity            `json:"severity"`
 }
 
-// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 type HealthPolicy struct {
-	// AuthFailures So many consecutive 401, 403 and 404
+	// AuthFailures After this many consecutive 401, 403, and 404 responses
 	AuthFailures int `json:"auth_failures"`
 
-	// Exhausted So many deliveries ran out of attempts since the last success
+	// Exhausted After this many deliveries ran out of attempts since the last success
 	Exhausted int `json:"exhausted"`
 
-	// FailuresHours over at least so long; 0: as soon as there are so many
+	// FailuresHours over at least this many hours; 0: regardless of time
 	FailuresHours int `json:"failures_hours"`
 
-	// FailuresOver More consecutive failures than this
+	// FailuresOver After more consecutive failures than this
 	FailuresOver int `json:"failures_over"`
 
-	// Gone A 410 disables at once
+	// Gone A 410 disables the endpoint immediately
 	Gone bool `json:"gone"`
 
-	// TLSHours Only TLS errors for so long
+	// TLSHours After only TLS errors for this many hours
 	TLSHours int `json:"tls_hours"`
 
-	// UnhealthyFailures and at least so many of them
+	// UnhealthyFailures and at least this many failures
 	UnhealthyFailures int `json:"unhealthy_failures"`
 
-	// UnhealthyHours Nothing but failures for so long
+	// UnhealthyHours After only failures for this many hours
 	UnhealthyHours int `json:"unhealthy_hours"`
 }
 
-// HealthPolicyPatch The parts to change. Null has a part be again what holds otherwise.
+// HealthPolicyPatch The fields to change. Null restores the default.
 type HealthPolicyPatch struct {
 	AuthFailures      nullable.Nullable[int]  `json:"auth_failures,omitempty"`
 	Exhausted         nullable.Nullable[int]  `json:"exhausted,omitempty"`
@@ -3160,10 +3161,10 @@ type HealthType struct {
 
 // ImportInput defines model for ImportInput.
 type ImportInput struct {
-	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it. In a dry run, try the entries as if it existed
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`. In a dry run, try the entries as if it existed
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
-	// DryRun Change nothing and say what would be done
+	// DryRun Report the results without changing anything
 	DryRun *bool `json:"dry_run,omitempty"`
 
 	// Endpoints The fields that create an endpoint, with an `external_id` of your own
@@ -3182,15 +3183,15 @@ type ImportProblem struct {
 type ImportResult struct {
 	Action ImportResultAction `json:"action"`
 
-	// ID Of the endpoint
+	// ID The endpoint's id
 	ID   *string          `json:"id,omitempty"`
 	Kind ImportResultKind `json:"kind"`
 
-	// Name The type's, or the endpoint's `external_id`
+	// Name The name of the type, or the endpoint's `external_id`
 	Name    string         `json:"name"`
 	Problem *ImportProblem `json:"problem,omitempty"`
 
-	// Secret That was made, where the entry has none; shown this once
+	// Secret The generated secret, if the entry has none; only shown in this response
 	Secret *string `json:"secret,omitempty"`
 }
 
@@ -3211,19 +3212,19 @@ type Imported struct {
 
 // Inbox defines model for Inbox.
 type Inbox struct {
-	// Answer `slow` answers nothing within the endpoint's time-out
+	// Answer `slow` doesn't respond within the endpoint's timeout
 	Answer     InboxAnswer `json:"answer"`
 	EndpointID string      `json:"endpoint_id"`
 }
 
-// InboxAnswer `slow` answers nothing within the endpoint's time-out
+// InboxAnswer `slow` doesn't respond within the endpoint's timeout
 type InboxAnswer string
 
 // InboxInput defines model for InboxInput.
 type InboxInput struct {
 	Description *string `json:"description,omitempty"`
 
-	// EventTypes All unless given
+	// EventTypes Default: all
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
@@ -3232,39 +3233,39 @@ type InboxInput struct {
 
 // InboxPatch defines model for InboxPatch.
 type InboxPatch struct {
-	// Answer `slow` answers nothing within the endpoint's time-out
+	// Answer `slow` doesn't respond within the endpoint's timeout
 	Answer InboxAnswer `json:"answer"`
 }
 
 // InboxRequest defines model for InboxRequest.
 type InboxRequest struct {
-	// Answer `slow` answers nothing within the endpoint's time-out
+	// Answer `slow` doesn't respond within the endpoint's timeout
 	Answer InboxAnswer `json:"answer"`
 
-	// Body The first 64 KiB as text; of one request alone
+	// Body The first 64 KiB as text; only in a single request
 	Body *string `json:"body,omitempty"`
 
-	// BodyBytes Of the whole body
+	// BodyBytes Size of the whole body
 	BodyBytes int `json:"body_bytes"`
 
-	// Headers Lines of name and value; of one request alone
+	// Headers Lines of name and value; only in a single request
 	Headers    *string `json:"headers,omitempty"`
 	ID         string  `json:"id"`
 	Method     string  `json:"method"`
 	ReceivedAt Time    `json:"received_at"`
 	Signature  struct {
-		// Code Why it is refused, such as `signature_mismatch`
+		// Code Why the signature is invalid, such as `signature_mismatch`
 		Code nullable.Nullable[string] `json:"code"`
 
-		// Detail The same in words; of one request alone
+		// Detail The same as a sentence; only in a single request
 		Detail nullable.Nullable[string] `json:"detail"`
 		Good   bool                      `json:"good"`
 
-		// SecretHint The end of the secret that it verifies with
+		// SecretHint The last characters of the secret that verifies it
 		SecretHint nullable.Nullable[string] `json:"secret_hint"`
 	} `json:"signature"`
 
-	// Verification A verification, which was echoed
+	// Verification A verification challenge, which was echoed
 	Verification bool `json:"verification"`
 }
 
@@ -3302,7 +3303,7 @@ type InvitationPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
-// ItemResult `status` 202 with `id`, `created_at` and `deliveries`; or the status and the problem that the item alone would have got.
+// ItemResult Either `status` 202 with `id`, `created_at`, and `deliveries`, or the status and the error that the item would have got in a single request.
 type ItemResult struct {
 	Code       *string         `json:"code,omitempty"`
 	CreatedAt  *Time           `json:"created_at,omitempty"`
@@ -3311,36 +3312,36 @@ type ItemResult struct {
 	Errors     *[]FieldProblem `json:"errors,omitempty"`
 	ID         *string         `json:"id,omitempty"`
 
-	// Replayed The idempotency key was known: this is its first answer
+	// Replayed The idempotency key was used before: this is the first response again
 	Replayed *bool           `json:"replayed,omitempty"`
 	Status   int             `json:"status"`
 	Warnings *[]FieldProblem `json:"warnings,omitempty"`
 }
 
-// JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` leads to places of the same schema alone, such as
-// `#/$defs/address`, and not back to where it stands.
+// JSONSchema JSON Schema, draft 2020-12 unless `$schema` names another, at most 64 KiB. `$ref` can only refer to places in the same
+// schema, such as `#/$defs/address`, without cycles.
 type JSONSchema = json.RawMessage
 
-// Kafka To which topic an endpoint writes. The password is shown to nobody.
+// Kafka The topic that an endpoint writes to. The password is never shown.
 type Kafka struct {
 	BootstrapServers []string `json:"bootstrap_servers"`
 
-	// CACertificate Certificates in PEM by which alone the brokers' are judged
+	// CACertificate PEM certificates of the only trusted authorities
 	CACertificate nullable.Nullable[string]    `json:"ca_certificate"`
 	SASL          nullable.Nullable[KafkaSASL] `json:"sasl"`
 	TLS           bool                         `json:"tls"`
 	Topic         string                       `json:"topic"`
 }
 
-// KafkaInput To which topic an endpoint of the kind `kafka` writes; see /docs/kafka
+// KafkaInput The topic of an endpoint of the kind `kafka`; see /docs/kafka
 type KafkaInput struct {
-	// BootstrapServers `host:port`, public ones
+	// BootstrapServers Public `host:port` addresses
 	BootstrapServers []string `json:"bootstrap_servers"`
 
-	// CACertificate Certificates in PEM of the authorities by which alone the brokers' are judged; left out or null: by those that Posthorn's machine trusts
+	// CACertificate PEM certificates of the only authorities to trust for the brokers; by default those that Posthorn's machine trusts
 	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
-	// SASL Left out or null where the brokers ask for none
+	// SASL Leave out, or null, if the brokers require no authentication
 	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
 	TLS   *bool                             `json:"tls,omitempty"`
 	Topic string                            `json:"topic"`
@@ -3353,10 +3354,10 @@ type KafkaMechanism string
 type KafkaPatch struct {
 	BootstrapServers *[]string `json:"bootstrap_servers,omitempty"`
 
-	// CACertificate Null takes it away
+	// CACertificate Null removes it
 	CACertificate nullable.Nullable[string] `json:"ca_certificate,omitempty"`
 
-	// SASL Null takes it away
+	// SASL Null removes it
 	SASL  nullable.Nullable[KafkaSASLInput] `json:"sasl,omitempty"`
 	TLS   *bool                             `json:"tls,omitempty"`
 	Topic *string                           `json:"topic,omitempty"`
@@ -3372,7 +3373,7 @@ type KafkaSASL struct {
 type KafkaSASLInput struct {
 	Mechanism KafkaMechanism `json:"mechanism"`
 
-	// Password Write-only. In a change, left out or `***` keeps the stored one, where servers, TLS and its certificate, mechanism and user name stay.
+	// Password Write-only. In a change, leave it out or send `***` to keep the stored one, unless servers, TLS, its certificate, mechanism, or user name change.
 	Password *string `json:"password,omitempty"`
 	Username string  `json:"username"`
 }
@@ -3387,7 +3388,7 @@ type Key struct {
 	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
 	Name       string                  `json:"name"`
 
-	// Prefix The beginning of its text
+	// Prefix The start of the key
 	Prefix    string                  `json:"prefix"`
 	RevokedAt nullable.Nullable[Time] `json:"revoked_at"`
 	Scopes    []string                `json:"scopes"`
@@ -3395,7 +3396,7 @@ type Key struct {
 
 // KeyCreated defines model for KeyCreated.
 type KeyCreated struct {
-	// APIKey Shown this once
+	// APIKey Only shown in this response
 	APIKey    string                  `json:"api_key"`
 	CreatedAt Time                    `json:"created_at"`
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
@@ -3405,7 +3406,7 @@ type KeyCreated struct {
 	LastUsedAt nullable.Nullable[Time] `json:"last_used_at"`
 	Name       string                  `json:"name"`
 
-	// Prefix The beginning of its text
+	// Prefix The start of the key
 	Prefix    string                  `json:"prefix"`
 	RevokedAt nullable.Nullable[Time] `json:"revoked_at"`
 	Scopes    []string                `json:"scopes"`
@@ -3428,13 +3429,13 @@ type KeyPage struct {
 type Limits struct {
 	Endpoints nullable.Nullable[int64] `json:"endpoints"`
 
-	// EventsPerMonth Of a calendar month, UTC; null: unlimited
+	// EventsPerMonth Per calendar month (UTC); null for unlimited
 	EventsPerMonth nullable.Nullable[int64] `json:"events_per_month"`
 
-	// EventsPerSecond Twice as many at once; null: unlimited
+	// EventsPerSecond Bursts of up to twice as many are allowed; null for unlimited
 	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second"`
 
-	// PayloadBytes Of an event's data
+	// PayloadBytes Maximum size of an event's data
 	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes"`
 }
 
@@ -3442,7 +3443,7 @@ type Limits struct {
 type ListenerAnswer struct {
 	AttemptID string `json:"attempt_id"`
 
-	// Body The beginning of the answer's body
+	// Body The start of the response body
 	Body       *string `json:"body,omitempty"`
 	DeliveryID string  `json:"delivery_id"`
 	DurationMs int     `json:"duration_ms"`
@@ -3450,17 +3451,17 @@ type ListenerAnswer struct {
 	// Error What went wrong, for people
 	Error *string `json:"error,omitempty"`
 
-	// Failure Why there was no answer
+	// Failure Why there was no response
 	Failure *ListenerAnswerFailure `json:"failure,omitempty"`
 
-	// Headers Of the answer
+	// Headers Content type of the response
 	Headers *map[string]string `json:"headers,omitempty"`
 
-	// Status Of the answer; left out where there was none
+	// Status HTTP status of the response; leave out if there was none
 	Status *int `json:"status,omitempty"`
 }
 
-// ListenerAnswerFailure Why there was no answer
+// ListenerAnswerFailure Why there was no response
 type ListenerAnswerFailure string
 
 // ListenerInput defines model for ListenerInput.
@@ -3468,7 +3469,7 @@ type ListenerInput struct {
 	Channels    *[]string `json:"channels,omitempty"`
 	Description *string   `json:"description,omitempty"`
 
-	// EventTypes Whole names, families such as `order.*`, or `*`
+	// EventTypes Full names, patterns such as `order.*`, or `*`
 	EventTypes *[]string `json:"event_types,omitempty"`
 
 	// Filter A CEL expression over `type`, `data` and `channels`, or an object `{"path.to.field": value}` that means equality on
@@ -3478,12 +3479,12 @@ type ListenerInput struct {
 	// Format The wire format of body, headers and signature. `template` has the signature that `wire.signature` describes.
 	Format *Format `json:"format,omitempty"`
 
-	// Forward Where your program hands deliveries on, for people to see. Nothing is ever sent there from here.
+	// Forward Where your program forwards deliveries. Only displayed; Posthorn sends nothing there.
 	Forward        *string                   `json:"forward,omitempty"`
 	PayloadVersion nullable.Nullable[string] `json:"payload_version,omitempty"`
 	Prefix         *string                   `json:"prefix,omitempty"`
 
-	// Secret What to sign with, as that of the endpoint that your program stands in for; left out, one is made
+	// Secret The secret to sign with, such as the one of a real endpoint; by default one is generated
 	Secret *string `json:"secret,omitempty"`
 }
 
@@ -3519,7 +3520,7 @@ type MemberPatchRole string
 type Notice struct {
 	CreatedAt Time `json:"created_at"`
 
-	// Details What there is to say, by kind
+	// Details Details, by kind
 	Details json.RawMessage `json:"details"`
 
 	// EndpointID The endpoint that it is about
@@ -3544,7 +3545,7 @@ type NoticePage struct {
 // Ordering defines model for Ordering.
 type Ordering string
 
-// OwnLimits What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+// OwnLimits Limits that were set for this tenant only. Null: the platform's limit; 0: unlimited
 type OwnLimits struct {
 	Endpoints       nullable.Nullable[int64] `json:"endpoints"`
 	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month"`
@@ -3561,23 +3562,23 @@ type Pause struct {
 	Reason     string                    `json:"reason"`
 	Scope      PauseScope                `json:"scope"`
 
-	// TenantID Of the scopes `tenant` and `endpoint`
+	// TenantID For the scopes `tenant` and `endpoint`
 	TenantID nullable.Nullable[string] `json:"tenant_id"`
 }
 
 // PauseInput defines model for PauseInput.
 type PauseInput struct {
-	// EndpointID Of the scope `endpoint`
+	// EndpointID For the scope `endpoint`
 	EndpointID *string `json:"endpoint_id,omitempty"`
 
-	// Host Of the scope `host`: as in the URLs of its endpoints; without a port, every port
+	// Host For the scope `host`: as in the URLs of its endpoints; without a port, every port
 	Host *string `json:"host,omitempty"`
 
-	// Reason Kept in the audit log
+	// Reason Recorded in the audit log
 	Reason string     `json:"reason"`
 	Scope  PauseScope `json:"scope"`
 
-	// TenantID Of the scope `tenant`
+	// TenantID For the scope `tenant`
 	TenantID *string `json:"tenant_id,omitempty"`
 }
 
@@ -3589,7 +3590,7 @@ type PauseList struct {
 // PauseScope defines model for PauseScope.
 type PauseScope string
 
-// Phases Microseconds; 0 for what did not happen.
+// Phases Microseconds; 0 for phases that didn't happen.
 type Phases struct {
 	ConnectUs int `json:"connect_us"`
 	DNSUs     int `json:"dns_us"`
@@ -3601,25 +3602,25 @@ type Phases struct {
 
 // Platform defines model for Platform.
 type Platform struct {
-	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 
-	// OverdueMinutes Operators get a mail when a delivery of a tenant has been due for longer and nothing holds it
+	// OverdueMinutes Operators get an email when a delivery of a tenant has been overdue for longer than this
 	OverdueMinutes int `json:"overdue_minutes"`
 
-	// Settings Every setting of the platform that was set, by its name, as text. Health and overdue_minutes are among them
+	// Settings All settings of the platform that were changed, by name, as text, including health and overdue_minutes
 	Settings map[string]string `json:"settings"`
 }
 
 // PlatformPatch defines model for PlatformPatch.
 type PlatformPatch struct {
-	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
+	// HealthPolicy The fields to change. Null restores the default.
 	HealthPolicy *HealthPolicyPatch `json:"health_policy,omitempty"`
 
-	// OverdueMinutes Null is the default again: 15
+	// OverdueMinutes Null restores the default: 15
 	OverdueMinutes nullable.Nullable[int] `json:"overdue_minutes,omitempty"`
 
-	// Settings Settings by name, as text; null is the default again. A name that is left out stays
+	// Settings Settings by name, as text. Null restores the default. Names that you leave out stay unchanged
 	Settings *map[string]*string `json:"settings,omitempty"`
 }
 
@@ -3655,7 +3656,7 @@ type PortalLinkCreated struct {
 	Role           PortalLinkCreatedRole   `json:"role"`
 	SessionSeconds int                     `json:"session_seconds"`
 
-	// URL Shown this once
+	// URL Only shown in this response
 	URL string `json:"url"`
 }
 
@@ -3664,23 +3665,23 @@ type PortalLinkCreatedRole string
 
 // PortalLinkInput defines model for PortalLinkInput.
 type PortalLinkInput struct {
-	// Accent A colour as #rrggbb
+	// Accent A color as #rrggbb
 	Accent *string `json:"accent,omitempty"`
 
 	// AllowSecrets Whether the session can see and rotate the secrets of all endpoints and create API keys. Without it, the session sees and rotates the secrets of endpoints that it created, and of no others
 	AllowSecrets *bool `json:"allow_secrets,omitempty"`
 
-	// BrandName Shown in place of Posthorn's name
+	// BrandName Shown instead of Posthorn's name
 	BrandName *string `json:"brand_name,omitempty"`
 
-	// CreateTenant With a platform key that has the scope `tenants:write`: where the external id in the path names no tenant, create it
+	// CreateTenant Create the tenant if the external id in the path is unknown. Requires a platform key with the scope `tenants:write`
 	CreateTenant *bool `json:"create_tenant,omitempty"`
 
-	// ReturnURL Where the customer goes back to
+	// ReturnURL Where the link back to your product leads
 	ReturnURL *string              `json:"return_url,omitempty"`
 	Role      *PortalLinkInputRole `json:"role,omitempty"`
 
-	// SessionSeconds How long the session lives
+	// SessionSeconds How long the session lasts
 	SessionSeconds *int `json:"session_seconds,omitempty"`
 }
 
@@ -3693,8 +3694,8 @@ type PortalLinkPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
-// Preset How the receivers of another sender expect their webhooks. A preset sets `format`, `prefix` and `wire`; the fields of the same
-// request change what it sets. It is not kept.
+// Preset Imitates the webhooks of another sender. A preset sets `format`, `prefix`, and `wire`; fields of the same request
+// override it. The preset itself is not stored.
 type Preset string
 
 // Problem RFC 9457, with a stable code.
@@ -3702,22 +3703,22 @@ type Problem struct {
 	// Code Stable; for programs
 	Code string `json:"code"`
 
-	// Detail What is wrong and how to mend it; for people
+	// Detail What is wrong and how to fix it; for people
 	Detail    string          `json:"detail"`
 	Errors    *[]FieldProblem `json:"errors,omitempty"`
 	RequestID string          `json:"request_id"`
 	Status    int             `json:"status"`
 
-	// Title The status in words
+	// Title The status as text
 	Title string `json:"title"`
 
-	// Type Page of the code, relative to the server
+	// Type Page that explains the code, relative to the server
 	Type string `json:"type"`
 }
 
 // ReasonInput defines model for ReasonInput.
 type ReasonInput struct {
-	// Reason Kept in the audit log
+	// Reason Recorded in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
@@ -3726,16 +3727,16 @@ type RecoverInput struct {
 	Channel *string `json:"channel,omitempty"`
 	DryRun  *bool   `json:"dry_run,omitempty"`
 
-	// Pace Deliveries a second that are queued, at most
+	// Pace Maximum deliveries queued a second
 	Pace *int `json:"pace,omitempty"`
 
-	// Reason Kept with the job and in the audit log
+	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 
 	// Since Created at or after
 	Since Time `json:"since"`
 
-	// Type An event type, whole
+	// Type A full event type
 	Type *string `json:"type,omitempty"`
 
 	// Until Created before
@@ -3749,14 +3750,14 @@ type RejectedEvent struct {
 	// CreatedAt When it was emitted
 	CreatedAt Time `json:"created_at"`
 
-	// Detail What is wrong and how to mend it
+	// Detail What is wrong and how to fix it
 	Detail         string                    `json:"detail"`
 	ID             string                    `json:"id"`
 	IdempotencyKey nullable.Nullable[string] `json:"idempotency_key"`
 	Key            nullable.Nullable[string] `json:"key"`
 	RejectedAt     Time                      `json:"rejected_at"`
 
-	// Size Of its data, in bytes
+	// Size Size of its data in bytes
 	Size int    `json:"size"`
 	Type string `json:"type"`
 }
@@ -3774,10 +3775,10 @@ type RejectedRetried struct {
 
 // ReplayInput defines model for ReplayInput.
 type ReplayInput struct {
-	// Again Replay it although it was replayed before; without this such a request is rejected with `delivery_replayed`
+	// Again Replay it even if it was replayed before; otherwise the request is rejected with `delivery_replayed`
 	Again *bool `json:"again,omitempty"`
 
-	// Reason Kept in the audit log
+	// Reason Recorded in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
@@ -3785,26 +3786,26 @@ type ReplayInput struct {
 type ReplaysInput struct {
 	DryRun *bool `json:"dry_run,omitempty"`
 
-	// Filter The filters of the list of deliveries. Give `status`, or `ids` alone.
+	// Filter The filters of the list of deliveries. Requires `status`, or only `ids`.
 	Filter BulkFilter `json:"filter"`
 
-	// Pace Deliveries a second that are queued, at most
+	// Pace Maximum deliveries queued a second
 	Pace *int `json:"pace,omitempty"`
 
-	// Reason Kept with the job and in the audit log
+	// Reason Recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
 // ResumeInput defines model for ResumeInput.
 type ResumeInput struct {
-	// Held What becomes of the deliveries that were held
+	// Held What to do with held deliveries
 	Held *ResumeInputHeld `json:"held,omitempty"`
 
-	// Reason Of a drop; kept with the job and in the audit log
+	// Reason For a drop; recorded with the job and in the audit log
 	Reason *string `json:"reason,omitempty"`
 }
 
-// ResumeInputHeld What becomes of the deliveries that were held
+// ResumeInputHeld What to do with held deliveries
 type ResumeInputHeld string
 
 // RetryPolicy defines model for RetryPolicy.
@@ -3812,17 +3813,17 @@ type RetryPolicy struct {
 	// Delays Seconds after the 1st, 2nd, ... attempt, before jitter
 	Delays []int `json:"delays"`
 
-	// Jitter The share by which each delay varies in both directions. Of `exponential`, which draws each wait evenly up to the whole delay, 1.
+	// Jitter The fraction by which each delay varies in both directions. It is 1 for `exponential`, whose delays are random up to the full value.
 	Jitter float64         `json:"jitter"`
 	Name   RetryPolicyName `json:"name"`
 }
 
-// RetryPolicyInput A named schedule, or delays of your own.
+// RetryPolicyInput A named schedule, or custom delays.
 type RetryPolicyInput struct {
-	// Delays With the name `custom`, which can then be left out: seconds after the 1st, 2nd, ... attempt. An empty list is a single attempt.
+	// Delays For the name `custom`, which is then optional: seconds after the 1st, 2nd, ... attempt. An empty list means a single attempt.
 	Delays *[]int `json:"delays,omitempty"`
 
-	// Jitter With the name `custom`: each delay varies by up to this share of itself in both directions; 0.1 where left out. No wait is longer than 24 hours.
+	// Jitter For the name `custom`: each delay varies by up to this fraction in both directions; default 0.1. No delay is longer than 24 hours.
 	Jitter *float64         `json:"jitter,omitempty"`
 	Name   *RetryPolicyName `json:"name,omitempty"`
 }
@@ -3832,29 +3833,30 @@ type RetryPolicyName string
 
 // RotateInput defines model for RotateInput.
 type RotateInput struct {
-	// OverlapSeconds How long the old secret goes on signing too
+	// OverlapSeconds How long the old secret also signs
 	OverlapSeconds *int `json:"overlap_seconds,omitempty"`
 
-	// Secret An existing secret to sign with, as on creation; left out, one is made
+	// Secret An existing secret to sign with; by default one is generated
 	Secret *string `json:"secret,omitempty"`
 
-	// SecretType Left out, that of the newest secret
+	// SecretType Default: the type of the newest secret
 	SecretType *SecretType `json:"secret_type,omitempty"`
 }
 
-// RotationSignatures Which secrets sign while a secret is rotated: `one`, the old secret until `switch-secret` or the end of the overlap, or
-// `all`, one signature for each live secret. The default is `all` in the formats `standard` and `t-v1`, and `one` in
-// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and know `one` alone.
+// RotationSignatures Which secrets sign during a rotation: `one`, the old secret until `switch-secret` or the end of the overlap, or `all`,
+// one signature for each active secret. The default is `all` for the formats `standard` and `t-v1`, and `one` for
+// `x-webhook`. The formats `body-hex` and `raw` have room for one signature and support only `one`.
 type RotationSignatures string
 
-// RoutingClause What decided. `type`, `channel` and `filter` are clauses of the subscription; `state` says that the event was taken
-// and held, or dropped where the endpoint wants that, since the endpoint received nothing then; `version` that the endpoint is pinned to another payload version; `deleted` and `later` that the endpoint did not exist any more, or
-// yet; `direct` that the event was for one endpoint alone.
+// RoutingClause The clause that decided. `type`, `channel`, and `filter` are clauses of the subscription. `state`: the endpoint was not
+// active, so the delivery was held, or dropped if the endpoint is set to drop. `version`: the endpoint is pinned to
+// another payload version. `deleted` and `later`: the endpoint no longer existed, or did not exist yet. `direct`: the
+// event was sent to one endpoint only.
 type RoutingClause string
 
 // RoutingVerdict defines model for RoutingVerdict.
 type RoutingVerdict struct {
-	// Clause What decided; null where nothing stood in the way
+	// Clause The clause that decided; null if the event matched
 	Clause nullable.Nullable[RoutingClause] `json:"clause"`
 
 	// DeliveryID The event's first delivery to the endpoint
@@ -3865,27 +3867,27 @@ type RoutingVerdict struct {
 	Detail     string `json:"detail"`
 	EndpointID string `json:"endpoint_id"`
 
-	// Gone The endpoint has been deleted by now
+	// Gone The endpoint was deleted since
 	Gone bool `json:"gone"`
 
-	// Held The delivery waited, since the endpoint received nothing then
+	// Held The delivery was held, because the endpoint was not active
 	Held bool `json:"held"`
 
-	// Matched A delivery was made when the event was emitted
+	// Matched A delivery was created when the event was emitted
 	Matched bool `json:"matched"`
 
-	// Status The endpoint's status when the event was emitted; null where it did not exist
+	// Status The endpoint's status when the event was emitted; null if it did not exist
 	Status nullable.Nullable[EndpointStatus] `json:"status"`
 
 	// Unsure The data that the filter saw was expunged since
 	Unsure bool `json:"unsure"`
 
-	// URL As it is now, query values masked
+	// URL The current URL, with query values masked
 	URL string `json:"url"`
 }
 
-// SchemaCheck What becomes of an emission whose data does not fit the schema: nothing (`off`), it is stored and the answer has `warnings`
-// (`warn`), or it is refused (`enforce`).
+// SchemaCheck How an event is handled if its data does not match the schema: `off` doesn't check, `warn` stores it and adds `warnings`
+// to the response, `enforce` rejects it.
 type SchemaCheck string
 
 // Scope defines model for Scope.
@@ -3898,17 +3900,17 @@ type Secret struct {
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
-	// Hint Its last characters; empty where it is short
+	// Hint Its last characters; empty if the secret is short
 	Hint string `json:"hint"`
 	ID   string `json:"id"`
 
-	// PublicKey `whpk_...` of an ed25519 pair
+	// PublicKey Public key `whpk_...` of an ed25519 pair
 	PublicKey nullable.Nullable[string] `json:"public_key"`
 
 	// Signing Whether deliveries are signed with it now
 	Signing bool `json:"signing"`
 
-	// Type `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
+	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
 	Type SecretType `json:"type"`
 }
 
@@ -3919,20 +3921,20 @@ type SecretCreated struct {
 	// ExpiresAt End of its overlap; null for the newest
 	ExpiresAt nullable.Nullable[Time] `json:"expires_at"`
 
-	// Hint Its last characters; empty where it is short
+	// Hint Its last characters; empty if the secret is short
 	Hint string `json:"hint"`
 	ID   string `json:"id"`
 
-	// PublicKey `whpk_...` of an ed25519 pair
+	// PublicKey Public key `whpk_...` of an ed25519 pair
 	PublicKey nullable.Nullable[string] `json:"public_key"`
 
-	// Secret Shown this once
+	// Secret Only shown in this response
 	Secret string `json:"secret"`
 
 	// Signing Whether deliveries are signed with it now
 	Signing bool `json:"signing"`
 
-	// Type `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
+	// Type `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
 	Type SecretType `json:"type"`
 }
 
@@ -3942,46 +3944,46 @@ type SecretPage struct {
 	NextCursor nullable.Nullable[string] `json:"next_cursor"`
 }
 
-// SecretType `hmac` is one secret that both sides know; `ed25519` a key pair, in the `standard` format alone.
+// SecretType `hmac` is a shared secret; `ed25519` a key pair, only for the `standard` format.
 type SecretType string
 
 // SentRequest defines model for SentRequest.
 type SentRequest struct {
-	// Body The request's body, byte for byte. Null: the key lacks `events:read`, or the event's data is expunged or past its retention
+	// Body The request's body, byte for byte. Null if the key lacks `events:read`, or if the event's data was expunged or is older than the retention
 	Body nullable.Nullable[string] `json:"body"`
 
 	// Headers In the order in which Posthorn sets them. HTTP adds `Host` and `Content-Length`
 	Headers []HandoutHeader `json:"headers"`
 
-	// Sent False: no connection was made or no request was rendered, so the receiver saw nothing
+	// Sent False: there was no connection or no request could be built, so the receiver got nothing
 	Sent bool `json:"sent"`
 
-	// Timestamp The time of the attempt as it was signed: milliseconds in the format `body_hex`, whole seconds in the others
+	// Timestamp The signed time of the attempt: milliseconds in the format `body-hex`, whole seconds in the others
 	Timestamp Time `json:"timestamp"`
 }
 
 // SignatureTemplate defines model for SignatureTemplate.
 type SignatureTemplate struct {
-	// Algorithm SHA-1 is for receivers that know nothing else
+	// Algorithm Use SHA-1 only for receivers that support nothing else
 	Algorithm *SignatureTemplateAlgorithm `json:"algorithm,omitempty"`
 
-	// Content What is signed, from `{id}`, `{ts}` and `{body}`
+	// Content The signed text, from `{id}`, `{ts}`, and `{body}`
 	Content string `json:"content"`
 
-	// Key Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+	// Key Whether the secret's text is the key, or base64 of the key (without `whsec_`)
 	Key *SignatureTemplateKey `json:"key,omitempty"`
 
 	// Value The header's value, from `{hex}` or `{base64}`, and `{ts}`, the Unix time in seconds
 	Value string `json:"value"`
 }
 
-// SignatureTemplateAlgorithm SHA-1 is for receivers that know nothing else
+// SignatureTemplateAlgorithm Use SHA-1 only for receivers that support nothing else
 type SignatureTemplateAlgorithm string
 
-// SignatureTemplateKey Whether the secret's text is the key, or base64 of it (`whsec_` in front is left out)
+// SignatureTemplateKey Whether the secret's text is the key, or base64 of the key (without `whsec_`)
 type SignatureTemplateKey string
 
-// StatusClass What came of an attempt: a success, a 3xx, 4xx or 5xx answer, no connection, a time-out, or an address that is refused
+// StatusClass The result of an attempt: a success, a 3xx, 4xx, or 5xx response, no connection, a timeout, or a blocked address
 type StatusClass string
 
 // SuccessRate defines model for SuccessRate.
@@ -3995,62 +3997,62 @@ type SuccessRate struct {
 
 // Tenant defines model for Tenant.
 type Tenant struct {
-	// Contacts Addresses that get the notices of the tenant by mail, beside its members
+	// Contacts Email addresses that get the tenant's notices, in addition to its members
 	Contacts  []string `json:"contacts"`
 	CreatedAt Time     `json:"created_at"`
 
-	// Digest Whether a summary is made once a UTC day while something is not well
+	// Digest Whether a digest is sent once per UTC day when something is wrong
 	Digest bool `json:"digest"`
 
-	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	// ExternalID Your own id of the tenant. Accepted in paths instead of the tenant's id
 	ExternalID nullable.Nullable[string] `json:"external_id"`
 
-	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
 
-	// RetentionDays Events, deliveries and attempts older than this are gone
+	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
 	RetryPolicy   RetryPolicy `json:"retry_policy"`
 	State         TenantState `json:"state"`
 
-	// StrictTypes Refuse events whose type is not in the catalogue
+	// StrictTypes Reject events whose type is not in the catalog
 	StrictTypes bool `json:"strict_types"`
 
-	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	// ViewersReadPayloads Whether viewers can see payloads and responses in the dashboard and try filters; true by default
 	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
 // TenantCreated defines model for TenantCreated.
 type TenantCreated struct {
-	// APIKey Shown this once
+	// APIKey Only shown in this response
 	APIKey string `json:"api_key"`
 
-	// Contacts Addresses that get the notices of the tenant by mail, beside its members
+	// Contacts Email addresses that get the tenant's notices, in addition to its members
 	Contacts  []string `json:"contacts"`
 	CreatedAt Time     `json:"created_at"`
 
-	// Digest Whether a summary is made once a UTC day while something is not well
+	// Digest Whether a digest is sent once per UTC day when something is wrong
 	Digest bool `json:"digest"`
 
-	// ExternalID Your own id of the tenant. It is accepted wherever a path takes the tenant's id
+	// ExternalID Your own id of the tenant. Accepted in paths instead of the tenant's id
 	ExternalID nullable.Nullable[string] `json:"external_id"`
 
-	// HealthPolicy When an endpoint is disabled, as it holds for the tenant. 0 is never.
+	// HealthPolicy When an endpoint is disabled: the tenant's effective rules. 0 means never.
 	HealthPolicy HealthPolicy `json:"health_policy"`
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
 
-	// RetentionDays Events, deliveries and attempts older than this are gone
+	// RetentionDays Older events, deliveries, and attempts are deleted
 	RetentionDays int         `json:"retention_days"`
 	RetryPolicy   RetryPolicy `json:"retry_policy"`
 	State         TenantState `json:"state"`
 
-	// StrictTypes Refuse events whose type is not in the catalogue
+	// StrictTypes Reject events whose type is not in the catalog
 	StrictTypes bool `json:"strict_types"`
 
-	// ViewersReadPayloads Whether viewers too see in the dashboard what is sent and answered, and may try filters on it; true in a new tenant
+	// ViewersReadPayloads Whether viewers can see payloads and responses in the dashboard and try filters; true by default
 	ViewersReadPayloads bool `json:"viewers_read_payloads"`
 }
 
@@ -4067,7 +4069,7 @@ type TenantInput struct {
 type TenantLimits struct {
 	Limits Limits `json:"limits"`
 
-	// Own What was set for this tenant alone. Null: what holds on the platform; 0: unlimited
+	// Own Limits that were set for this tenant only. Null: the platform's limit; 0: unlimited
 	Own OwnLimits `json:"own"`
 }
 
@@ -4075,11 +4077,11 @@ type TenantLimits struct {
 type TenantLimitsPatch struct {
 	Endpoints nullable.Nullable[int64] `json:"endpoints,omitempty"`
 
-	// EventsPerMonth Of a calendar month, UTC
+	// EventsPerMonth Per calendar month (UTC)
 	EventsPerMonth  nullable.Nullable[int64] `json:"events_per_month,omitempty"`
 	EventsPerSecond nullable.Nullable[int64] `json:"events_per_second,omitempty"`
 
-	// PayloadBytes Of an event's data
+	// PayloadBytes Maximum size of an event's data
 	PayloadBytes nullable.Nullable[int64] `json:"payload_bytes,omitempty"`
 }
 
@@ -4091,19 +4093,19 @@ type TenantPage struct {
 
 // TenantPatch defines model for TenantPatch.
 type TenantPatch struct {
-	// Contacts All of them anew; each has a link in its mails that stops them
+	// Contacts Replaces all of them; each email has an unsubscribe link
 	Contacts *[]string `json:"contacts,omitempty"`
 	Digest   *bool     `json:"digest,omitempty"`
 
-	// ExternalID Null takes it away. Only a platform key can change it
+	// ExternalID Null removes it. Only a platform key can change it
 	ExternalID nullable.Nullable[string] `json:"external_id,omitempty"`
 
-	// HealthPolicy The parts to change. Null has a part be again what holds otherwise.
+	// HealthPolicy The fields to change. Null restores the default.
 	HealthPolicy  *HealthPolicyPatch `json:"health_policy,omitempty"`
 	Name          *string            `json:"name,omitempty"`
 	RetentionDays *int               `json:"retention_days,omitempty"`
 
-	// RetryPolicy The schedule of endpoints that are created without one from now on. Null is the platform's.
+	// RetryPolicy The default schedule of new endpoints. Null for the platform's.
 	RetryPolicy         nullable.Nullable[RetryPolicyInput] `json:"retry_policy,omitempty"`
 	StrictTypes         *bool                               `json:"strict_types,omitempty"`
 	ViewersReadPayloads *bool                               `json:"viewers_read_payloads,omitempty"`
@@ -4126,13 +4128,13 @@ type TestAccepted struct {
 
 // TestInput defines model for TestInput.
 type TestInput struct {
-	// Data Any JSON; left out, `{"test":true}`
+	// Data Any JSON value; default `{"test":true}`
 	Data json.RawMessage `json:"data,omitempty"`
 	Type *string         `json:"type,omitempty"`
 }
 
-// TypeField The name under which a body of the format `x-webhook` holds the event's type: `type`, `event` for receivers that read
-// `body.event`, or `both`.
+// TypeField The field of the event's type in bodies of the format `x-webhook`: `type`, `event` for receivers that read `body.event`,
+// or `both`.
 type TypeField string
 
 // Usage defines model for Usage.
@@ -4148,10 +4150,10 @@ type Usage struct {
 type Verification struct {
 	DoneAt nullable.Nullable[Time] `json:"done_at"`
 
-	// LastDetail What came of the last try, in plain words
+	// LastDetail Result of the last attempt as text
 	LastDetail string `json:"last_detail"`
 
-	// LastStatus HTTP status of the last try
+	// LastStatus HTTP status of the last attempt
 	LastStatus  nullable.Nullable[int] `json:"last_status"`
 	RequestedAt Time                   `json:"requested_at"`
 	State       VerificationState      `json:"state"`
@@ -4161,31 +4163,31 @@ type Verification struct {
 // VerificationState defines model for Verification.State.
 type VerificationState string
 
-// VerificationMode `challenge` posts a challenge to echo, `challenge_get` asks with `?challenge=`, `simple` wants any 2xx.
+// VerificationMode `challenge` sends a POST with a challenge to echo, `challenge_get` a GET with `?challenge=`, `simple` accepts any 2xx.
 type VerificationMode string
 
-// WaitReason `next`: nothing keeps it, it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
+// WaitReason `next`: it is sent next or is being sent; `retry`: its retry schedule; `deferred`: its event's `deliver_at`;
 // `order`: an earlier delivery with the same ordering key; `rate_limit`, `concurrency`: the endpoint's limits; `retry_after`: the
 // endpoint asked for a pause; `breaker`: the endpoint is failing; `no_worker`: no live worker; `paused_by_operator`;
 // `endpoint_paused`; `endpoint_unverified`; `endpoint_disabled`; `tenant_suspended`; `listener`: `posthorn listen` has not collected it.
 type WaitReason string
 
-// WhenHeld What becomes of events while the endpoint is not active: with `hold` their deliveries wait until it is, with `drop` they make
+// WhenHeld How events are handled while the endpoint is not active. `hold`: their deliveries wait until it is. `drop`: they create
 // no delivery, and the event's routing says so.
 type WhenHeld string
 
-// WireSettings What the endpoint changes about its format. Leave out what stays as the format says.
+// WireSettings Changes to the endpoint's format. Leave out fields that stay as in the format.
 type WireSettings struct {
-	// AlsoSign A second signature on each request, in headers of its own, so that receivers can move at their own pace.
+	// AlsoSign A second signature on each request, in its own headers, so that receivers can switch when they are ready.
 	AlsoSign *AlsoSign `json:"also_sign,omitempty"`
 
 	// Body `payload`: the body is the event's data, byte for byte
 	Body *WireSettingsBody `json:"body,omitempty"`
 
-	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name leaves the header out.
+	// HeaderNames Exact names by role: `id`, `event`, `endpoint`, `delivery`, `timestamp`, `signature`, `attempt`, `replayed`. An empty name omits the header.
 	HeaderNames *HeaderNames `json:"header_names,omitempty"`
 
-	// HeaderPrefix In front of every header's name
+	// HeaderPrefix Prefix of every header name
 	HeaderPrefix *string            `json:"header_prefix,omitempty"`
 	Signature    *SignatureTemplate `json:"signature,omitempty"`
 
@@ -4278,7 +4280,7 @@ type GetAnalyticsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, or all types below a prefix, as in `order.*`
+	// Type An event type, or a prefix such as `order.*`
 	Type     *Type                     `form:"type,omitempty" json:"type,omitempty"`
 	Endpoint *string                   `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 	Format   *GetAnalyticsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
@@ -4295,13 +4297,13 @@ type GetAnalyticsParamsFormat string
 
 // ListAuditLogParams defines parameters for ListAuditLog.
 type ListAuditLogParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListAuditLogParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
 	// Since Created at or after
@@ -4317,13 +4319,13 @@ type ListAuditLogParamsOrder string
 
 // ListBulkJobsParams defines parameters for ListBulkJobs.
 type ListBulkJobsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListBulkJobsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4340,13 +4342,13 @@ type ExportCatalogueParamsFormat string
 
 // ListDeliveriesParams defines parameters for ListDeliveries.
 type ListDeliveriesParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListDeliveriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
 	// Since Created at or after
@@ -4355,7 +4357,7 @@ type ListDeliveriesParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, or all types below a prefix, as in `order.*`
+	// Type An event type, or a prefix such as `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
@@ -4364,13 +4366,13 @@ type ListDeliveriesParams struct {
 	Status   *ListDeliveriesParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 	Endpoint *string                     `form:"endpoint,omitempty" json:"endpoint,omitempty"`
 
-	// Wait Deliveries that wait for this reason. Not together with a `status` that is final.
+	// Wait Only deliveries that wait for this reason. Can't be combined with a final `status`.
 	Wait *WaitReason `form:"wait,omitempty" json:"wait,omitempty"`
 
-	// Job The deliveries that this bulk job made.
+	// Job Only the deliveries that this bulk job created.
 	Job *string `form:"job,omitempty" json:"job,omitempty"`
 
-	// Archived `true` lists archived deliveries alone.
+	// Archived `true` lists only archived deliveries.
 	Archived *bool `form:"archived,omitempty" json:"archived,omitempty"`
 }
 
@@ -4382,17 +4384,17 @@ type ListDeliveriesParamsStatus string
 
 // ListEndpointsParams defines parameters for ListEndpoints.
 type ListEndpointsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order  *ListEndpointsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 	Status *EndpointStatus           `form:"status,omitempty" json:"status,omitempty"`
 
-	// Condition Endpoints in this condition. A page may be short, even empty, before the end.
+	// Condition Only endpoints in this condition. A page can be short or empty before the end of the list.
 	Condition *EndpointState `form:"condition,omitempty" json:"condition,omitempty"`
 }
 
@@ -4401,13 +4403,13 @@ type ListEndpointsParamsOrder string
 
 // ListEventTypesParams defines parameters for ListEventTypes.
 type ListEventTypesParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListEventTypesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4416,13 +4418,13 @@ type ListEventTypesParamsOrder string
 
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListEventsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
 	// Since Created at or after
@@ -4431,7 +4433,7 @@ type ListEventsParams struct {
 	// Until Created before
 	Until *Until `form:"until,omitempty" json:"until,omitempty"`
 
-	// Type An event type, or all types below a prefix, as in `order.*`
+	// Type An event type, or a prefix such as `order.*`
 	Type    *Type    `form:"type,omitempty" json:"type,omitempty"`
 	Channel *Channel `form:"channel,omitempty" json:"channel,omitempty"`
 
@@ -4447,8 +4449,8 @@ type ListEventsParamsOrder string
 
 // EmitEventParams defines parameters for EmitEvent.
 type EmitEventParams struct {
-	// IdempotencyKey 1 to 255 visible ASCII characters. The same key with the same body gives the first answer again, another body 409.
-	// Kept for at least 24 hours. The field `idempotency_key` means the same, and one key is the same key in both places; give one of the two.
+	// IdempotencyKey 1 to 255 visible ASCII characters. The same key with the same body returns the first response again; with a different
+	// body, 409. Keys are kept for at least 24 hours. The field `idempotency_key` means the same; send one of the two.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
 	// Traceparent The W3C Trace Context of the request. Its trace is stored with the event, and attempts belong to it. An invalid one is ignored
@@ -4457,13 +4459,13 @@ type EmitEventParams struct {
 
 // ListEventDeliveriesParams defines parameters for ListEventDeliveries.
 type ListEventDeliveriesParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListEventDeliveriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4472,13 +4474,13 @@ type ListEventDeliveriesParamsOrder string
 
 // ListInvitationsParams defines parameters for ListInvitations.
 type ListInvitationsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListInvitationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4487,13 +4489,13 @@ type ListInvitationsParamsOrder string
 
 // ListKeysParams defines parameters for ListKeys.
 type ListKeysParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListKeysParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4502,19 +4504,19 @@ type ListKeysParamsOrder string
 
 // StreamListenerParams defines parameters for StreamListener.
 type StreamListenerParams struct {
-	// LastEventID The number of the last delivery that you have
+	// LastEventID The number of the last delivery that you received
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListMembersParams defines parameters for ListMembers.
 type ListMembersParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListMembersParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4523,13 +4525,13 @@ type ListMembersParamsOrder string
 
 // ListNoticesParams defines parameters for ListNotices.
 type ListNoticesParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListNoticesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
 	// Since Created at or after
@@ -4545,13 +4547,13 @@ type ListNoticesParamsOrder string
 
 // ListRejectedEventsParams defines parameters for ListRejectedEvents.
 type ListRejectedEventsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListRejectedEventsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4560,13 +4562,13 @@ type ListRejectedEventsParamsOrder string
 
 // ListPortalLinksParams defines parameters for ListPortalLinks.
 type ListPortalLinksParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListPortalLinksParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 
@@ -4575,13 +4577,13 @@ type ListPortalLinksParamsOrder string
 
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
-	// Limit Rows a page, at most
+	// Limit Maximum rows per page
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor `next_cursor` of the page before
+	// Cursor `next_cursor` of the previous page
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Order By time of creation; `desc` unless the list says otherwise
+	// Order By time of creation; default `desc`, unless the list says otherwise
 	Order *ListTenantsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 }
 

@@ -34,7 +34,7 @@ func (k deliveryData) attemptDetail(t sql.Attempt, deliveryID string) pages.Atte
 	kind, timeout := endpoint.Kind(k.endpoint.Kind), time.Duration(k.endpoint.TimeoutSeconds)*time.Second
 	said := diagnosis.Attempt(kind, delivery.Result{Failure: t.Failure, Status: int(t.Status)}, timeout)
 	d := pages.AttemptDetail{
-		AttemptRow: attemptRow(kind, t, 0), Detail: said.Detail, Mend: said.Mend, Hidden: !k.payloads, URL: t.URL,
+		AttemptRow: attemptRow(kind, t, 0), Detail: said.Detail, Fix: said.Fix, Hidden: !k.payloads, URL: t.URL,
 		Record: kind == endpoint.Kafka, NotRendered: t.Failure == delivery.FailInternal,
 		Unsent: t.Failure == delivery.FailDNS || t.Failure == delivery.FailConnect || t.Failure == delivery.FailTLS || t.Failure == delivery.FailBlocked,
 	}

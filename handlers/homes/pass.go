@@ -96,7 +96,7 @@ func (p *peer) ask(ctx context.Context, r *Router, q question) (found bool, err 
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("home %s answered %d", p.Name, res.StatusCode)
+		return false, fmt.Errorf("home %s responded with %d", p.Name, res.StatusCode)
 	}
 	return found, json.NewDecoder(io.LimitReader(res.Body, 100)).Decode(&found)
 }

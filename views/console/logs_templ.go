@@ -2126,7 +2126,7 @@ func insideAudit(v AuditView) templ.Component {
 							}()
 						}
 						ctx = templ.InitializeContext(ctx)
-						templ_7745c5c3_Err = components.ExactTime(l.At).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = components.Time(l.At).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -153,16 +153,16 @@ func failedButton(d mail.NoticeData, e notice.EndpointDetails) []Block {
 
 func disabled(d mail.NoticeData, e notice.EndpointDetails) Letter {
 	name := called(e.Description, e.URL)
-	preview, meanwhile := "Nothing is sent to it, and new deliveries are held.", "New deliveries are held, and none is lost."
+	preview, during := "Nothing is sent to it, and new deliveries are held.", "New deliveries are held, and none is lost."
 	if e.Drops {
-		preview, meanwhile = "Nothing is sent to it.", "Waiting deliveries are held. New events create no deliveries to it, as configured for this endpoint."
+		preview, during = "Nothing is sent to it.", "Waiting deliveries are held. New events create no deliveries to it, as configured for this endpoint."
 	}
 	l := Letter{
 		Subject: fmt.Sprintf("%s was disabled", name),
 		Preview: preview,
 		Heading: "An endpoint was disabled",
 		Tone:    Bad,
-		Body:    []Block{text("%s was disabled. %s Nothing is sent to it. %s", name, disabledWhy(e), meanwhile), endpointFacts(e)},
+		Body:    []Block{text("%s was disabled. %s Nothing is sent to it. %s", name, disabledWhy(e), during), endpointFacts(e)},
 	}
 	l.Body = append(append(l.Body, excerpt(e)...), text("What to do: %s", action(e)))
 	if e.Reason == string(health.Auth) && e.LastStatus != 404 {

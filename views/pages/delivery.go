@@ -58,20 +58,20 @@ type AttemptRow struct {
 // AttemptDetail is the attempt of which request and answer are shown.
 type AttemptDetail struct {
 	AttemptRow
-	Detail, Mend string // what its result means
-	Error        string // what the worker noted
-	Hidden       bool   // the actor may not read payloads
-	Unsent       bool   // no connection came about: the request never left
-	NotRendered  bool   // there never was a request
-	Record       bool   // what was sent is a record in a topic
-	Key          string // of the record; empty: none
-	URL          string // masked
-	Headers      []signature.Header
-	Changed      bool // the endpoint was changed after the attempt
-	Body         Excerpt
-	Curl         string
-	AnswerHead   string
-	Answer       Excerpt
+	Detail, Fix string // what its result means
+	Error       string // what the worker noted
+	Hidden      bool   // the actor may not read payloads
+	Unsent      bool   // no connection came about: the request never left
+	NotRendered bool   // there never was a request
+	Record      bool   // what was sent is a record in a topic
+	Key         string // of the record; empty: none
+	URL         string // masked
+	Headers     []signature.Header
+	Changed     bool // the endpoint was changed after the attempt
+	Body        Excerpt
+	Curl        string
+	AnswerHead  string
+	Answer      Excerpt
 }
 
 // Excerpt is the beginning of a body, as text.

@@ -78,7 +78,7 @@ func TestTheImageServesAndDeliversOnAReadOnlyFilesystem(t *testing.T) {
 	if code := serve.stop(); code != 0 {
 		t.Errorf("the process ends with %d", code)
 	}
-	if said, code := ask(); code != 1 || !strings.Contains(said, "no process answers") {
+	if said, code := ask(); code != 1 || !strings.Contains(said, "no process responds") {
 		t.Errorf("the health check without a process says %q and ends with %d", said, code)
 	}
 }

@@ -369,7 +369,7 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	as := *desk
 	as.t = t
 	first, second := as.tab(look.View{}), operator(t, s).tab(look.View{})
-	for tab, reason := range map[*look.Tab]string{first: "the way out is being mended", second: "me too"} {
+	for tab, reason := range map[*look.Tab]string{first: "the network is being fixed", second: "me too"} {
 		tab.Open(s.url + "/console/pauses")
 		tab.Choose("Scope", "Everything")
 		tab.Fill("Which", "everything")
@@ -381,7 +381,7 @@ func everythingIsPausedOnce(t *testing.T, s *stage, desk *visitor) {
 	second.Sees("It was already paused by operator")
 	for _, tab := range []*look.Tab{first, second} {
 		tab.Sees("All deliveries are paused. Nothing is sent.")
-		tab.Sees("the way out is being mended")
+		tab.Sees("the network is being fixed")
 		if tab.Shows("me too") {
 			t.Error("two operators made two pauses of one thing")
 		}

@@ -31,6 +31,7 @@ func TestPeopleReachTheirGoalsInABrowser(t *testing.T) {
 		{"an API key is shown once and works", keyIsShownOnce},
 		{"a viewer can do nothing", viewerCanDoNothing},
 		{"a portal link leads into its tenant, once", portalLinkOpensOnce},
+		{"a portal works in a frame of the provider's page", portalIsEmbedded},
 		{"a second factor is set up and asked for", secondFactorIsAskedFor},
 		{"a passkey is added, signs in, and is removed", passkeySignsIn},
 		{"everything goes by keyboard", keyboardIsEnough},
@@ -140,7 +141,7 @@ func failureIsDiagnosedAndReplayed(t *testing.T, s *stage) {
 	failed := tab.Path()
 	o.customer.status.Store(http.StatusOK)
 	tab.Press("Replay")
-	tab.Fill("Reason", "the receiver is mended")
+	tab.Fill("Reason", "the receiver is fixed")
 	tab.Press("Replay")
 	tab.Until("the replay has a page of its own", fmt.Sprintf(`location.pathname.includes("/deliveries/dlv_") && location.pathname !== %q`, failed))
 	tab.Sees("delivered")
@@ -170,7 +171,7 @@ func bulkReplayShowsProgress(t *testing.T, s *stage) {
 	tab.Press("Replay all results ...")
 	tab.Sees(fmt.Sprintf("Replay %d deliveries?", n))
 	inspectOpen(t, tab)
-	tab.Fill("Reason", "the receiver is mended")
+	tab.Fill("Reason", "the receiver is fixed")
 	tab.Press(fmt.Sprintf("Replay %d deliveries", n))
 	tab.Arrives(o.root + "/bulk-jobs/job_")
 	tab.Sees("done") // without a reload

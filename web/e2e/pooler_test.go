@@ -201,7 +201,7 @@ func (w *world) replayed(t *testing.T) {
 	t.Helper()
 	w.emit(event("rejected", 1))
 	eventually(t, patience, "the delivery is a dead letter", func() bool { return w.ask("SELECT count(*) FROM dead_letters") == 1 })
-	w.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "the receiver is mended"}, nil)
+	w.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "the receiver is fixed"}, nil)
 	eventually(t, patience, "the replay is delivered", func() bool {
 		return w.ask("SELECT count(*) FROM deliveries WHERE replay_of IS NOT NULL AND status = 2") == 1
 	})

@@ -28,7 +28,9 @@ type stage struct {
 	url     string
 	server  *process
 	browser *look.Browser
-	people  atomic.Int64
+	// provider has a page that shows the server in a frame; the server allows it.
+	provider *httptest.Server
+	people   atomic.Int64
 
 	mails sync.Map // text by the path of /dev/mail
 }
@@ -36,8 +38,8 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	browser := look.Open(t)
-	s := &stage{world: newWorld(t, nil), browser: browser}
-	s.environ = append(s.environ, "POSTHORN_EGRESS_ADDRESSES=203.0.113.7")
+	s := &stage{world: newWorld(t, nil), browser: browser, provider: providerPage(t)}
+	s.environ = append(s.environ, "POSTHORN_EGRESS_ADDRESSES=203.0.113.7", "POSTHORN_FRAME_ANCESTORS="+s.provider.URL)
 	s.server = s.launch("posthorn", "serve").ready()
 	s.serveAt(s.server)
 	s.url = s.server.url

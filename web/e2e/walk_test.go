@@ -178,7 +178,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 	o.emitted("order.refused", `{"order_id":"ord_4"}`)
 	o.await("held", 1)
 	var job struct{ ID string }
-	o.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "they have mended it"}, &job)
+	o.manage(http.MethodPost, "/replays", settings{"filter": settings{"status": "failed"}, "reason": "the receiver is fixed"}, &job)
 	o.manage(http.MethodPost, "/invitations", settings{"email": "invited@example.com", "role": "viewer"}, nil)
 	invitation := s.mailed(t, "invited@example.com", "/invitations/accept?")
 	anonymous := s.visitor(t, "stranger@example.com")

@@ -71,7 +71,7 @@ func (rc *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := rc.verifier.Verify(body, r.Header); err != nil {
-		log.Printf("refused: %v", err)
+		log.Printf("rejected: %v", err)
 		http.Error(w, "the signature does not match", http.StatusUnauthorized)
 		return
 	}
