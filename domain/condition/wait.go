@@ -1,7 +1,6 @@
 package condition
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -38,11 +37,6 @@ func Reasons() []Reason {
 		Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause, EndpointPaused,
 		EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
 	}
-}
-
-// ParseReason reads a reason's word; false where there is no such reason.
-func ParseReason(text string) (Reason, bool) {
-	return Reason(text), slices.Contains(Reasons(), Reason(text))
 }
 
 // The states of a waiting delivery's row, stored as smallint: the numbers never change.

@@ -15,9 +15,6 @@ const (
 	BodyPayload  = "payload"  // the event's data, byte for byte
 )
 
-// Bodies lists them.
-func Bodies() []string { return []string{BodyEnvelope, BodyPayload} }
-
 // TimestampRFC3339 writes a timestamp that is not signed as RFC 3339 in UTC with milliseconds, not in unix seconds.
 const TimestampRFC3339 = "rfc3339"
 
@@ -74,9 +71,6 @@ func (s *Shape) Clone() *Shape {
 
 // The roles of headers, by which a shape names them.
 var roles = []string{"id", "event", "endpoint", "delivery", "timestamp", "signature", "attempt", "replayed"}
-
-// Roles lists the roles of headers that a shape can name.
-func Roles() []string { return append([]string{}, roles...) }
 
 // of is the name of a role's header.
 func (n *names) of(role string) *string {

@@ -40,9 +40,6 @@ const (
 	KeyBase64 = "base64" // the bytes that the text is base64 of; whsec_ in front is left out
 )
 
-// KeyEncodings lists the ways, the default first.
-func KeyEncodings() []string { return []string{KeyText, KeyBase64} }
-
 // MaxTemplate is the length of the longest value or content, in characters.
 const MaxTemplate = 200
 
