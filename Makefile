@@ -15,7 +15,7 @@ TESTFLAGS ?=
 E2E      ?= ./web/e2e/... ./tools/look/...
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build test generate verify format lint vuln bench e2e fuzz soak sdks image chart release release-check clean FORCE
+.PHONY: help run demo build test generate verify format lint vuln bench e2e homes fuzz soak sdks image chart release release-check clean FORCE
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ test: ## all tests, with the race detector, on a PostgreSQL that they bring up t
 e2e: build ## tests that start, kill and restart real processes, and use the dashboard in a browser (Debian: chromium-headless-shell)
 	@if [ -z "$$(find web/e2e -name '*_test.go' 2>/dev/null)" ]; then echo 'no end-to-end tests yet'; else \
 	  set -x; POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test $(RACE) -count=1 -timeout 20m -tags e2e $(TESTFLAGS) $(E2E); fi
+
+homes: build ## the suite of homes, three times: two homes, their processes and moves between them (docs/ops/homes.md)
+	$(GO) test -count=3 -timeout 20m -run 'Home|PassesOn|PassingOn|PlatformKeyActs|TenantMoves|AMove' $(TESTFLAGS) ./domain/home ./db/maintenance ./web
+	POSTHORN_BIN=$(CURDIR)/bin/posthorn $(GO) test -count=3 -timeout 20m -tags e2e -v -run 'TestATenantMovesThroughKills' $(TESTFLAGS) ./web/e2e
 
 fuzz: ## requests made out of the API's contract, most of them wrong, for longer than the tests send them; FUZZ=10m
 	POSTHORN_FUZZ=$(or $(FUZZ),10m) $(GO) test $(RACE) -count=1 -timeout 0 -v -run '^TestNoRequestMakesTheServerFail$$' $(TESTFLAGS) ./handlers/api

@@ -43,6 +43,7 @@ type commands struct {
 	Tenant struct {
 		Create tenantCreateCommand `cmd:"" help:"Create a tenant and an API key with every scope in it."`
 		List   tenantListCommand   `cmd:"" help:"List the tenants."`
+		Move   tenantMoveCommand   `cmd:"" help:"Move a tenant to another home, while it works. Safe to repeat and to interrupt."`
 	} `cmd:"" help:"Organizations whose endpoints receive events."`
 
 	Key struct {

@@ -83,7 +83,7 @@ type Config struct {
 }
 
 // Variables of the client commands and of the tests: known, and not the server's.
-var otherVariables = []string{"POSTHORN_URL", "POSTHORN_API_KEY", "POSTHORN_TENANT", "POSTHORN_BIN", "POSTHORN_SOAK"}
+var otherVariables = []string{"POSTHORN_URL", "POSTHORN_API_KEY", "POSTHORN_TENANT", "POSTHORN_BIN", "POSTHORN_SOAK", toDatabaseVariable, toMasterKeyVariable}
 
 // ConfigError is every wrong value at once. Its text is for the terminal and holds no secret.
 type ConfigError struct{ Problems []Problem }

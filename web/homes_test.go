@@ -33,6 +33,11 @@ type someHome struct {
 // newHomes runs so many homes, each with its own database and a tenant.
 func newHomes(t *testing.T, names ...string) []*someHome {
 	t.Helper()
+	return newHomesOf(t, Parts{Web: true}, names...)
+}
+
+func newHomesOf(t *testing.T, parts Parts, names ...string) []*someHome {
+	t.Helper()
 	ports, list := make([]string, len(names)), make([]string, len(names))
 	for i, name := range names {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,8 +53,11 @@ func newHomes(t *testing.T, names ...string) []*someHome {
 	homes := make([]*someHome, len(names))
 	for i, name := range names {
 		h := &someHome{environ: append(newDatabase(t), "POSTHORN_ADDR="+ports[i], "POSTHORN_HOME="+name,
-			"POSTHORN_HOMES="+strings.Join(list, ","), "POSTHORN_HOME_SECRET="+homeSecret, "POSTHORN_TRUSTED_PROXIES=127.0.0.1")}
-		h.Program = program(t, h.environ, Parts{Web: true})
+			"POSTHORN_HOMES="+strings.Join(list, ","), "POSTHORN_HOME_SECRET="+homeSecret, "POSTHORN_TRUSTED_PROXIES=127.0.0.1", "POSTHORN_EGRESS_ALLOW=127.0.0.0/8")}
+		if i > 0 {
+			h.environ = append(h.environ, "POSTHORN_MASTER_KEY="+secondHomeKey)
+		}
+		h.Program = program(t, h.environ, parts)
 		var made struct {
 			Tenant string `json:"tenant_id"`
 			Key    string `json:"api_key"`
@@ -401,5 +409,11 @@ func TestTheSettingsOfTheHomesPageAreTaken(t *testing.T) {
 	cfg, err := loadConfig(lines)
 	if err != nil || cfg.Home != "eu1" || len(cfg.Others) != 1 || cfg.Others[0].URL.String() != "http://10.0.1.1:8080" {
 		t.Errorf("%q: %+v %v", lines, cfg.Others, err)
+	}
+	_, rest, _ = strings.Cut(rest, "posthorn tenant move ")
+	typed, _, _ := strings.Cut(rest, "\n")
+	args := append([]string{"tenant", "move"}, strings.Fields(typed)...)
+	if r := command(t, []string{"POSTHORN_DATABASE_URL=postgres://u@h/d"}, args...); !strings.Contains(r.stderr, toDatabaseVariable) {
+		t.Errorf("%q is not taken: %s", typed, r.stderr)
 	}
 }

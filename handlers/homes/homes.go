@@ -44,6 +44,7 @@ type Router struct {
 	names  []string // of others, in the order of the configuration
 	known  *directory
 	asks   chan struct{} // a slot for each question that is asked at the same time
+	doubts bool
 }
 
 // The header in which a home signs what it passes on, and the header in which each response names the home that made
@@ -93,7 +94,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.Header().Set(homeHeader, r.Self)
-	to, err := r.home(req)
+	to, err := r.home(req, p.Hops > 0)
 	switch {
 	case err != nil:
 		r.Refuse(w, req, err)
@@ -135,8 +136,10 @@ type destination struct {
 	cookie string
 }
 
-// home finds where a request belongs.
-func (r *Router) home(req *http.Request) (destination, error) {
+// home finds where a request belongs. One that another home passed on is looked for here first: what this process
+// remembers can be older than what that home was told.
+func (r *Router) home(req *http.Request, passed bool) (destination, error) {
+	r = r.doubting(passed)
 	switch s := classify(req); s.kind {
 	case ofKey:
 		return r.homeOfKey(req.Context(), s.text)
@@ -168,17 +171,12 @@ func (r *Router) homeOfKey(ctx context.Context, key string) (destination, error)
 		return destination{}, nil // rejected here
 	}
 	hash := hashOf(key)
-	if known, ok := r.known.get("key " + hash); ok {
-		return r.reachable(ctx, destination{home: known, of: "key " + hash}, question{Key: hash})
+	q := question{Key: hash}
+	known, ok := r.known.get(q.name())
+	if named := home.OfKey(key); !ok && named != r.Self && r.others[named] != nil {
+		known, ok = named, true
 	}
-	if named := home.OfKey(key); named != "" && named != r.Self && r.others[named] != nil {
-		return r.reachable(ctx, destination{home: named, of: "key " + hash}, question{Key: hash})
-	}
-	here, err := r.Keys.HasKey(ctx, key)
-	if err != nil || here {
-		return destination{}, err
-	}
-	return r.ask(ctx, question{Key: hash})
+	return r.find(ctx, q, known, ok)
 }
 
 // homeOfPlatformCall finds the home of the tenant that a platform key names. The key is checked in its own home, which
@@ -203,14 +201,33 @@ func (r *Router) homeOfPlatformCall(ctx context.Context, s subject) (destination
 
 // homeOf finds the home of what a question is about, here first.
 func (r *Router) homeOf(ctx context.Context, q question) (destination, error) {
-	if known, ok := r.known.get(q.name()); ok {
+	known, ok := r.known.get(q.name())
+	return r.find(ctx, q, known, ok)
+}
+
+// find goes by what is known, where it is another home; else it looks here, then asks.
+func (r *Router) find(ctx context.Context, q question, known string, ok bool) (destination, error) {
+	if ok && known != r.Self && !r.doubts {
 		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
 	}
 	here, err := r.has(ctx, q)
 	if err != nil || here {
 		return destination{}, err
 	}
+	if ok && known != "" && known != r.Self {
+		return r.reachable(ctx, destination{home: known, of: q.name()}, q)
+	}
 	return r.ask(ctx, q)
+}
+
+// doubting is a router that looks in this home first.
+func (r *Router) doubting(passed bool) *Router {
+	if !passed {
+		return r
+	}
+	out := *r
+	out.doubts = true
+	return &out
 }
 
 // reachable asks again where the home that is known does not respond: its tenant can have moved.

@@ -161,7 +161,7 @@ func (r *Router) learn(to destination, made string) {
 	if to.of == "" || made == "" {
 		return
 	}
-	if made == r.Self || r.others[made] == nil {
+	if made != r.Self && r.others[made] == nil {
 		r.known.forget(to.of)
 	} else if known, ok := r.known.get(to.of); !ok || known != made {
 		r.known.put(to.of, made)

@@ -1,0 +1,534 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"posthorn/db"
+	"posthorn/db/accounts"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/fault"
+	"posthorn/domain/id"
+)
+
+// Move is a move of a tenant from one home to another. Both databases are reached directly.
+type Move struct {
+	Tenant   id.UUID
+	From, To string // URLs of the databases
+	FromKeys *seal.Ring
+	ToKeys   *seal.Ring
+	Home     string                         // that the tenant moves to
+	Keep     bool                           // what the tenant leaves behind is not erased
+	Say      func(step string, args ...any) // what is done, as it begins
+}
+
+// Moved is what a move has done.
+type Moved struct {
+	Rows   int64         // that were copied, those that changed meanwhile several times
+	Closed time.Duration // how long the tenant accepted no changes
+}
+
+// Errors of a move.
+var (
+	errMoveTo     = fault.New(fault.Invalid, "move_home", "The other database is not the home that --to names. Correct --to or POSTHORN_TO_DATABASE_URL; start that home once before tenants move to it.")
+	errMoveSchema = fault.New(fault.Invalid, "move_schema", "The two homes run different releases. Upgrade both to the same one, then move.")
+	errMoveThere  = fault.New(fault.Conflict, "move_there", "The other home has a tenant of this id or of its external id. Delete that one first, or wait until what is left of it is erased.")
+	errMoveTwice  = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
+	errMoveDone   = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
+	errMoveCounts = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
+)
+
+// The locks of a move: triggers of the tenant hold the first together, the mover alone; the second makes movers one.
+const (
+	moveLock  = 18
+	moverLock = 19
+)
+
+// Times of a move.
+const (
+	drainWithin  = time.Minute // an endpoint's slowest response takes 30 s
+	moveTries    = 200
+	moveRest     = 50 * time.Millisecond
+	changesToEnd = 500 // so many changes are few enough for the last step
+	mostRounds   = 20
+)
+
+type mover struct {
+	Move
+	from, to       *pgx.Conn
+	source         *db.DB // for folding the ledger
+	fromHome       string
+	columns        map[string]string // of each table
+	rows           int64
+	closed, opened time.Time
+}
+
+// MoveTenant moves a tenant while it works. It is exact at every interruption: run again, it goes on where it was. The
+// tenant accepts no changes in the last step, which takes about a second and longer the more of its deliveries wait.
+func MoveTenant(ctx context.Context, m Move) (Moved, error) {
+	v, err := openMove(ctx, m)
+	if err != nil {
+		return Moved{}, err
+	}
+	defer v.close(ctx)
+	for _, step := range []func(context.Context) error{v.prepare, v.follow, v.copyAll, v.catchUp, v.drain, v.shut, v.finalCopy, v.finish} {
+		if err := step(ctx); err != nil {
+			return Moved{}, db.Translate(err)
+		}
+	}
+	return Moved{v.rows, v.opened.Sub(v.closed)}, nil
+}
+
+// RollBackMove ends a move that has not come to its end: the tenant stays where it is, and what was copied is deleted.
+func RollBackMove(ctx context.Context, m Move) error {
+	v, err := openMove(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer v.close(ctx)
+	return db.Translate(v.rollBack(ctx))
+}
+
+func openMove(ctx context.Context, m Move) (v *mover, err error) {
+	v = &mover{Move: m, columns: map[string]string{}}
+	defer func() {
+		if err != nil {
+			v.close(ctx)
+		}
+	}()
+	if v.from, err = db.Connect(ctx, m.From, db.Options{Name: "move"}); err != nil {
+		return v, db.Translate(err)
+	}
+	if v.to, err = db.Connect(ctx, m.To, db.Options{Name: "move"}); err != nil {
+		return v, db.Translate(err)
+	}
+	if v.source, err = db.Open(ctx, m.From, db.Options{Name: "move", MaxConns: 1}); err != nil {
+		return v, err
+	}
+	return v, v.check(ctx)
+}
+
+func (v *mover) close(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	for _, conn := range []*pgx.Conn{v.from, v.to} {
+		if conn != nil {
+			_ = conn.Close(ctx)
+		}
+	}
+	if v.source != nil {
+		v.source.Close()
+	}
+}
+
+// check compares the two homes and takes the lock of movers.
+func (v *mover) check(ctx context.Context) error {
+	var versions [2]string
+	var names [2]string
+	for i, conn := range []*pgx.Conn{v.from, v.to} {
+		if err := conn.QueryRow(ctx, "SELECT string_agg(DISTINCT version_id::text, ',' ORDER BY version_id::text) FROM goose_db_version WHERE is_applied").Scan(&versions[i]); err != nil {
+			return db.Translate(err)
+		}
+		if _, err := conn.Exec(ctx, "SET ROLE posthorn_console; SET posthorn.mover = 'on'; SET timezone = 'UTC'"); err != nil {
+			return db.Translate(err)
+		}
+		if err := conn.QueryRow(ctx, "SELECT coalesce((SELECT name FROM home), '')").Scan(&names[i]); err != nil {
+			return db.Translate(err)
+		}
+	}
+	if v.fromHome = names[0]; names[1] != v.Home || names[0] == names[1] || names[0] == "" {
+		return errMoveTo
+	}
+	if versions[0] != versions[1] {
+		return errMoveSchema
+	}
+	var mine bool
+	if err := v.from.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, $2))", v.Tenant.String(), moverLock).Scan(&mine); err != nil {
+		return db.Translate(err)
+	}
+	if !mine {
+		return errMoveTwice
+	}
+	return v.readColumns(ctx)
+}
+
+// readColumns lists the columns of each table as the other home has them.
+func (v *mover) readColumns(ctx context.Context) error {
+	rows, err := v.to.Query(ctx, `SELECT c.relname, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)
+		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+		WHERE c.relnamespace = 'posthorn'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.relname`)
+	if err != nil {
+		return db.Translate(err)
+	}
+	var table, columns string
+	_, err = pgx.ForEachRow(rows, []any{&table, &columns}, func() error {
+		v.columns[table] = columns
+		return nil
+	})
+	return db.Translate(err)
+}
+
+// state reads how far the move is: where the tenant is, as each home knows it.
+func (v *mover) state(ctx context.Context) (here, there string, err error) {
+	const ask = "SELECT coalesce((SELECT state FROM tenant_moves WHERE tenant_id = $1 AND direction = $2 AND home = $3), '')"
+	if err := v.from.QueryRow(ctx, ask, v.Tenant, "out", v.Home).Scan(&here); err != nil {
+		return "", "", err
+	}
+	return here, there, v.to.QueryRow(ctx, ask, v.Tenant, "in", v.fromHome).Scan(&there)
+}
+
+// prepare notes the move in both homes and checks that the tenant fits.
+func (v *mover) prepare(ctx context.Context) error {
+	here, there, err := v.state(ctx)
+	if err != nil || there == "done" && here != "" {
+		return err
+	}
+	if err := v.mayMove(ctx); err != nil {
+		return err
+	}
+	if here == "" || there == "" {
+		// One of the two has nothing: what an earlier move of this tenant left is none of this one.
+		if err := v.forget(ctx); err != nil {
+			return err
+		}
+	}
+	const note = `INSERT INTO tenant_moves (tenant_id, direction, home, state) VALUES ($1, $2, $3, 'copying')
+		ON CONFLICT (tenant_id) DO UPDATE SET direction = excluded.direction, home = excluded.home, state = 'copying', open_lanes = '{}', keep = false,
+			started_at = now(), closed_at = NULL, done_at = NULL WHERE tenant_moves.direction <> excluded.direction OR tenant_moves.state = 'done'`
+	if _, err := v.to.Exec(ctx, note, v.Tenant, "in", v.fromHome); err != nil {
+		return err
+	}
+	_, err = v.from.Exec(ctx, note, v.Tenant, "out", v.Home)
+	return err
+}
+
+// mayMove says why the tenant can't move, or nothing.
+func (v *mover) mayMove(ctx context.Context) error {
+	var state string
+	var external *string
+	err := v.from.QueryRow(ctx, "SELECT state, external_id FROM tenants WHERE id = $1 AND state <> 'deleted'", v.Tenant).Scan(&state, &external)
+	if err != nil {
+		return err // fault.ErrNotFound where there is none
+	}
+	var own id.UUID
+	if err := v.source.Console(ctx, func(q *sql.Queries) (err error) {
+		own, err = accounts.PlatformTenant(ctx, q)
+		return err
+	}); err != nil {
+		return err
+	}
+	if own == v.Tenant {
+		return errPlatformTenant
+	}
+	var taken bool
+	if err := v.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND (state <> 'deleted' OR erased_at IS NULL)
+		OR external_id = $2 AND state <> 'deleted' AND id <> $1)`, v.Tenant, external).Scan(&taken); err != nil {
+		return err
+	}
+	if taken {
+		return errMoveThere
+	}
+	return nil
+}
+
+// forget deletes what a move that was broken off has copied.
+func (v *mover) forget(ctx context.Context) error {
+	for _, t := range movedTables {
+		if !t.tracked() || t.name == "audit_log" {
+			continue // the audit log is append-only: what is there already is the same
+		}
+		if _, err := v.to.Exec(ctx, "DELETE FROM "+t.name+" WHERE tenant_id = $1", v.Tenant); err != nil {
+			return err
+		}
+	}
+	for _, table := range []string{"books", "tenant_move_parts", "tenant_moves"} {
+		if _, err := v.to.Exec(ctx, "DELETE FROM "+table+" WHERE tenant_id = $1", v.Tenant); err != nil {
+			return err
+		}
+	}
+	_, err := v.from.Exec(ctx, "DELETE FROM tenant_move_changes WHERE tenant_id = $1", v.Tenant)
+	return err
+}
+
+// skip reports that the tenant is in the other home already: what is left is to finish here.
+func (v *mover) skip(ctx context.Context) (bool, error) {
+	_, there, err := v.state(ctx)
+	return there == "done", err
+}
+
+// triggers are the statements that make and drop the triggers of the tenant on a table.
+func (v *mover) triggers(t movedTable) (make, drop string) {
+	name := "move_" + strings.ReplaceAll(v.Tenant.String(), "-", "")
+	tenant := "'" + v.Tenant.String() + "'"
+	for _, on := range []struct{ suffix, events, row string }{{"_w", "INSERT OR UPDATE", "NEW"}, {"_d", "DELETE", "OLD"}} {
+		drop += fmt.Sprintf("DROP TRIGGER IF EXISTS %s%s ON %s; ", name, on.suffix, t.name)
+		make += fmt.Sprintf("CREATE TRIGGER %s%s AFTER %s ON %s FOR EACH ROW WHEN (%s.tenant_id = %s) EXECUTE FUNCTION posthorn.on_move(%s, '%s', '%s'); ",
+			name, on.suffix, on.events, t.name, on.row, tenant, tenant, t.name, t.mode())
+	}
+	return make, drop
+}
+
+// asOwner runs statements that need a lock on a whole table. They wait for a moment at a time: every statement on the
+// table waits behind them.
+func (v *mover) asOwner(ctx context.Context, statements string) error {
+	for try := 1; ; try++ {
+		_, err := v.from.Exec(ctx, "BEGIN; SET LOCAL ROLE NONE; SET LOCAL lock_timeout = '300ms'; "+statements+" COMMIT")
+		if err == nil {
+			return nil
+		}
+		if _, rollback := v.from.Exec(ctx, "ROLLBACK"); rollback != nil {
+			return rollback
+		}
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "40P01" || try == moveTries {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func rest(ctx context.Context) error {
+	select {
+	case <-time.After(moveRest):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// follow has every later change of the tenant noted.
+func (v *mover) follow(ctx context.Context) error {
+	if done, err := v.skip(ctx); err != nil || done {
+		return err
+	}
+	for _, t := range movedTables {
+		if t.mode() == "" {
+			continue
+		}
+		create, _ := v.triggers(t)
+		var has int
+		if err := v.from.QueryRow(ctx, "SELECT count(*) FROM pg_trigger WHERE tgrelid = ('posthorn.' || $1)::regclass AND tgname LIKE $2",
+			t.name, "move_"+strings.ReplaceAll(v.Tenant.String(), "-", "")+"%").Scan(&has); err != nil {
+			return err
+		}
+		if has > 0 {
+			continue
+		}
+		if err := v.asOwner(ctx, create); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *mover) unfollow(ctx context.Context) error {
+	for _, t := range movedTables {
+		if t.mode() == "" {
+			continue
+		}
+		_, drop := v.triggers(t)
+		if err := v.asOwner(ctx, drop); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain has workers let go of the tenant's lanes. What is emitted meanwhile waits.
+func (v *mover) drain(ctx context.Context) error {
+	if done, err := v.skip(ctx); err != nil || done {
+		return err
+	}
+	v.Say("waiting for deliveries under way")
+	if err := v.holdLanes(ctx); err != nil {
+		return err
+	}
+	return v.round(ctx)
+}
+
+func (v *mover) holdLanes(ctx context.Context) error {
+	_, err := v.from.Exec(ctx, `WITH open AS (UPDATE lanes SET held = true, rev = rev + 1 WHERE tenant_id = $1 AND NOT held AND NOT deleted RETURNING endpoint_id)
+		UPDATE tenant_moves SET open_lanes = open_lanes || ARRAY(SELECT endpoint_id FROM open) WHERE tenant_id = $1`, v.Tenant)
+	if err != nil {
+		return err
+	}
+	if _, err := v.from.Exec(ctx, "SELECT pg_notify('posthorn_wake', 'all')"); err != nil {
+		return err
+	}
+	for until := time.Now().Add(drainWithin); ; {
+		var owned int
+		if err := v.from.QueryRow(ctx, "SELECT count(*) FROM lanes WHERE tenant_id = $1 AND owner IS NOT NULL", v.Tenant).Scan(&owned); err != nil || owned == 0 {
+			return err
+		}
+		if time.Now().After(until) {
+			return &fault.Error{Kind: fault.Unavailable, Code: "move_busy", Detail: "Workers of this home did not let go of the tenant's deliveries within a minute. See whether they run, then run the command again, or with --rollback."}
+		}
+		if err := rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// shut begins the last step: nothing of the tenant changes any more.
+func (v *mover) shut(ctx context.Context) error {
+	if done, err := v.skip(ctx); err != nil || done {
+		return err
+	}
+	v.Say("closing the tenant for the last changes")
+	v.closed = time.Now()
+	for try := 1; ; try++ {
+		err := v.shutOnce(ctx)
+		var pg *pgconn.PgError
+		if err == nil || !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "40P01" || try == moveTries {
+			if err == nil {
+				err = v.holdLanes(ctx)
+			}
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (v *mover) shutOnce(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, v.from, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))", v.Tenant.String(), moveLock); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			"UPDATE tenants SET moving = true, routing_version = routing_version + 1 WHERE id = $1 AND NOT moving",
+			"UPDATE tenant_moves SET state = 'closed', closed_at = coalesce(closed_at, clock_timestamp()) WHERE tenant_id = $1",
+		} {
+			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'")
+		return err
+	})
+}
+
+// finish takes the tenant out of the home that it left.
+func (v *mover) finish(ctx context.Context) error {
+	differ, err := v.compare(ctx)
+	if err != nil {
+		return err
+	}
+	keep := v.Keep || len(differ) > 0
+	err = pgx.BeginFunc(ctx, v.from, func(tx pgx.Tx) error {
+		for _, table := range []string{"queue", "lanes", "api_keys", "memberships", "invitations", "portal_links", "operator_views", "dispatch_pauses", "inboxes", "listeners", "outbox", "mails", "sso_connections", "sso_domains", "sso_identities"} {
+			if _, err := tx.Exec(ctx, "DELETE FROM "+table+" WHERE tenant_id = $1", v.Tenant); err != nil {
+				return err
+			}
+		}
+		for _, statement := range []string{
+			"UPDATE endpoints SET deleted_at = now() WHERE tenant_id = $1 AND deleted_at IS NULL",
+			"UPDATE bulk_jobs SET state = 'canceled', ended_at = now() WHERE tenant_id = $1 AND state IN ('queued', 'running')",
+			`UPDATE tenants SET state = 'deleted', deleted_at = now(), erased_at = NULL, moving = false, settings = '{}', routing_version = routing_version + 1
+				WHERE id = $1 AND state <> 'deleted'`,
+		} {
+			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, "UPDATE tenant_moves SET state = 'done', keep = $2, done_at = now() WHERE tenant_id = $1", v.Tenant, keep); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if v.opened = time.Now(); v.closed.IsZero() {
+		v.closed = v.opened
+	}
+	if err := v.unfollow(ctx); err != nil {
+		return err
+	}
+	if _, err := v.from.Exec(ctx, "DELETE FROM tenant_move_changes WHERE tenant_id = $1", v.Tenant); err != nil {
+		return err
+	}
+	if _, err := v.to.Exec(ctx, "DELETE FROM tenant_move_parts WHERE tenant_id = $1", v.Tenant); err != nil {
+		return err
+	}
+	if len(differ) > 0 {
+		v.Say("different counts", "tables", strings.Join(differ, ", "))
+		return errMoveCounts
+	}
+	return nil
+}
+
+// compare counts the bulk of both homes as it was when the tenant was closed, and names what differs.
+func (v *mover) compare(ctx context.Context) (differ []string, err error) {
+	var closed *time.Time
+	if err := v.from.QueryRow(ctx, "SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'", v.Tenant).Scan(&closed); errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil // finished before
+	} else if err != nil {
+		return nil, err
+	}
+	for _, t := range movedTables {
+		if t.as != byDays {
+			continue
+		}
+		var counts [2]int64
+		for i, conn := range []*pgx.Conn{v.from, v.to} {
+			if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+t.name+" WHERE tenant_id = $1 AND created_at < $2", v.Tenant, closed).Scan(&counts[i]); err != nil {
+				return nil, err
+			}
+		}
+		if counts[0] != counts[1] {
+			differ = append(differ, fmt.Sprintf("%s (%d here, %d there)", t.name, counts[0], counts[1]))
+		}
+	}
+	return differ, nil
+}
+
+// rollBack opens the tenant here again and deletes what was copied.
+func (v *mover) rollBack(ctx context.Context) error {
+	here, there, err := v.state(ctx)
+	switch {
+	case err != nil:
+		return err
+	case there == "done" || here == "done":
+		return errMoveDone
+	case here == "" && there == "":
+		return fault.ErrNotFound
+	}
+	err = pgx.BeginFunc(ctx, v.from, func(tx pgx.Tx) error {
+		for _, statement := range []string{
+			"UPDATE tenants SET moving = false, routing_version = routing_version + 1 WHERE id = $1 AND moving",
+			`UPDATE lanes l SET held = false, rev = l.rev + 1 FROM tenant_moves m, endpoints e
+				WHERE m.tenant_id = $1 AND l.endpoint_id = ANY (m.open_lanes) AND NOT l.deleted AND e.id = l.endpoint_id AND e.status = 'active'`,
+			"DELETE FROM tenant_moves WHERE tenant_id = $1",
+		} {
+			if _, err := tx.Exec(ctx, statement, v.Tenant); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.Exec(ctx, "UPDATE revisions SET n = n + 1 WHERE name = 'keys'"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "SELECT pg_notify('posthorn_wake', 'all')")
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := v.unfollow(ctx); err != nil {
+		return err
+	}
+	return v.forget(ctx)
+}

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"posthorn/db/accounts"
+	"posthorn/db/maintenance"
+	"posthorn/db/seal"
+	"posthorn/db/sql"
+	"posthorn/domain/access"
+	"posthorn/domain/id"
+)
+
+const secondHomeKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// newMovingHomes runs two homes with workers and master keys of their own.
+func newMovingHomes(t *testing.T) (one, two *someHome) {
+	t.Helper()
+	homes := newHomesOf(t, Parts{Web: true, Worker: true}, "eu1", "eu2")
+	return homes[0], homes[1]
+}
+
+// moveEnviron is the environment of a move between two homes.
+func moveEnviron(from, to *someHome) []string {
+	environ := slices.Clone(from.environ)
+	for _, pair := range to.environ {
+		if name, value, _ := strings.Cut(pair, "="); name == "POSTHORN_DATABASE_URL" {
+			environ = append(environ, toDatabaseVariable+"="+value)
+		} else if name == "POSTHORN_MASTER_KEY" {
+			environ = append(environ, toMasterKeyVariable+"="+value)
+		}
+	}
+	return environ
+}
+
+// counts is how often each event has come to a receiver.
+type counts struct {
+	*httptest.Server
+	mu     sync.Mutex
+	seen   map[string]int
+	secret string // of the endpoint at /hook
+}
+
+func newCounts(t *testing.T) *counts {
+	t.Helper()
+	c := &counts{seen: map[string]int{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if r.URL.Path == "/hook" {
+			c.seen[r.Header.Get("webhook-id")]++
+			if verifier, wrong := standardwebhooks.NewWebhook(c.secret); c.secret != "" && (err != nil || wrong != nil || verifier.Verify(body, r.Header) != nil || r.Header.Get("X-Secret") != "s3cret") {
+				t.Errorf("event %s: its signature or its header is not the endpoint's", r.Header.Get("webhook-id"))
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *counts) of(event string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[event]
+}
+
+// do makes a request that must succeed and reads its answer.
+func (h *someHome) do(t *testing.T, method, path string, body, into any) {
+	t.Helper()
+	text := ""
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(b)
+	}
+	got := ask(t, method, h.URL()+"/api/v1"+path, h.key, text)
+	if got.status/100 != 2 {
+		t.Fatalf("%s %s: %d %s", method, path, got.status, got.body)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(got.body), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func until(t *testing.T, what string, yes func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !yes(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not in time: ", what)
+		}
+	}
+}
+
+func (h *someHome) count(t *testing.T, query string, args ...any) (n int) {
+	t.Helper()
+	tx, err := h.pools[0].Pool().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), "SET LOCAL ROLE posthorn_console"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// A tenant moves with all it has, while it emits: nothing is lost, nothing comes twice, and each key, id, secret,
+// member and total is as before, through whichever home.
+func TestATenantMovesWhileItWorks(t *testing.T) {
+	t.Parallel()
+	one, two := newMovingHomes(t)
+	to := newCounts(t)
+	tenant, err := id.Tenant.Parse(one.tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var endpoint, paused struct{ ID, Secret string }
+	one.do(t, "POST", "/endpoints", map[string]any{"url": to.URL + "/hook", "verification": "simple", "custom_headers": map[string]string{"X-Secret": "s3cret"}}, &endpoint)
+	one.do(t, "POST", "/endpoints", map[string]any{"url": to.URL + "/paused", "verification": "simple", "event_types": []string{"order.paused"}}, &paused)
+	for _, ep := range []string{endpoint.ID, paused.ID} {
+		until(t, "an endpoint is active", func() bool {
+			var now struct{ Status string }
+			one.do(t, "GET", "/endpoints/"+ep, nil, &now)
+			return now.Status == "active"
+		})
+	}
+	to.mu.Lock()
+	to.secret = endpoint.Secret
+	to.mu.Unlock()
+	one.do(t, "POST", "/endpoints/"+paused.ID+"/pause", map[string]any{}, nil)
+	for i := range 5 {
+		one.do(t, "POST", "/events", map[string]any{"type": "order.paused", "data": i}, nil)
+	}
+	if err := one.pools[0].Console(t.Context(), func(q *sql.Queries) error {
+		person, err := accounts.AddPerson(t.Context(), q, "ada@example.com", "Ada", "none")
+		if err == nil {
+			_, err = accounts.AddMember(t.Context(), q, tenant, person, access.Owner)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// Others stay where they are, and are told apart.
+	var stays struct {
+		Tenant string `json:"tenant_id"`
+	}
+	succeed(t, one.environ, &stays, "tenant", "create", "--name", "Stays", "--json")
+
+	stop, done := make(chan struct{}), make(chan struct{})
+	var mu sync.Mutex
+	var events []string
+	refused := map[int]int{}
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			by := []*someHome{one, two}[n%2]
+			got := ask(t, "POST", by.URL()+"/api/v1/events", one.key, fmt.Sprintf(`{"type":"order.completed","data":{"n":%d}}`, n), "Idempotency-Key", fmt.Sprint("k", n))
+			var event struct{ ID string }
+			mu.Lock()
+			if got.status == http.StatusAccepted && json.Unmarshal([]byte(got.body), &event) == nil {
+				events = append(events, event.ID)
+			} else {
+				refused[got.status]++
+				if got.status != http.StatusServiceUnavailable {
+					t.Errorf("an event was answered %d %s", got.status, got.body)
+				}
+				n-- // sent again with the same key
+			}
+			mu.Unlock()
+		}
+	}()
+	accepted := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(events)
+	}
+	until(t, "events flow", func() bool { return accepted() > 200 })
+	var moved struct {
+		Rows     int64 `json:"rows"`
+		ClosedMS int64 `json:"closed_ms"`
+	}
+	succeed(t, moveEnviron(one, two), &moved, "tenant", "move", one.tenant, "--to", "eu2", "--json")
+	before := accepted()
+	until(t, "events flow again", func() bool { return accepted() > before+100 })
+	close(stop)
+	<-done
+	t.Logf("%d events, %d rows copied, closed for %d ms, refusals %v", len(events), moved.Rows, moved.ClosedMS, refused)
+	if moved.ClosedMS > 10_000 {
+		t.Errorf("the tenant was closed for %d ms", moved.ClosedMS)
+	}
+	until(t, "all is delivered", func() bool {
+		return two.count(t, "SELECT count(*) FROM queue q WHERE tenant_id = $1 AND endpoint_id <> $2", tenant, uuidOf(t, id.Endpoint, paused.ID)) == 0
+	})
+	for _, event := range events {
+		if n := to.of(event); n != 1 {
+			t.Errorf("event %s came %d times", event, n)
+		}
+		// Through either home.
+		if got := ask(t, "GET", one.URL()+"/api/v1/events/"+event, one.key, ""); got.status != http.StatusOK || got.header.Get("Posthorn-Home") != "eu2" {
+			t.Fatalf("event %s: %d by %s", event, got.status, got.header.Get("Posthorn-Home"))
+		}
+	}
+	// The same key makes the same event in the new home.
+	if got := ask(t, "POST", one.URL()+"/api/v1/events", one.key, `{"type":"order.completed","data":{"n":0}}`, "Idempotency-Key", "k0"); !strings.Contains(got.body, events[0]) {
+		t.Errorf("the first idempotency key: %s, want %s", got.body, events[0])
+	}
+	movedTotals(t, two, tenant, len(events)+5)
+	// What was held waits in the new home, and goes when it is resumed there, with its order and secret.
+	one.do(t, "POST", "/endpoints/"+paused.ID+"/resume", map[string]any{}, nil)
+	until(t, "what was held is delivered", func() bool { return two.count(t, "SELECT count(*) FROM queue WHERE tenant_id = $1", tenant) == 0 })
+	if n := two.count(t, "SELECT count(*) FROM memberships m JOIN people p ON p.id = m.person_id WHERE m.tenant_id = $1 AND p.email = 'ada@example.com'", tenant); n != 1 {
+		t.Errorf("%d members came along", n)
+	}
+	if n := two.count(t, "SELECT count(*) FROM audit_log WHERE tenant_id = $1 AND action IN ('endpoint.create', 'tenant.moved')", tenant); n != 3 {
+		t.Errorf("%d entries of the audit log came along", n)
+	}
+	leftBehind(t, one, tenant)
+	if got := ask(t, "GET", one.URL()+"/t/"+stays.Tenant, "", "", "Accept", "text/html"); got.header.Get("Posthorn-Home") != "eu1" {
+		t.Errorf("the other tenant is in %s", got.header.Get("Posthorn-Home"))
+	}
+	// Again: there is nothing to do, and a rollback is too late.
+	if r := command(t, moveEnviron(one, two), "tenant", "move", one.tenant, "--to", "eu2", "--rollback"); r.code == exitOK || !strings.Contains(r.stderr, "in the other home already") {
+		t.Errorf("a rollback after the end: %d %s", r.code, r.stderr)
+	}
+	succeed(t, moveEnviron(one, two), &moved, "tenant", "move", one.tenant, "--to", "eu2", "--json")
+}
+
+func uuidOf(t *testing.T, kind id.Kind, text string) id.UUID {
+	t.Helper()
+	u, err := kind.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// movedTotals holds the totals of a tenant against its rows.
+func movedTotals(t *testing.T, h *someHome, tenant id.UUID, events int) {
+	t.Helper()
+	until(t, "the ledger is folded", func() bool {
+		return h.count(t, "SELECT count(*) FROM ledger WHERE $1::uuid = ANY (book_tenant)", tenant) == 0
+	})
+	if n := h.count(t, "SELECT count(*) FROM events WHERE tenant_id = $1", tenant); n != events {
+		t.Errorf("%d events, want %d", n, events)
+	}
+	if n := h.count(t, "SELECT coalesce(sum(events), 0)::bigint FROM books WHERE tenant_id = $1", tenant); n != events {
+		t.Errorf("the totals count %d events, want %d", n, events)
+	}
+	if n := h.count(t, "SELECT coalesce(sum(delivered), 0)::bigint FROM books WHERE tenant_id = $1", tenant); n != events {
+		t.Errorf("the totals count %d delivered, want %d", n, events)
+	}
+	if n := h.count(t, "SELECT count(*) FROM deliveries WHERE tenant_id = $1 AND status = 2", tenant); n != events {
+		t.Errorf("%d deliveries are delivered, want %d", n, events)
+	}
+	if n := h.count(t, "SELECT count(*) FROM attempts WHERE tenant_id = $1 AND NOT late", tenant); n != events {
+		t.Errorf("%d attempts, want %d", n, events)
+	}
+	if n := h.count(t, "SELECT coalesce(sum(n), 0)::bigint FROM endpoint_stats WHERE tenant_id = $1 AND width = 60", tenant); n != events {
+		t.Errorf("the roll-ups count %d attempts, want %d", n, events)
+	}
+}
+
+// leftBehind checks what a tenant leaves in the home that it left.
+func leftBehind(t *testing.T, h *someHome, tenant id.UUID) {
+	t.Helper()
+	for _, table := range []string{"queue", "lanes", "api_keys", "memberships", "tenant_move_changes"} {
+		if n := h.count(t, "SELECT count(*) FROM "+table+" WHERE tenant_id = $1", tenant); n != 0 {
+			t.Errorf("%d rows of %s are left", n, table)
+		}
+	}
+	if n := h.count(t, "SELECT count(*) FROM tenants WHERE id = $1 AND state = 'deleted' AND erased_at IS NULL", tenant); n != 1 {
+		t.Error("what is left is not to be erased")
+	}
+	if n := h.count(t, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'move_%'"); n != 0 {
+		t.Errorf("%d triggers are left", n)
+	}
+}
+
+// A move that is broken off in any of its steps leaves a tenant that works after a rollback, and that can move again.
+func TestAMoveIsRolledBack(t *testing.T) {
+	t.Parallel()
+	one, two := newMovingHomes(t)
+	to := newCounts(t)
+	tenant := uuidOf(t, id.Tenant, one.tenant)
+	var endpoint struct{ ID string }
+	one.do(t, "POST", "/endpoints", map[string]any{"url": to.URL + "/hook", "verification": "simple"}, &endpoint)
+	until(t, "the endpoint is active", func() bool {
+		var now struct{ Status string }
+		one.do(t, "GET", "/endpoints/"+endpoint.ID, nil, &now)
+		return now.Status == "active"
+	})
+	events := 0
+	emit := func() {
+		t.Helper()
+		var event struct{ ID string }
+		until(t, "an event is accepted", func() bool {
+			got := ask(t, "POST", two.URL()+"/api/v1/events", one.key, anEvent)
+			return got.status == http.StatusAccepted && json.Unmarshal([]byte(got.body), &event) == nil
+		})
+		events++
+		until(t, "it is delivered", func() bool { return to.of(event.ID) == 1 })
+	}
+	emit()
+	environ := map[string]string{}
+	for _, pair := range moveEnviron(one, two) {
+		name, value, _ := strings.Cut(pair, "=")
+		environ[name] = value
+	}
+	m := maintenance.Move{Tenant: tenant, From: environ["POSTHORN_DATABASE_URL"], To: environ[toDatabaseVariable], Home: "eu2"}
+	var err error
+	if m.FromKeys, err = seal.NewRing(environ["POSTHORN_MASTER_KEY"]); err != nil {
+		t.Fatal(err)
+	}
+	if m.ToKeys, err = seal.NewRing(environ[toMasterKeyVariable]); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []string{"copied", "waiting for deliveries under way", "closing the tenant for the last changes", "copying the last changes"} {
+		ctx, stop := context.WithCancel(t.Context())
+		m.Say = func(now string, _ ...any) {
+			if now == step {
+				stop()
+			}
+		}
+		if _, err := maintenance.MoveTenant(ctx, m); err == nil {
+			t.Fatalf("a move that was broken off at %q came to its end", step)
+		}
+		if step == "copying the last changes" {
+			if got := ask(t, "POST", two.URL()+"/api/v1/events", one.key, anEvent); got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "tenant_moving") || got.header.Get("Retry-After") == "" {
+				t.Errorf("an event of a closed tenant: %d %s", got.status, got.body)
+			}
+			if got := ask(t, "POST", two.URL()+"/api/v1/event-types", one.key, `{"name":"a.b"}`); got.status != http.StatusServiceUnavailable {
+				t.Errorf("a change of a closed tenant: %d %s", got.status, got.body)
+			}
+			if got := ask(t, "GET", two.URL()+"/api/v1/events", one.key, ""); got.status != http.StatusOK {
+				t.Errorf("a list of a closed tenant: %d %s", got.status, got.body)
+			}
+		}
+		if r := command(t, moveEnviron(one, two), "tenant", "move", one.tenant, "--to", "eu2", "--rollback"); r.code != exitOK {
+			t.Fatalf("the rollback: %s", r.stderr)
+		}
+		for _, table := range []string{"events", "deliveries", "attempts", "tenant_moves", "tenant_move_parts"} {
+			if n := two.count(t, "SELECT count(*) FROM "+table+" WHERE tenant_id = $1", tenant); n != 0 {
+				t.Errorf("%d rows of %s are left in the other home", n, table)
+			}
+		}
+		if n := one.count(t, "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'move\\_%'"); n != 0 {
+			t.Errorf("%d triggers are left", n)
+		}
+		emit()
+	}
+	succeed(t, moveEnviron(one, two), &struct{}{}, "tenant", "move", one.tenant, "--to", "eu2", "--keep", "--json")
+	emit()
+	movedTotals(t, two, tenant, events)
+	if n := one.count(t, "SELECT count(*) FROM events WHERE tenant_id = $1", tenant); n != events-1 {
+		t.Errorf("%d events are kept, want %d", n, events-1)
+	}
+}
+
+func TestAMoveIsRefusedInPlainWords(t *testing.T) {
+	t.Parallel()
+	homes := newHomes(t, "eu1", "eu2")
+	one, two := homes[0], homes[1]
+	good := moveEnviron(one, two)
+	for name, c := range map[string]struct {
+		environ []string
+		args    []string
+		mend    string
+	}{
+		"no such tenant":       {good, []string{id.Tenant.Format(id.UUID{1}), "--to", "eu2"}, "No such object"},
+		"no id":                {good, []string{"acme", "--to", "eu2"}, "posthorn tenant list"},
+		"another home":         {good, []string{one.tenant, "--to", "us"}, "--to"},
+		"no name":              {good, []string{one.tenant, "--to", "EU 2"}, "lowercase"},
+		"no database":          {one.environ, []string{one.tenant, "--to", "eu2"}, toDatabaseVariable},
+		"no key":               {append(slices.Clone(good), toMasterKeyVariable+"="), []string{one.tenant, "--to", "eu2"}, toMasterKeyVariable},
+		"to itself":            {append(slices.Clone(good), toDatabaseVariable+"="+strings.TrimPrefix(one.environ[0], "POSTHORN_DATABASE_URL=")), []string{one.tenant, "--to", "eu1"}, "other database"},
+		"nothing to roll back": {good, []string{one.tenant, "--to", "eu2", "--rollback"}, ""},
+	} {
+		r := command(t, c.environ, append([]string{"tenant", "move"}, c.args...)...)
+		if r.code == exitOK || !strings.Contains(r.stderr, c.mend) || strings.Contains(r.stderr, "Something went wrong") {
+			t.Errorf("%s: %d %s", name, r.code, r.stderr)
+		}
+	}
+}
