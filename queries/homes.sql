@@ -13,9 +13,3 @@ SELECT posthorn.has_token(@hash)::boolean AS found;
 
 -- name: HasPerson :one
 SELECT EXISTS (SELECT FROM people WHERE email = @email AND disabled_at IS NULL) AS found;
-
--- name: FindTenants :many
--- For a search over homes: the newest tenants whose name, id or external id holds a text.
-SELECT id, name, state, created_at, external_id FROM tenants
-WHERE state <> 'deleted' AND (@text::text = '' OR strpos(lower(name), lower(@text)) > 0 OR external_id = @text OR id = sqlc.narg('id'))
-ORDER BY id DESC LIMIT @most;

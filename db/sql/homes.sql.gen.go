@@ -7,57 +7,7 @@ package sql
 
 import (
 	"context"
-	"time"
-
-	"posthorn/domain/id"
 )
-
-const FindTenants = `-- name: FindTenants :many
-SELECT id, name, state, created_at, external_id FROM tenants
-WHERE state <> 'deleted' AND ($1::text = '' OR strpos(lower(name), lower($1)) > 0 OR external_id = $1 OR id = $2)
-ORDER BY id DESC LIMIT $3
-`
-
-type FindTenantsParams struct {
-	Text string
-	ID   *id.UUID
-	Most int32
-}
-
-type FindTenantsRow struct {
-	ID         id.UUID
-	Name       string
-	State      string
-	CreatedAt  time.Time
-	ExternalID *string
-}
-
-// For a search over homes: the newest tenants whose name, id or external id holds a text.
-func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]FindTenantsRow, error) {
-	rows, err := q.db.Query(ctx, FindTenants, arg.Text, arg.ID, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []FindTenantsRow{}
-	for rows.Next() {
-		var i FindTenantsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Name,
-			&i.State,
-			&i.CreatedAt,
-			&i.ExternalID,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
 
 const HasPerson = `-- name: HasPerson :one
 SELECT EXISTS (SELECT FROM people WHERE email = $1 AND disabled_at IS NULL) AS found

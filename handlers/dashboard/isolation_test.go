@@ -90,6 +90,7 @@ func TestForeignPagesAnswerAsUnknownOnes(t *testing.T) {
 		unknown[name], malformed[name] = kind.Format(db.NewID()), "not-an-id"
 	}
 	unknown["name"], malformed["name"], foreign["name"] = "no.such.type", "no such type!", "theirs.alone"
+	unknown["format"], malformed["format"], foreign["format"] = "no-such-format", "no such format!", "no-such-format"
 	nowhere := "/t/" + id.Tenant.Format(db.NewID())
 	owner, nobody := mine.of[access.Owner], &browser{w: w}
 	before := w.counts(theirs)
