@@ -36,6 +36,7 @@ var probeBodies = map[string]string{
 	"GET /events/:event_id/deliveries":                  ``,
 	"GET /events/:event_id/routing":                     ``,
 	"GET /catalogue":                                    ``,
+	"GET /catalogue/export":                             ``,
 	"GET /outbox/rejected":                              ``,
 	"POST /outbox/rejected/:rejected_id/retry":          ``,
 	"DELETE /outbox/rejected/:rejected_id":              ``,

@@ -59,6 +59,7 @@ func TestAnOperatorWhoLooksIsShownEveryPageAndSendsNoForm(t *testing.T) {
 			own[name] = kind.Format(db.NewID())
 		}
 	}
+	own["format"] = "openapi"
 	tn.of[access.Owner].post(tn.path+"/event-types", url.Values{"name": {"order.paid"}, "schema_check": {"off"}}).to(tn.path)
 	_, box := w.inboxOf(tn)
 	o := w.operator()
