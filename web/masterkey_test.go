@@ -83,7 +83,7 @@ func TestALostMasterKeyFileIsNotReplacedByANewKey(t *testing.T) {
 	if err != nil || os.Remove(path) != nil {
 		t.Fatal(err)
 	}
-	if r := command(t, environ, "web"); r.code != exitUsage || !strings.Contains(r.stderr, path+" is gone") {
+	if r := command(t, environ, "web"); r.code != exitUsage || !strings.Contains(r.stderr, path+" is missing") {
 		t.Errorf("without its key: exit code %d\n%s", r.code, r.stderr)
 	}
 	if err := os.WriteFile(path, []byte("junk\n"), 0o600); err != nil {

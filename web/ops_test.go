@@ -216,8 +216,8 @@ func TestOperatorsAreToldWhatTheirFirstDayShows(t *testing.T) {
 	defaults := endpoint.ReadDefaults(1, nil, nil).Settings
 	for page, sentences := range map[string][]string{
 		"deploy.md": {
-			"New endpoints hold their events until the endpoint is verified",
-			fmt.Sprintf("at most %d requests a second, %d at the same time", *defaults.RateLimit, defaults.MaxInFlight),
+			"New endpoints hold their deliveries until they are verified",
+			fmt.Sprintf("at most %d requests a second, and %d concurrent requests", *defaults.RateLimit, defaults.MaxInFlight),
 			"Posthorn does not rotate logs", "a few hundred bytes",
 		},
 		"backup.md":     {fmt.Sprintf("The first deliveries start about %d seconds after the workers", int(incidents.Silent.Seconds()))},
