@@ -195,7 +195,7 @@ func inhabit(t *testing.T, s *stage) *stops {
 	for name, value := range map[string]string{
 		"/t/:tenant_id/endpoints/:endpoint_id/secrets :endpoint_id": pair,
 		"/t/:tenant_id/endpoints/:endpoint_id/inbox :endpoint_id":   box.ID, "/inbox/:token :token": box.URL[strings.LastIndex(box.URL, "/")+1:],
-		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":job_id": job.ID,
+		":tenant_id": o.tenant, ":endpoint_id": good, ":delivery_id": failed, ":event_id": paid, ":name": "order.paid", ":format": "openapi", ":job_id": job.ID,
 		":id": o.tenant, ":mail_id": s.aMail(t), ":page": "delivery", "/docs/adr/:page :page": "0001-ledger", "/docs/ops/:page :page": "backup",
 		":group": "events", ":operation": "emitEvent", ":code": "key_missing", ":token": strings.TrimPrefix(s.mailed(t, o.owner.email, "/unsubscribe/"), "/unsubscribe/"),
 	} {
