@@ -595,7 +595,7 @@ func endpointTable(v EndpointsView) templ.Component {
 								}()
 							}
 							ctx = templ.InitializeContext(ctx)
-							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"row\">")
+							templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<div class=\"dialog-foot\">")
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}

@@ -92,8 +92,8 @@ func scriptsAreNotNeeded(t *testing.T, s *stage) {
 	endpoint := strings.TrimSuffix(tab.Path(), "/created")
 	tab.Press("Send test event")
 	eventually(t, patience, "the answer is shown", func() bool {
-		if tab.Has("Look again") {
-			tab.Press("Look again")
+		if tab.Has("Refresh") {
+			tab.Press("Refresh")
 		}
 		return tab.Shows(`"answered":200`)
 	})
