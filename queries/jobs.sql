@@ -14,7 +14,7 @@ INSERT INTO chores (name) VALUES (@name) ON CONFLICT DO NOTHING;
 
 -- name: FoldLedger :one
 -- Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
--- matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function anew for
+-- matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function again for
 -- every entry.
 WITH taken AS (
 	DELETE FROM ledger WHERE id IN (SELECT l.id FROM ledger l ORDER BY l.id LIMIT @most::int)

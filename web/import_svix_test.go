@@ -258,9 +258,9 @@ func TestACutOverThatBreaksOffIsCompletedByTheNext(t *testing.T) {
 	d.ok(nil, line+" --dry-run")
 	for n := m.Asked() - start; n > 0; n-- { // a request less each time; those of the cut-over come last
 		ctx, cancel := context.WithCancel(t.Context())
-		begun := m.Asked()
+		started := m.Asked()
 		m.Notify(func(asked int) {
-			if asked > begun+n {
+			if asked > started+n {
 				cancel()
 			}
 		})

@@ -10,9 +10,9 @@ import (
 // cutOverMark is the name in an endpoint's metadata under which a cut-over keeps how far it has come, so that one that
 // breaks off is completed by the next run.
 const (
-	cutOverMark  = "posthorn.cut_over"
-	cutOverBegun = "begun" // events are held here; there it is being disabled
-	cutOverDone  = "done"
+	cutOverMark    = "posthorn.cut_over"
+	cutOverStarted = "begun" // events are held here; there it is being disabled
+	cutOverDone    = "done"
 )
 
 // waits reports whether the cut-over is still to come.
@@ -91,7 +91,7 @@ func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e
 	case mark == "" && x.disabled:
 		return false, m.hold(ctx, tenant, e, "") // disabled there by somebody: it stays paused here
 	case mark == "":
-		if err := m.hold(ctx, tenant, e, cutOverBegun); err != nil {
+		if err := m.hold(ctx, tenant, e, cutOverStarted); err != nil {
 			return false, err
 		}
 	case mark == cutOverDone:

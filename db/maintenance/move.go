@@ -31,7 +31,7 @@ type Move struct {
 
 // Moved is what a move has done.
 type Moved struct {
-	Rows   int64         // that were copied, those that changed meanwhile several times
+	Rows   int64         // that were copied, and several times those that changed during the copy
 	Closed time.Duration // how long the tenant accepted no changes
 }
 
@@ -342,7 +342,7 @@ func (v *mover) unfollow(ctx context.Context) error {
 	return nil
 }
 
-// drain has workers let go of the tenant's lanes. What is emitted meanwhile waits.
+// drain has workers let go of the tenant's lanes. What is emitted until then waits.
 func (v *mover) drain(ctx context.Context) error {
 	if done, err := v.skip(ctx); err != nil || done {
 		return err

@@ -430,7 +430,7 @@ func (v *mover) arriveLanes(ctx context.Context, from, to pgx.Tx, lanes string) 
 	return err
 }
 
-// queueRoom is how far the numbers of a queue that arrives lie above those that are drawn meanwhile.
+// queueRoom is how far the numbers of a queue that arrives lie above those that are drawn during the move.
 const queueRoom = 1_000_000
 
 // arriveQueue gives rows new numbers of the other home's sequence, in the same order. Marks in lanes and jobs,

@@ -56,35 +56,35 @@ DECLARE
 	event uuid := posthorn.new_id();
 	first uuid;
 	wrong text;
-	mend text := '';
+	fix text := '';
 BEGIN
 	CASE
 	WHEN is_in IS NULL THEN
-		wrong := 'there is no such tenant'; mend := 'Give the tenant''s id, such as ten_01jd0000000000000000000000, or its external id.';
+		wrong := 'there is no such tenant'; fix := 'Give the tenant''s id, such as ten_01jd0000000000000000000000, or its external id.';
 	WHEN is_in <> 'active' THEN
-		wrong := 'the tenant is suspended'; mend := 'Resume it first.';
+		wrong := 'the tenant is suspended'; fix := 'Resume it first.';
 	WHEN emit.type IS NULL OR length(emit.type) > 128 OR emit.type !~ '^[A-Za-z0-9_][A-Za-z0-9_-]*([.][A-Za-z0-9_-]+)*$' THEN
-		wrong := 'the type is malformed'; mend := 'A type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops.';
+		wrong := 'the type is malformed'; fix := 'A type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops.';
 	WHEN emit.type ~ '^(endpoint|posthorn)[.]' AND current_setting('role') <> 'posthorn_worker' THEN -- who tells the platform's tenant of notices
-		wrong := 'the type is reserved'; mend := 'Types that begin with endpoint. or posthorn. are Posthorn''s own. Give the type another name.';
+		wrong := 'the type is reserved'; fix := 'Types that begin with endpoint. or posthorn. are Posthorn''s own. Give the type another name.';
 	WHEN emit.data IS NULL THEN
-		wrong := 'there is no data'; mend := 'Give JSON, such as ''{}'' or ''null''::json.';
+		wrong := 'there is no data'; fix := 'Give JSON, such as ''{}'' or ''null''::json.';
 	WHEN octet_length(emit.data::text) > 262144 THEN
-		wrong := format('the data has %s bytes', octet_length(emit.data::text)); mend := 'At most 262144 are allowed. Send a reference to the rest instead.';
+		wrong := format('the data has %s bytes', octet_length(emit.data::text)); fix := 'At most 262144 are allowed. Send a reference to the rest instead.';
 	WHEN octet_length(emit.key) NOT BETWEEN 1 AND 128 THEN
-		wrong := 'the key is malformed'; mend := 'A key has 1 to 128 bytes.';
+		wrong := 'the key is malformed'; fix := 'A key has 1 to 128 bytes.';
 	WHEN cardinality(emit.channels) > 10 OR EXISTS (SELECT 1 FROM unnest(emit.channels) AS c(name) WHERE c.name IS NULL OR c.name !~ '^[A-Za-z0-9._:/@-]{1,128}$') THEN
-		wrong := 'the channels are malformed'; mend := 'At most 10, each of 1 to 128 letters, digits and the characters . _ - : / @';
+		wrong := 'the channels are malformed'; fix := 'At most 10, each of 1 to 128 letters, digits and the characters . _ - : / @';
 	WHEN emit.idempotency_key !~ '^[!-~]{1,255}$' THEN
-		wrong := 'the idempotency_key is malformed'; mend := 'It has 1 to 255 visible ASCII characters.';
+		wrong := 'the idempotency_key is malformed'; fix := 'It has 1 to 255 visible ASCII characters.';
 	WHEN emit.event_id !~ '^[!-~]+$' OR octet_length(emit.event_id) > 256 OR emit.event_id ~ '[."\\]' THEN
-		wrong := 'the event_id is malformed'; mend := 'It has 1 to 256 visible ASCII characters without spaces, full stops, quotes and backslashes.';
+		wrong := 'the event_id is malformed'; fix := 'It has 1 to 256 visible ASCII characters without spaces, full stops, quotes and backslashes.';
 	WHEN emit.version !~ '^[A-Za-z0-9._-]{1,64}$' THEN
-		wrong := 'the version is malformed'; mend := 'It has 1 to 64 letters, digits and the characters . _ -';
+		wrong := 'the version is malformed'; fix := 'It has 1 to 64 letters, digits and the characters . _ -';
 	WHEN emit.occurred_at IS NOT NULL AND (NOT isfinite(emit.occurred_at) OR emit.occurred_at NOT BETWEEN '1970-01-01Z' AND '9999-12-31Z') THEN
-		wrong := 'occurred_at is out of range'; mend := 'It lies between the years 1970 and 9999.';
+		wrong := 'occurred_at is out of range'; fix := 'It lies between the years 1970 and 9999.';
 	WHEN emit.deliver_at > now() + interval '30 days' THEN
-		wrong := 'deliver_at is out of range'; mend := 'It lies at most 30 days ahead.';
+		wrong := 'deliver_at is out of range'; fix := 'It lies at most 30 days ahead.';
 	ELSE
 		first := posthorn.emitted_before(to_tenant, emit.idempotency_key, emit.type, convert_to(emit.data::text, 'UTF8'), emit.key, emit.channels, emit.version,
 			emit.occurred_at, emit.deliver_at, emit.event_id);
@@ -96,7 +96,7 @@ BEGIN
 		PERFORM pg_notify('posthorn_outbox', '');
 		RETURN posthorn.outer_id('evt', event);
 	END CASE;
-	RAISE EXCEPTION 'posthorn.emit: %', wrong USING ERRCODE = 'invalid_parameter_value', HINT = mend;
+	RAISE EXCEPTION 'posthorn.emit: %', wrong USING ERRCODE = 'invalid_parameter_value', HINT = fix;
 END $$;
 -- +goose StatementEnd
 REVOKE ALL ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz, text) FROM PUBLIC;
@@ -177,33 +177,33 @@ DECLARE
 	event uuid := posthorn.new_id();
 	first uuid;
 	wrong text;
-	mend text := '';
+	fix text := '';
 BEGIN
 	CASE
 	WHEN is_in IS NULL THEN
-		wrong := 'there is no such tenant'; mend := 'Give the tenant''s id, such as ten_01jd0000000000000000000000.';
+		wrong := 'there is no such tenant'; fix := 'Give the tenant''s id, such as ten_01jd0000000000000000000000.';
 	WHEN is_in <> 'active' THEN
-		wrong := 'the tenant is suspended'; mend := 'Resume it first.';
+		wrong := 'the tenant is suspended'; fix := 'Resume it first.';
 	WHEN emit.type IS NULL OR length(emit.type) > 128 OR emit.type !~ '^[A-Za-z0-9_][A-Za-z0-9_-]*([.][A-Za-z0-9_-]+)*$' THEN
-		wrong := 'the type is malformed'; mend := 'A type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops.';
+		wrong := 'the type is malformed'; fix := 'A type has 1 to 128 letters, digits, hyphens and underscores, in parts joined by full stops.';
 	WHEN emit.type ~ '^(endpoint|posthorn)[.]' AND current_setting('role') <> 'posthorn_worker' THEN -- who tells the platform's tenant of notices
-		wrong := 'the type is reserved'; mend := 'Types that begin with endpoint. or posthorn. are Posthorn''s own. Give the type another name.';
+		wrong := 'the type is reserved'; fix := 'Types that begin with endpoint. or posthorn. are Posthorn''s own. Give the type another name.';
 	WHEN emit.data IS NULL THEN
-		wrong := 'there is no data'; mend := 'Give JSON, such as ''{}'' or ''null''::json.';
+		wrong := 'there is no data'; fix := 'Give JSON, such as ''{}'' or ''null''::json.';
 	WHEN octet_length(emit.data::text) > 262144 THEN
-		wrong := format('the data has %s bytes', octet_length(emit.data::text)); mend := 'At most 262144 are allowed. Send a reference to the rest instead.';
+		wrong := format('the data has %s bytes', octet_length(emit.data::text)); fix := 'At most 262144 are allowed. Send a reference to the rest instead.';
 	WHEN octet_length(emit.key) NOT BETWEEN 1 AND 128 THEN
-		wrong := 'the key is malformed'; mend := 'A key has 1 to 128 bytes.';
+		wrong := 'the key is malformed'; fix := 'A key has 1 to 128 bytes.';
 	WHEN cardinality(emit.channels) > 10 OR EXISTS (SELECT 1 FROM unnest(emit.channels) AS c(name) WHERE c.name IS NULL OR c.name !~ '^[A-Za-z0-9._:/@-]{1,128}$') THEN
-		wrong := 'the channels are malformed'; mend := 'At most 10, each of 1 to 128 letters, digits and the characters . _ - : / @';
+		wrong := 'the channels are malformed'; fix := 'At most 10, each of 1 to 128 letters, digits and the characters . _ - : / @';
 	WHEN emit.idempotency_key !~ '^[!-~]{1,255}$' THEN
-		wrong := 'the idempotency_key is malformed'; mend := 'It has 1 to 255 visible ASCII characters.';
+		wrong := 'the idempotency_key is malformed'; fix := 'It has 1 to 255 visible ASCII characters.';
 	WHEN emit.version !~ '^[A-Za-z0-9._-]{1,64}$' THEN
-		wrong := 'the version is malformed'; mend := 'It has 1 to 64 letters, digits and the characters . _ -';
+		wrong := 'the version is malformed'; fix := 'It has 1 to 64 letters, digits and the characters . _ -';
 	WHEN emit.occurred_at IS NOT NULL AND (NOT isfinite(emit.occurred_at) OR emit.occurred_at NOT BETWEEN '1970-01-01Z' AND '9999-12-31Z') THEN
-		wrong := 'occurred_at is out of range'; mend := 'It lies between the years 1970 and 9999.';
+		wrong := 'occurred_at is out of range'; fix := 'It lies between the years 1970 and 9999.';
 	WHEN emit.deliver_at > now() + interval '30 days' THEN
-		wrong := 'deliver_at is out of range'; mend := 'It lies at most 30 days ahead.';
+		wrong := 'deliver_at is out of range'; fix := 'It lies at most 30 days ahead.';
 	ELSE
 		first := posthorn.emitted_before(to_tenant, emit.idempotency_key, emit.type, convert_to(emit.data::text, 'UTF8'), emit.key, emit.channels, emit.version,
 			emit.occurred_at, emit.deliver_at);
@@ -215,7 +215,7 @@ BEGIN
 		PERFORM pg_notify('posthorn_outbox', '');
 		RETURN posthorn.outer_id('evt', event);
 	END CASE;
-	RAISE EXCEPTION 'posthorn.emit: %', wrong USING ERRCODE = 'invalid_parameter_value', HINT = mend;
+	RAISE EXCEPTION 'posthorn.emit: %', wrong USING ERRCODE = 'invalid_parameter_value', HINT = fix;
 END $$;
 -- +goose StatementEnd
 REVOKE ALL ON FUNCTION posthorn.emit(text, text, json, text, text[], text, text, timestamptz, timestamptz) FROM PUBLIC;

@@ -370,7 +370,7 @@ SELECT count(*) FROM taken
 `
 
 // Moves entries of the ledger into the totals and the minute's roll-ups. Readers add both, so the moment does not
-// matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function anew for
+// matter. The arrays are taken apart in the list of what is selected: ROWS FROM would set up each function again for
 // every entry.
 func (q *Queries) FoldLedger(ctx context.Context, most int32) (int64, error) {
 	row := q.db.QueryRow(ctx, FoldLedger, most)

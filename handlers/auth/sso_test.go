@@ -256,7 +256,7 @@ func TestACodeAndAStateWorkOnceAndInOneBrowser(t *testing.T) {
 	// The provider declines.
 	declined, _ := url.Parse(b.departs(handlers.SSOPath(c.tenant)))
 	b.get(handlers.SSOPath(c.tenant) + "/callback?error=access_denied&state=" + declined.Query().Get("state")).want(http.StatusForbidden)
-	// The provider's configuration changes meanwhile.
+	// The provider's configuration changes in between.
 	moved := c.op.Follow(b.departs(handlers.SSOPath(c.tenant)))
 	c.configure(func(n *accounts.NewSSO) { n.ClientID = "posthorn2" })
 	if p := b.get(moved.RequestURI()); p.Status < 400 {

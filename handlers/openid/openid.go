@@ -270,7 +270,7 @@ func (c *Client) complete(ctx context.Context, p Provider, d discovered, token *
 	return claims, nil
 }
 
-// verifier fetches the provider's keys anew for each token: a key that the provider withdrew is rejected at once.
+// verifier fetches the provider's keys again for each token: a key that the provider withdrew is rejected at once.
 func (c *Client) verifier(ctx context.Context, p Provider, d discovered) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(ctx, d.metadata.Keys)
 	return oidc.NewVerifier(p.Issuer, keys, &oidc.Config{ClientID: p.ClientID, SupportedSigningAlgs: d.metadata.algorithms(), Now: c.now})
