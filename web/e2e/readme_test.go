@@ -131,6 +131,11 @@ func TestTheQuickStartOfTheREADMEEndsWithAVerifiedWebhook(t *testing.T) {
 		eventually(t, patience, "the list is shown", func() bool { return user.log.count(`"next_cursor"`) > from })
 		return user.log.count(`"status":"delivered"`)+user.log.count(`"status": "delivered"`) > 0
 	})
+	for _, field := range shownFields(t) {
+		if user.log.count(field) == 0 {
+			t.Errorf("README.md shows a response with %s, and no response had it", field)
+		}
+	}
 	user.typeIn("link=$(bin/posthorn open); curl -s -o /dev/null -w 'opened: %{http_code} %{redirect_url}\\n' \"$link\"; " +
 		"curl -s -L -c /dev/null \"$(bin/posthorn open)\" | grep -o '<h1[^>]*>Overview' | sed 's/^/shown: /'\n")
 	user.log.await(t, "opened: 303 http://127.0.0.1:8080/")
@@ -184,4 +189,22 @@ func (r *room) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env, cmd.SysProcAttr = r.environ, r.attr
 	return cmd
+}
+
+// shownFields are the names of the fields, with quotes and colon, in the responses that README.md shows.
+func shownFields(t *testing.T) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, `{"`) {
+			names = append(names, regexp.MustCompile(`"[a-z_]+":`).FindAllString(line, -1)...)
+		}
+	}
+	if len(names) < 10 {
+		t.Errorf("README.md shows only the fields %q", names)
+	}
+	return names
 }
