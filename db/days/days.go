@@ -1,0 +1,500 @@
+// Package days moves closed days of a tenant out of the tables and back (docs/adr/0023-history-elsewhere.md). It
+// reads and writes rows as lines; where the lines are kept is its caller's concern. Every step is a transaction of its
+// own that first checks the day's state, so that a step which is repeated, or done by two processes, changes nothing.
+package days
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/sql"
+	"posthorn/domain/history"
+	"posthorn/domain/id"
+	"posthorn/domain/reconcile"
+)
+
+// Day is a day of a tenant. At is its first moment, UTC.
+type Day struct {
+	Tenant id.UUID
+	At     time.Time
+	State  history.State
+}
+
+func (y Day) end() time.Time { return y.At.AddDate(0, 0, 1) }
+
+// Part is what was created in a day from Low until before High, with everything that belongs to it.
+type Part struct {
+	Low, High time.Time
+	Lines     []byte
+	N         int64
+	Counts    history.Counts
+	Others    []id.UUID // events of other days that deliveries of the part sent again
+}
+
+// How much one part holds: one transaction reads it, and one deletes it.
+const (
+	partRows  = 10_000
+	partBytes = 8 << 20
+	// afterSettled is how long after a delivery was settled an attempt of it can still have started.
+	afterSettled = 24 * time.Hour
+	periodic     = "history"
+)
+
+// ErrRows says that a day has other rows than its objects.
+var ErrRows = errors.New("the day has other rows than its objects")
+
+// Errors that say why a day stays where it is. Operators see them.
+var (
+	errTotals  = errors.New("the books differ from the deliveries of this day: see Books in the console, and accept or fix the difference")
+	errNeeded  = errors.New("a delivery that waits needs an event of this day")
+	errMoving  = errors.New("the tenant moves to another home")
+	errState   = errors.New("the day is no longer in this state")
+	errArrived = errors.New("rows of an object did not arrive")
+)
+
+// IsPassing reports whether an error says that a day can't be worked on now, which is no failure.
+func IsPassing(err error) bool {
+	return errors.Is(err, errNeeded) || errors.Is(err, errMoving) || errors.Is(err, errState)
+}
+
+// Hold takes the lease of the one process that works on history, or prolongs it; held is what the last call returned.
+// False: another process has it.
+func Hold(ctx context.Context, d *db.DB, held time.Time, lasts time.Duration) (until time.Time, mine bool, err error) {
+	err = d.Worker(ctx, func(q *sql.Queries) error {
+		if held.IsZero() {
+			if err := q.InsertPeriodic(ctx, periodic); err != nil {
+				return err
+			}
+		}
+		until, err = q.HoldHistory(ctx, sql.HoldHistoryParams{Seconds: lasts.Seconds(), Name: periodic, Held: held})
+		if mine = err == nil; db.IsNoRows(err) {
+			return nil
+		}
+		return err
+	})
+	return until, mine, err
+}
+
+// Release gives the lease back.
+func Release(ctx context.Context, d *db.DB, held time.Time) error {
+	return d.Worker(ctx, func(q *sql.Queries) error {
+		return q.ReleaseHistory(ctx, sql.ReleaseHistoryParams{Name: periodic, Held: held})
+	})
+}
+
+// Begin marks days that are to be stored: those before a day, and those that were brought back some days ago. The
+// result is how many.
+func Begin(ctx context.Context, d *db.DB, before time.Time, backDays, most int32) (n int64, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		rested, err := q.RestHistory(ctx, backDays)
+		if err != nil {
+			return err
+		}
+		n, err = q.BeginHistory(ctx, sql.BeginHistoryParams{Before: before, Most: most})
+		n += rested
+		return err
+	})
+	return n, err
+}
+
+// Next is a day to work on. False: there is none. One that failed less than retry ago is left alone.
+func Next(ctx context.Context, d *db.DB, retry time.Duration) (day Day, found bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		row, err := q.NextHistory(ctx, retry.Seconds())
+		if found = err == nil; db.IsNoRows(err) {
+			return nil
+		}
+		day = Day{row.TenantID, row.Day, history.State(row.State)}
+		return err
+	})
+	return day, found, err
+}
+
+// Expired lists days in the store that are older than their tenants keep anything.
+func Expired(ctx context.Context, d *db.DB, most int32) (days []Day, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		rows, err := q.ExpiredHistory(ctx, most)
+		for _, r := range rows {
+			days = append(days, Day{Tenant: r.TenantID, At: r.Day})
+		}
+		return err
+	})
+	return days, err
+}
+
+// as runs a step as the console role if the day is in its state, whose row it locks.
+func (y Day) as(ctx context.Context, d *db.DB, fn func(q *sql.Queries) error) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
+		if _, err := q.LockHistory(ctx, sql.LockHistoryParams{
+			TenantID: y.Tenant, Day: y.At,
+			State: string(y.State),
+		}); err != nil {
+			if db.IsNoRows(err) {
+				return errState
+			}
+			return err
+		}
+		stays, err := q.StayHome(ctx, y.Tenant)
+		if err != nil {
+			return err
+		}
+		if !stays {
+			return errMoving
+		}
+		return fn(q)
+	})
+}
+
+// Fail notes why a day was left as it is.
+func (y Day) Fail(ctx context.Context, d *db.DB, why string) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
+		return q.FailHistory(ctx, sql.FailHistoryParams{TenantID: y.Tenant, Day: y.At, Failure: why})
+	})
+}
+
+// Forget ends what is known of a day. Its objects are deleted.
+func (y Day) Forget(ctx context.Context, d *db.DB) error {
+	return d.Console(ctx, func(q *sql.Queries) error {
+		return q.ForgetHistory(ctx, sql.ForgetHistoryParams{TenantID: y.Tenant, Day: y.At})
+	})
+}
+
+// Parts lists the day's objects, oldest first.
+func (y Day) Parts(ctx context.Context, d *db.DB) (parts []sql.HistoryPart, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		parts, err = q.HistoryParts(ctx, sql.HistoryPartsParams{TenantID: y.Tenant, Day: y.At})
+		return err
+	})
+	return parts, err
+}
+
+// ReadPart reads what was created from a moment on, as much as is one part; high ends it earlier.
+func (y Day) ReadPart(ctx context.Context, d *db.DB, low, high time.Time) (p Part, err error) {
+	if end := y.end(); high.IsZero() || high.After(end) {
+		high = end
+	}
+	err = d.Console(db.ReadOnly(ctx), func(q *sql.Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		p.Low = low
+		if p.High, err = q.HistoryPartEnd(ctx, sql.HistoryPartEndParams{
+			TenantID: y.Tenant, Low: low, High: high,
+			Most: partRows, Bytes: partBytes,
+		}); err != nil {
+			return err
+		}
+		_, err = y.read(ctx, q, &p, false)
+		return err
+	})
+	return p, err
+}
+
+// belongs says which rows belong to deliveries of a part.
+type belongs struct {
+	deliveries   []id.UUID
+	since, until time.Time
+}
+
+// read reads the rows of a part as lines, locked or not.
+func (y Day) read(ctx context.Context, q *sql.Queries, p *Part, locked bool) (of belongs, err error) {
+	if err := q.ReadAsHistory(ctx); err != nil {
+		return of, err
+	}
+	if locked {
+		if err := q.LockHistoryRows(ctx, sql.LockHistoryRowsParams{
+			TenantID: y.Tenant, Low: p.Low,
+			High: p.High,
+		}); err != nil {
+			return of, err
+		}
+	}
+	p.Counts = history.Counts{States: map[string]int64{}, Endpoints: map[string]int64{}, Types: map[string]int64{}}
+	add := func(table string, n *int64, lines ...string) {
+		for _, line := range lines {
+			p.Lines = history.AppendLine(p.Lines, table, line)
+		}
+		*n += int64(len(lines))
+		p.N += int64(len(lines))
+	}
+	events, err := q.HistoryEvents(ctx, sql.HistoryEventsParams{TenantID: y.Tenant, Low: p.Low, High: p.High})
+	if err != nil {
+		return of, err
+	}
+	for _, e := range events {
+		add("events", &p.Counts.Events, e.Line)
+		p.Counts.Types[e.Type]++
+	}
+	deliveries, err := q.HistoryDeliveries(ctx, sql.HistoryDeliveriesParams{
+		TenantID: y.Tenant, Low: p.Low,
+		High: p.High,
+	})
+	if err != nil {
+		return of, err
+	}
+	of.since, of.until = p.Low.Add(-db.ClockSkew), p.High
+	for _, one := range deliveries {
+		add("deliveries", &p.Counts.Deliveries, one.Line)
+		p.Counts.States[one.Status.String()]++
+		p.Counts.Endpoints[id.Endpoint.Format(one.EndpointID)]++
+		of.deliveries = append(of.deliveries, one.ID)
+		if at := one.EventID.Time(); at.Before(y.At) || !at.Before(y.end()) {
+			p.Others = append(p.Others, one.EventID)
+		}
+		if !one.Status.Terminal() {
+			return of, errNeeded
+		}
+		if one.SettledAt != nil && one.SettledAt.Add(afterSettled).After(of.until) {
+			of.until = one.SettledAt.Add(afterSettled)
+		}
+	}
+	return of, y.readBelongings(ctx, q, of, locked, func(table string, lines []string) {
+		add(table, map[string]*int64{"attempts": &p.Counts.Attempts, "dead_letters": &p.Counts.DeadLetters, "cancellations": &p.Counts.Cancellations}[table],
+			lines...)
+	})
+}
+
+func (y Day) readBelongings(ctx context.Context, q *sql.Queries, of belongs, locked bool,
+	add func(table string, lines []string),
+) error {
+	if len(of.deliveries) == 0 {
+		return nil
+	}
+	if locked {
+		if err := q.LockHistoryAttempts(ctx, sql.LockHistoryAttemptsParams{
+			TenantID:   y.Tenant,
+			Deliveries: of.deliveries, Since: of.since, Until: of.until,
+		}); err != nil {
+			return err
+		}
+	}
+	attempts, err := q.HistoryAttempts(ctx, sql.HistoryAttemptsParams{
+		TenantID: y.Tenant, Deliveries: of.deliveries,
+		Since: of.since, Until: of.until,
+	})
+	if err != nil {
+		return err
+	}
+	add("attempts", attempts)
+	dead, err := q.HistoryDeadLetters(ctx, sql.HistoryDeadLettersParams{TenantID: y.Tenant, Deliveries: of.deliveries})
+	if err != nil {
+		return err
+	}
+	add("dead_letters", dead)
+	canceled, err := q.HistoryCancellations(ctx, sql.HistoryCancellationsParams{
+		TenantID:   y.Tenant,
+		Deliveries: of.deliveries,
+	})
+	if err != nil {
+		return err
+	}
+	add("cancellations", canceled)
+	return nil
+}
+
+// Object is what the store has of a part.
+type Object struct {
+	Name   string
+	Digest []byte // SHA-256
+	Bytes  int64
+}
+
+// Keep notes the object of a part, instead of the one that the part had.
+func (y Day) Keep(ctx context.Context, d *db.DB, p Part, o Object) error {
+	counts, err := json.Marshal(p.Counts)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(p.Lines)
+	return y.as(ctx, d, func(q *sql.Queries) error {
+		others := p.Others
+		if others == nil {
+			others = []id.UUID{}
+		}
+		return q.KeepHistoryPart(ctx, sql.KeepHistoryPartParams{
+			TenantID: y.Tenant, Day: y.At, Low: p.Low, High: p.High, Object: o.Name, Digest: o.Digest, Lines: sum[:],
+			N: p.N, Bytes: o.Bytes,
+			Size: int64(len(p.Lines)), Counts: counts, Others: others,
+		})
+	})
+}
+
+// Check compares the books of a day with its rows and with its objects, and notes what these hold together.
+func (y Day) Check(ctx context.Context, d *db.DB, sum history.Counts, bytes int64) error {
+	counts, err := json.Marshal(sum)
+	if err != nil {
+		return err
+	}
+	return y.as(ctx, d, func(q *sql.Queries) error {
+		entered, err := q.AreEventsEntered(ctx, y.At)
+		if err != nil {
+			return err
+		}
+		rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
+			Day: y.At, Tenants: []id.UUID{y.Tenant}, Low: y.At, High: y.end(), First: db.FirstID(y.At),
+			Last: db.FirstID(y.end()), CountEvents: true,
+		})
+		if err != nil || len(rows) != 1 {
+			return errors.Join(err, errState)
+		}
+		r := rows[0]
+		if r.RowsN != sum.Deliveries || r.RowsEvents != sum.Events {
+			return ErrRows
+		}
+		if r.RowsWaiting > 0 || r.Queued > 0 {
+			return errNeeded
+		}
+		totals := reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled)
+		tables := reconcile.Page{
+			Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed,
+			Canceled: r.RowsCanceled,
+		}
+		if entered {
+			totals.Events, tables.Events = r.Events, r.RowsEvents
+		}
+		if reconcile.Amount(totals, tables) != 0 {
+			accepted, err := q.IsDifferenceAccepted(ctx, sql.IsDifferenceAcceptedParams{TenantID: y.Tenant, Day: y.At})
+			if err != nil || !accepted {
+				return errors.Join(err, errTotals)
+			}
+		}
+		return q.SetHistoryCounts(ctx, sql.SetHistoryCountsParams{
+			TenantID: y.Tenant, Day: y.At, Counts: counts,
+			Bytes: bytes,
+		})
+	})
+}
+
+// To moves the day to another state.
+func (y *Day) To(ctx context.Context, d *db.DB, state history.State) error {
+	err := y.as(ctx, d, func(q *sql.Queries) error {
+		if state == history.Back || state == history.Exporting {
+			if err := q.ForgetHistoryParts(ctx, sql.ForgetHistoryPartsParams{
+				TenantID: y.Tenant,
+				Day:      y.At,
+			}); err != nil {
+				return err
+			}
+		}
+		return q.SetHistory(ctx, sql.SetHistoryParams{TenantID: y.Tenant, Day: y.At, State: string(state)})
+	})
+	if err == nil {
+		y.State = state
+	}
+	return err
+}
+
+// Leave deletes the rows of a part, if they still are what its object holds. False: they are not, and nothing changed.
+func (y Day) Leave(ctx context.Context, d *db.DB, part sql.HistoryPart) (left bool, err error) {
+	err = y.as(ctx, d, func(q *sql.Queries) error {
+		if err := q.PlanByIndex(ctx); err != nil {
+			return err
+		}
+		p := Part{Low: part.Low, High: part.High}
+		of, err := y.read(ctx, q, &p, true)
+		if err != nil {
+			return err
+		}
+		if sum := sha256.Sum256(p.Lines); string(sum[:]) != string(part.Lines) {
+			return ErrRows
+		}
+		needed, err := q.NeedsHistory(ctx, sql.NeedsHistoryParams{
+			TenantID: y.Tenant, First: db.FirstID(p.Low),
+			Last: db.FirstID(p.High),
+		})
+		if err != nil {
+			return err
+		}
+		if needed {
+			return errNeeded
+		}
+		n, err := q.DeleteHistory(ctx, sql.DeleteHistoryParams{
+			TenantID: y.Tenant, Deliveries: of.deliveries, Since: of.since, Until: of.until, Low: p.Low, High: p.High,
+		})
+		if err != nil {
+			return err
+		}
+		if n != part.N {
+			return ErrRows
+		}
+		return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
+			TenantID: y.Tenant, Day: y.At, Low: part.Low,
+			Gone: true,
+		})
+	})
+	if errors.Is(err, ErrRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Return brings the rows of a part back.
+func (y Day) Return(ctx context.Context, d *db.DB, low time.Time, lines []byte) error {
+	rows, err := history.ParseLines(lines)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(lines)
+	return y.as(ctx, d, func(q *sql.Queries) error {
+		parts, err := q.HistoryParts(ctx, sql.HistoryPartsParams{TenantID: y.Tenant, Day: y.At})
+		if err != nil {
+			return err
+		}
+		for _, part := range parts {
+			if !part.Low.Equal(low) || !part.Gone {
+				continue
+			}
+			if string(sum[:]) != string(part.Lines) {
+				return history.ErrLines
+			}
+			var n int64
+			for _, table := range history.Tables {
+				if len(rows[table]) == 0 {
+					continue
+				}
+				arrived, err := q.InsertHistory(ctx, sql.InsertHistoryParams{
+					Name: table, Lines: rows[table],
+					TenantID: y.Tenant, Low: part.Low, High: part.High,
+				})
+				if err != nil {
+					return err
+				}
+				n += arrived
+			}
+			if n != part.N {
+				return errArrived
+			}
+			return q.MarkHistoryPart(ctx, sql.MarkHistoryPartParams{
+				TenantID: y.Tenant, Day: y.At, Low: part.Low,
+				Gone: false,
+			})
+		}
+		return nil // they are there
+	})
+}
+
+// OfTenant says whether a tenant has anything in the store, and whether it lives on in another home.
+func OfTenant(ctx context.Context, d *db.DB, tenant id.UUID) (has, moved bool, err error) {
+	err = d.Console(ctx, func(q *sql.Queries) error {
+		if has, err = q.HasHistory(ctx, tenant); err != nil {
+			return err
+		}
+		moved, err = q.HasMovedOut(ctx, tenant)
+		return err
+	})
+	return has, moved, err
+}
+
+// Ask has a day brought back, or kept back for longer, with its line in the audit log. fault.ErrNotFound: the day is
+// not in the store.
+func Ask(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, by db.Author) (sql.HistoryDay, error) {
+	row, err := q.AskHistory(ctx, sql.AskHistoryParams{TenantID: tenant, Day: day})
+	if err != nil {
+		return row, err
+	}
+	return row, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "history.restored", Kind: "day", Object: day.Format(time.DateOnly)})
+}

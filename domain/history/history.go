@@ -1,0 +1,140 @@
+// Package history has the rules of closed days of a tenant that are kept in an object store
+// (docs/adr/0023-history-elsewhere.md).
+package history
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"time"
+
+	"posthorn/domain/fault"
+)
+
+// State is where a day of a tenant is.
+type State string
+
+// The states. A day without one is in the database.
+const (
+	Exporting State = "exporting" // objects are being written; all rows are in the database
+	Leaving   State = "leaving"   // all objects are written and verified; rows are being deleted
+	Stored    State = "stored"    // no row is in the database
+	Returning State = "returning" // rows are being brought back
+	Back      State = "back"      // all rows are in the database again, and no object is left
+)
+
+// Format is the version of the objects and of the manifest.
+const Format = 1
+
+// ManifestName is the name of a day's manifest beside its objects. It is written after them.
+const ManifestName = "manifest.json"
+
+// Tables are those whose rows an object can hold, in their order in it and in which they are brought back.
+var Tables = [...]string{"events", "deliveries", "attempts", "dead_letters", "cancellations"}
+
+// Counts says how much there is of what.
+type Counts struct {
+	Events        int64            `json:"events"`
+	Deliveries    int64            `json:"deliveries"`
+	Attempts      int64            `json:"attempts"`
+	DeadLetters   int64            `json:"dead_letters"`
+	Cancellations int64            `json:"cancellations"`
+	States        map[string]int64 `json:"by_status,omitempty"`   // deliveries
+	Endpoints     map[string]int64 `json:"by_endpoint,omitempty"` // deliveries, by the endpoint's id
+	Types         map[string]int64 `json:"by_type,omitempty"`     // events
+}
+
+// Add adds another part's.
+func (c *Counts) Add(o Counts) {
+	c.Events += o.Events
+	c.Deliveries += o.Deliveries
+	c.Attempts += o.Attempts
+	c.DeadLetters += o.DeadLetters
+	c.Cancellations += o.Cancellations
+	for _, m := range []struct {
+		to   *map[string]int64
+		from map[string]int64
+	}{{&c.States, o.States}, {&c.Endpoints, o.Endpoints}, {&c.Types, o.Types}} {
+		for name, n := range m.from {
+			if *m.to == nil {
+				*m.to = map[string]int64{}
+			}
+			(*m.to)[name] += n
+		}
+	}
+}
+
+// Rows is how many rows there are.
+func (c Counts) Rows() int64 {
+	return c.Events + c.Deliveries + c.Attempts + c.DeadLetters + c.Cancellations
+}
+
+// Part is one object, as the manifest describes it. It holds what was created from Low until before High.
+type Part struct {
+	Object string    `json:"object"`
+	Low    time.Time `json:"from"`
+	High   time.Time `json:"to"`
+	Lines  int64     `json:"lines"`
+	Bytes  int64     `json:"bytes"`  // of the object
+	SHA256 string    `json:"sha256"` // of the object, in hexadecimal
+}
+
+// Manifest describes a day of a tenant in the store.
+type Manifest struct {
+	Format  int       `json:"format"`
+	Schema  int64     `json:"schema"` // newest migration of the database that wrote it
+	Tenant  string    `json:"tenant"`
+	Day     string    `json:"day"`
+	Written time.Time `json:"written_at"`
+	FirstID string    `json:"first_id"` // ids of the day are from this UUID
+	LastID  string    `json:"last_id"`  // until before this one
+	Counts  Counts    `json:"counts"`
+	Parts   []Part    `json:"parts"`
+}
+
+// A line of an object is {"table":"events","row":{...}}.
+const (
+	lineStart  = `{"table":"`
+	lineMiddle = `","row":`
+)
+
+// AppendLine adds a row of a table, which is given as JSON, to an object's lines.
+func AppendLine(lines []byte, table, row string) []byte {
+	lines = append(lines, lineStart...)
+	lines = append(lines, table...)
+	lines = append(lines, lineMiddle...)
+	lines = append(lines, row...)
+	return append(lines, "}\n"...)
+}
+
+// ErrLines says that an object holds something else than lines of rows.
+var ErrLines = errors.New("the object doesn't hold lines of rows")
+
+// ParseLines splits what AppendLine has joined, by table.
+func ParseLines(lines []byte) (map[string][]string, error) {
+	rows := map[string][]string{}
+	for len(lines) > 0 {
+		line, rest, found := bytes.Cut(lines, []byte("\n"))
+		lines = rest
+		text, begins := strings.CutPrefix(string(line), lineStart)
+		table, row, splits := strings.Cut(text, lineMiddle)
+		row, ends := strings.CutSuffix(row, "}")
+		if !found || !begins || !splits || !ends || strings.Contains(table, `"`) {
+			return nil, ErrLines
+		}
+		rows[table] = append(rows[table], row)
+	}
+	return rows, nil
+}
+
+// ErrStored says that something is of a day that is in the store.
+func ErrStored(day time.Time) error {
+	name := day.Format(time.DateOnly)
+	return fault.New(fault.Conflict, "day_stored",
+		"The history of "+name+" is in storage. Bring the day back first: on the History page, with POST /history/"+name+"/restore, or with `posthorn history restore "+name+"`.")
+}
+
+// Cutoff is the first day that stays in the database, at a moment, where closed days leave after so many days.
+func Cutoff(now time.Time, after int) time.Time {
+	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -after)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"posthorn/client"
+)
+
+func TestTheSettingsOfTheHistoryPageAreTaken(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/ops/history.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```sh\n")
+	block, _, _ := strings.Cut(rest, "```")
+	var lines []string
+	for line := range strings.Lines(block) {
+		setting, _, _ := strings.Cut(line, "#")
+		lines = append(lines, strings.TrimSpace(setting))
+	}
+	cfg, err := loadConfig(lines)
+	if err != nil || cfg.History == nil || cfg.HistoryAfterDays != 30 || cfg.HistoryBackDays != 7 ||
+		cfg.HistorySecretKey.Reveal() != "..." {
+		t.Errorf("%q: %v", lines, err)
+	}
+	if cfg, err := loadConfig(nil); err != nil || cfg.History != nil {
+		t.Errorf("without settings history leaves: %v", err)
+	}
+}
+
+// An event's day goes into storage and comes back by the command line, and the event is replayed as it was.
+func TestAStoredDayComesBackAndIsReplayed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var bodies [][]byte
+	arrived := make(chan []byte, 10)
+	r := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("endpoint.verification")) {
+			var in struct {
+				Data json.RawMessage `json:"data"`
+			}
+			_ = json.Unmarshal(body, &in)
+			_, _ = w.Write(in.Data)
+			return
+		}
+		arrived <- body
+	}))
+	t.Cleanup(r.Close)
+	var endpoint thing
+	d.ok(&endpoint, "endpoints create "+r.URL+" --event-types order.completed --json")
+	eventually(t, "the endpoint is verified", func() bool {
+		var now thing
+		d.ok(&now, "endpoints get "+endpoint.ID+" --json")
+		return now.Status == "active"
+	})
+	d.ok(nil, "emit order.completed", `{"n":  1, "text":"ü"}`)
+	bodies = append(bodies, <-arrived)
+	var events []client.Event
+	eventually(t, "the delivery is recorded", func() bool {
+		var list []client.Delivery
+		d.ok(&list, "deliveries list --json")
+		return len(list) == 1 && list[0].Status == "delivered"
+	})
+	// The clock can't be turned back: its rows are made older instead.
+	day := time.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly)
+	d.age(5)
+	d.ok(&events, "events list --json")
+	if len(events) != 1 {
+		t.Fatalf("%d events", len(events))
+	}
+	event := events[0].ID
+	program(t, append(d.server, "POSTHORN_HISTORY_URL=file://"+t.TempDir(), "POSTHORN_HISTORY_AFTER_DAYS=2"), Parts{Worker: true})
+	eventually(t, "the day is stored", func() bool {
+		var list []client.HistoryDay
+		d.ok(&list, "history list --json")
+		return len(list) == 1 && list[0].Day == day && list[0].State == client.Stored && list[0].Events == 1 &&
+			list[0].Attempts == 1
+	})
+	if got := d.run("events get " + event); got.code == 0 || !strings.Contains(got.stderr, "day_stored") || !strings.Contains(got.stderr, "posthorn history restore "+day) {
+		t.Errorf("an event of a stored day: %d %s%s", got.code, got.stdout, got.stderr)
+	}
+	for path, method := range map[string]string{"/events/" + event: http.MethodGet, "/events/" + event + "/replay": http.MethodPost, "/events/" + event +
+		"/routing": http.MethodGet} {
+		if status, body := d.ask(method, path, ""); status != http.StatusConflict || !strings.Contains(body, `"day_stored"`) ||
+			!strings.Contains(body, day) {
+			t.Errorf("%s %s of a stored day: %d %s", method, path, status, body)
+		}
+	}
+	for path, body := range map[string]string{"/events/" + event + "/expunge": `{"reason":"asked"}`, "/expunges": `{"match":{"n":1},"reason":"asked"}`} {
+		if status, answer := d.ask(http.MethodPost, path, body); status != http.StatusConflict ||
+			!strings.Contains(answer, `"day_stored"`) {
+			t.Errorf("%s of a stored day: %d %s", path, status, answer)
+		}
+	}
+	if status, _ := d.ask(http.MethodPost, "/history/2020-01-01/restore", ""); status != http.StatusNotFound {
+		t.Errorf("a day that was never stored: %d", status)
+	}
+	d.ok(nil, "history restore "+day)
+	d.ok(&events, "events list --json")
+	if len(events) != 1 || events[0].ID != event {
+		t.Fatalf("events %v came back", events)
+	}
+	if status, body := d.ask(http.MethodPost, "/events/"+event+"/replay", ""); status != http.StatusAccepted {
+		t.Fatalf("a replay of an event that came back: %d %s", status, body)
+	}
+	bodies = append(bodies, <-arrived)
+	for _, body := range bodies {
+		if !bytes.Contains(body, []byte(`{"n":1,"text":"ü"}`)) {
+			t.Errorf("sent was %s", body)
+		}
+	}
+	if status, body := d.ask(http.MethodPost, "/events/"+event+"/expunge", `{"reason":"asked"}`); status != http.StatusOK || !strings.Contains(body, `"expunged":true`) {
+		t.Errorf("what came back is not expunged: %d %s", status, body)
+	}
+}
+
+// ask sends a request to the API.
+func (d *desk) ask(method, path, body string) (int, string) {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), method, d.url+"/api/v1"+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+d.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// age makes everything that was emitted older by some days.
+func (d *desk) age(days int) {
+	d.t.Helper()
+	url := ""
+	for _, v := range d.server {
+		if after, found := strings.CutPrefix(v, "POSTHORN_DATABASE_URL="); found {
+			url = after
+		}
+	}
+	conn, err := pgx.Connect(d.t.Context(), url)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(d.t.Context()) }()
+	const older = "(lpad(to_hex((extract(epoch FROM posthorn.created_at(%s) - $1 * interval '1 day') * 1000)::bigint), 12, '0') || right(replace(%s::text, '-', ''), 20))::uuid"
+	old := func(column string) string { return strings.ReplaceAll(older, "%s", column) }
+	for _, statement := range []string{
+		"SET search_path = posthorn",
+		"SELECT make_partitions(current_date - 7, current_date)",
+		"UPDATE platform SET days_from = current_date - 7, events_from = current_date - 7",
+		"SET ROLE posthorn_console",
+		"UPDATE attempts SET delivery_id = " + old("delivery_id") + ", created_at = created_at - $1 * interval '1 day'",
+		"UPDATE deliveries SET id = " + old("id") + ", event_id = " + old("event_id") + ", created_at = posthorn.created_at(" + old("id") + "), settled_at = settled_at - $1 * interval '1 day'",
+		"UPDATE events SET id = " + old("id") + ", created_at = posthorn.created_at(" + old("id") + ")",
+		"DELETE FROM ledger",
+		"DELETE FROM books",
+		"INSERT INTO books (tenant_id, day, accepted, delivered, events) SELECT tenant_id, created_at::date, 1, 1, 1 FROM deliveries",
+	} {
+		var args []any
+		if strings.Contains(statement, "$1") {
+			args = append(args, days)
+		}
+		if _, err := conn.Exec(d.t.Context(), statement, args...); err != nil {
+			d.t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Package history keeps closed days of tenants in an object store: it exports them, has them leave the database once
+// they are verified, and brings them back (docs/adr/0023-history-elsewhere.md).
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Store keeps objects under names with slashes. Its errors hold no credentials.
+type Store interface {
+	Put(ctx context.Context, name string, body []byte) error
+	// Get returns an object of at most so many bytes.
+	Get(ctx context.Context, name string, most int64) ([]byte, error)
+	// Delete deletes an object. One that isn't there is no error.
+	Delete(ctx context.Context, name string) error
+	// List returns the names that begin with a prefix, which ends in a slash.
+	List(ctx context.Context, prefix string) ([]string, error)
+}
+
+// Where says where objects are kept.
+type Where struct {
+	URL      string // s3://bucket/prefix, or file:///folder
+	Endpoint string // of S3: https://s3.eu-central-1.amazonaws.com
+	Region   string
+	Key      string
+	Secret   string
+}
+
+var errTooLarge = errors.New("the object is larger than it was when it was written")
+
+// Open returns the store of a place. It connects to nothing.
+func Open(w Where) (Store, error) {
+	u, err := url.Parse(w.URL)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("is not s3://bucket/prefix or file:///folder")
+	}
+	switch {
+	case u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
+		return openFolder(u.Path)
+	case u.Scheme == "s3" && u.Host != "":
+		return openBucket(u.Host, strings.Trim(u.Path, "/"), w)
+	}
+	return nil, errors.New("is not s3://bucket/prefix or file:///folder")
+}
+
+// folder is a store on a file system, such as one that all workers mount.
+type folder struct{ root *os.Root }
+
+func openFolder(path string) (Store, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("names a folder that can't be opened: %w", err)
+	}
+	return folder{root}, nil
+}
+
+// Put writes beside the object and renames, so that no half of one is ever seen.
+func (s folder) Put(_ context.Context, name string, body []byte) error {
+	if err := s.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	part := name + ".part"
+	f, err := s.root.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(body)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := s.root.Rename(part, name); err != nil {
+		return err
+	}
+	dir, err := s.root.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (s folder) Get(_ context.Context, name string, most int64) ([]byte, error) {
+	info, err := s.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, errTooLarge
+	}
+	return s.root.ReadFile(name)
+}
+
+func (s folder) Delete(_ context.Context, name string) error {
+	err := s.root.Remove(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		// The folder of a day goes with its last object.
+		_ = s.root.Remove(filepath.Dir(name))
+	}
+	return err
+}
+
+func (s folder) List(_ context.Context, prefix string) (names []string, err error) {
+	dir, err := s.root.Open(strings.TrimSuffix(prefix, "/"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := dir.ReadDir(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		name := prefix + e.Name()
+		if !e.IsDir() {
+			names = append(names, name)
+			continue
+		}
+		below, err := s.List(context.Background(), name+"/")
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, below...)
+	}
+	return names, nil
+}

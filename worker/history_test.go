@@ -1,0 +1,529 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"posthorn/db"
+	"posthorn/db/days"
+	"posthorn/db/maintenance"
+	"posthorn/db/sql"
+	domainhistory "posthorn/domain/history"
+	"posthorn/domain/id"
+	"posthorn/worker/history"
+)
+
+// historyDay is a closed day with n events of a tenant, of which each has a delivery, and what belongs to these: every
+// fifth failed, every seventh was canceled.
+func (h *house) historyDay(tenant, ep id.UUID, ago, n int) time.Time {
+	h.t.Helper()
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -ago)
+	if _, err := maintenance.MakePartitions(h.t.Context(), h.db, day.AddDate(0, 0, -1),
+		day.AddDate(0, 0, 2)); err != nil {
+		h.t.Fatal(err)
+	}
+	h.exec("UPDATE platform SET days_from = least(days_from, $1::date), events_from = least(events_from, $1::date)", day)
+	h.exec(`WITH made AS MATERIALIZED (
+		SELECT i, (lpad(to_hex((extract(epoch FROM $3::timestamptz + i * interval '7 seconds') * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS e, (lpad(to_hex((extract(epoch FROM $3::timestamptz + i * interval '7 seconds' + interval '3 ms') * 1000)::bigint), 12, '0') || '7' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid AS d,
+			CASE WHEN i % 5 = 0 THEN 3 WHEN i % 7 = 0 THEN 4 ELSE 2 END AS status FROM generate_series(1, $4::int) i
+	), e AS (
+		INSERT INTO events (tenant_id, created_at, id, type, data, key, channels, version, occurred_at, routing_version, external_id, traceparent)
+		SELECT $1, posthorn.created_at(e), e, 'order.' || i % 3, CASE WHEN i % 11 > 0 THEN convert_to('{"n":' || i || ',"text":"ü\"\\u0000 ' || repeat('x', i % 50) || '"}', 'UTF8') END,
+			CASE WHEN i % 2 = 0 THEN 'key ' || i END, CASE WHEN i % 3 = 0 THEN ARRAY['a', 'b:"c",\'] END, NULL, now(), 7, 'own-' || i, NULL FROM made
+	), d AS (
+		INSERT INTO deliveries (tenant_id, created_at, id, event_id, endpoint_id, event_type, status, reason, attempts, last_status, settled_at, archived_at)
+		SELECT $1, posthorn.created_at(d), d, e, $2, 'order.' || i % 3, status, CASE WHEN status = 3 THEN 1 ELSE 0 END, 1, 200, posthorn.created_at(d) + interval '30 hours', CASE WHEN i % 10 = 0 THEN now() END FROM made
+	), a AS (
+		INSERT INTO attempts (tenant_id, created_at, id, delivery_id, endpoint_id, number, status, failure, dns_us, connect_us, tls_us, wait_us, read_us, total_us, url, format, signature, response_excerpt, error)
+		SELECT $1, posthorn.created_at(d) + k * interval '29 hours' + interval '17 microseconds', gen_random_uuid(), d, $2, k + 1, 200, 0, 1, 2, 3, 4, 5, 15, 'http://x', 'standard', 'v1,abc',
+			'\x00ff7b'::bytea, CASE WHEN k = 0 THEN E'line\nbreak' END FROM made, generate_series(0, 1) k
+	), l AS (
+		INSERT INTO dead_letters (tenant_id, delivery_id, endpoint_id, event_type, reason) SELECT $1, d, $2, 'order', 1 FROM made WHERE status = 3
+	), c AS (
+		INSERT INTO cancellations (tenant_id, delivery_id, endpoint_id, event_type, attempted) SELECT $1, d, $2, 'order', true FROM made WHERE status = 4
+	)
+	INSERT INTO books (tenant_id, day, accepted, delivered, failed, canceled, events)
+	SELECT $1, ($3::timestamptz AT TIME ZONE 'UTC')::date, count(*), count(*) FILTER (WHERE status = 2), count(*) FILTER (WHERE status = 3), count(*) FILTER (WHERE status = 4), count(*) FROM made`,
+		tenant, ep, day, n)
+	return day
+}
+
+// historyRows is every column of every row of a tenant in the tables that history moves.
+func (h *house) historyRows(tenant id.UUID) string {
+	h.t.Helper()
+	var all []string
+	for _, table := range domainhistory.Tables {
+		var rows string
+		h.query("SELECT coalesce(string_agg(x.line, E'\n' ORDER BY x.line), '') FROM (SELECT t::text AS line FROM "+table+" t WHERE tenant_id = $1) x", []any{&rows}, tenant)
+		all = append(all, table+"\n"+rows)
+	}
+	return strings.Join(all, "\n")
+}
+
+func (h *house) historyState(tenant id.UUID, day time.Time) (state, failure string) {
+	h.t.Helper()
+	h.query("SELECT coalesce(max(state), ''), coalesce(max(failure), '') FROM history_days WHERE tenant_id = $1 AND day = $2", []any{&state, &failure}, tenant, day)
+	return state, failure
+}
+
+func (h *house) ask(tenant id.UUID, day time.Time) {
+	h.t.Helper()
+	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) error {
+		_, err := days.Ask(h.t.Context(), q, tenant, day, db.Author{Kind: "command"})
+		return err
+	}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) keeper(store history.Store) *history.Keeper {
+	return history.New(history.Config{DB: h.db, Store: store, Log: h.log, After: 3, Back: 2})
+}
+
+func (h *house) folder() (history.Store, string) {
+	h.t.Helper()
+	path := h.t.TempDir()
+	store, err := history.Open(history.Where{URL: "file://" + path})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return store, path
+}
+
+func (h *house) work(k *history.Keeper) {
+	h.t.Helper()
+	if err := k.Work(h.t.Context()); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) reconciled() {
+	h.t.Helper()
+	if n, err := maintenance.Reconcile(h.t.Context(), h.db, 0, 1_000_000); err != nil || n != 0 {
+		h.t.Errorf("the books differ: %d, %v", n, err)
+	}
+}
+
+// files are the objects of a folder.
+func files(t *testing.T, path string) (names []string) {
+	t.Helper()
+	if err := filepath.WalkDir(path, func(name string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestADayLeavesAndComesBackColumnByColumn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	store, path := h.folder()
+	h.leavesAndComesBack(store)
+	if left := files(t, path); len(left) != 2 {
+		t.Errorf("the other tenant's object and manifest are to be there: %v", left)
+	}
+}
+
+// leavesAndComesBack is the whole way with a store.
+func (h *house) leavesAndComesBack(store history.Store) {
+	t := h.t
+	tenant, other := h.tenant(), h.tenant()
+	ep, otherEp := h.endpoint(tenant, "http://127.0.0.1:1", nil), h.endpoint(other, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 200)
+	young := h.historyDay(tenant, ep, 2, 20)
+	h.historyDay(other, otherEp, 5, 10)
+	before, others := h.historyRows(tenant), h.historyRows(other)
+	h.reconciled()
+	k := h.keeper(store)
+	h.work(k)
+	if state, why := h.historyState(tenant, day); state != "stored" {
+		t.Fatalf("the day is %s: %s", state, why)
+	}
+	if state, _ := h.historyState(tenant, young); state != "" {
+		t.Errorf("a young day is %s", state)
+	}
+	if n := h.count("SELECT count(*) FROM deliveries WHERE tenant_id = $1", tenant); n != 20 {
+		t.Errorf("%d deliveries are left, want the young day's 20", n)
+	}
+	h.reconciled()
+
+	var manifest domainhistory.Manifest
+	body, err := store.Get(t.Context(), id.Tenant.Format(tenant)+"/"+day.Format(time.DateOnly)+"/"+domainhistory.ManifestName,
+		1<<20)
+	if err == nil {
+		err = json.Unmarshal(body, &manifest)
+	}
+	c := manifest.Counts
+	if err != nil || c.Events != 200 || c.Deliveries != 200 || c.Attempts != 400 || c.States["failed"] != 40 ||
+		c.Types["order.1"] != 67 || c.Endpoints[id.Endpoint.Format(ep)] != 200 ||
+		len(manifest.Parts) != 1 || manifest.Parts[0].SHA256 == "" {
+		t.Errorf("the manifest: %s, %v", body, err)
+	}
+
+	h.ask(tenant, day)
+	h.work(k)
+	if state, why := h.historyState(tenant, day); state != "back" {
+		t.Fatalf("the day is %s: %s", state, why)
+	}
+	if after := h.historyRows(tenant); after != before {
+		t.Errorf("rows that came back differ:\n%s\nwant\n%s", after, before)
+	}
+	if names, err := store.List(t.Context(), id.Tenant.Format(tenant)+"/"); err != nil || len(names) != 0 {
+		t.Errorf("objects of the day are left: %v, %v", names, err)
+	}
+	h.reconciled()
+
+	// It leaves again, with what changed while it was back.
+	h.exec("UPDATE deliveries SET archived_at = NULL WHERE tenant_id = $1", tenant)
+	before = h.historyRows(tenant)
+	h.exec("UPDATE history_days SET back_at = now() - interval '3 days' WHERE tenant_id = $1", tenant)
+	k = h.keeper(store)
+	h.work(k)
+	if state, why := h.historyState(tenant, day); state != "stored" {
+		t.Fatalf("the day is %s: %s", state, why)
+	}
+	h.ask(tenant, day)
+	h.work(k)
+	if after := h.historyRows(tenant); after != before {
+		t.Error("rows that came back a second time differ")
+	}
+	h.query("SELECT 1 FROM history_days WHERE tenant_id = $1 AND state = 'stored'", []any{new(int)}, other)
+	h.ask(other, day)
+	h.work(k)
+	if h.historyRows(other) != others {
+		t.Error("rows of the other tenant differ")
+	}
+	h.exec("UPDATE history_days SET back_at = now() - interval '3 days' WHERE tenant_id = $1", other)
+	h.work(h.keeper(store))
+}
+
+var errBroken = errors.New("broken")
+
+// breaking is a store that fails, or is left by its process, at the nth call.
+type breaking struct {
+	history.Store
+	calls atomic.Int64
+	at    int64
+	wrong func([]byte) []byte // what Get returns
+}
+
+func (s *breaking) next() error {
+	if s.calls.Add(1) == s.at {
+		return errBroken
+	}
+	return nil
+}
+
+func (s *breaking) Put(ctx context.Context, name string, body []byte) error {
+	if err := s.next(); err != nil {
+		_ = s.Store.Put(ctx, name, body) // it was written, and nobody knows
+		return err
+	}
+	return s.Store.Put(ctx, name, body)
+}
+
+func (s *breaking) Get(ctx context.Context, name string, most int64) ([]byte, error) {
+	if err := s.next(); err != nil {
+		return nil, err
+	}
+	body, err := s.Store.Get(ctx, name, most)
+	if s.wrong != nil {
+		body = s.wrong(body)
+	}
+	return body, err
+}
+
+func (s *breaking) Delete(ctx context.Context, name string) error {
+	if err := s.next(); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, name)
+}
+
+func (s *breaking) List(ctx context.Context, prefix string) ([]string, error) {
+	if err := s.next(); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx, prefix)
+}
+
+// Whatever call of the store fails, on the way out or back: the next try goes on, nothing is lost or doubled, and the
+// books agree meanwhile.
+func TestHistoryGoesOnAfterEveryFailureOfItsStore(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 30)
+	before := h.historyRows(tenant)
+	folder, path := h.folder()
+	for at := int64(1); ; at++ {
+		store := &breaking{Store: folder, at: at}
+		h.work(h.keeper(store))
+		failed := store.calls.Load() >= at
+		if _, why := h.historyState(tenant, day); failed != (why == errBroken.Error()) {
+			t.Fatalf("call %d fails, and the day's failure is %q", at, why)
+		}
+		h.reconciled()
+		h.exec("UPDATE history_days SET failed_at = now() - interval '1 hour' WHERE failed_at IS NOT NULL")
+		h.work(h.keeper(folder))
+		if state, why := h.historyState(tenant, day); state != "stored" {
+			t.Fatalf("after the failure of call %d the day is %s: %s", at, state, why)
+		}
+		if n := len(files(t, path)); n != 2 {
+			t.Errorf("after the failure of call %d the store has %d objects, want one and a manifest", at, n)
+		}
+		h.ask(tenant, day)
+		store = &breaking{Store: folder, at: at}
+		h.work(h.keeper(store))
+		h.reconciled()
+		h.exec("UPDATE history_days SET failed_at = now() - interval '1 hour' WHERE failed_at IS NOT NULL")
+		h.work(h.keeper(folder))
+		if state, why := h.historyState(tenant, day); state != "back" || h.historyRows(tenant) != before {
+			t.Fatalf("after the failure of call %d the day is %s, or its rows differ: %s", at, state, why)
+		}
+		if !failed {
+			return
+		}
+		h.exec("UPDATE history_days SET back_at = now() - interval '3 days'")
+	}
+}
+
+func TestAnObjectThatChangedIsNeverTrusted(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 30)
+	before := h.historyRows(tenant)
+	folder, _ := h.folder()
+	flip := func(body []byte) []byte {
+		body[len(body)/2] ^= 1
+		return body
+	}
+	h.work(h.keeper(&breaking{Store: folder, wrong: flip}))
+	if state, why := h.historyState(tenant, day); state != "exporting" || !strings.Contains(why, "differs") ||
+		h.historyRows(tenant) != before {
+		t.Errorf("an object that can't be read back: the day is %s, %q", state, why)
+	}
+	h.exec("UPDATE history_days SET failed_at = NULL")
+	h.work(h.keeper(folder))
+	h.ask(tenant, day)
+	h.work(h.keeper(&breaking{Store: folder, wrong: flip}))
+	if state, why := h.historyState(tenant, day); state != "returning" || !strings.Contains(why, "differs") || h.count("SELECT count(*) FROM events") != 0 {
+		t.Errorf("an object that was changed: the day is %s, %q", state, why)
+	}
+	h.exec("UPDATE history_days SET failed_at = NULL")
+	h.work(h.keeper(folder))
+	if h.historyRows(tenant) != before {
+		t.Error("rows differ")
+	}
+}
+
+func TestADayStaysWhileSomethingNeedsIt(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	h.pause(tenant, ep)
+	waits := h.historyDay(tenant, ep, 6, 5)
+	replayed := h.historyDay(tenant, ep, 5, 5)
+	differs := h.historyDay(tenant, ep, 4, 5)
+	at := waits.Add(time.Hour)
+	h.backdated(tenant, ep, at, at.Add(time.Second), 0, nil)
+	h.exec("UPDATE books SET events = events + 1 WHERE day = $1", waits)
+	h.exec(`INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) SELECT $1, $2, id, $3 FROM events WHERE tenant_id = $1 AND created_at BETWEEN $4 AND $4::timestamptz + interval '1 day' LIMIT 1`,
+		tenant, db.NewID(), ep, replayed)
+	h.exec("UPDATE books SET delivered = delivered + 1, accepted = accepted + 1 WHERE day = $1", differs)
+	store, _ := h.folder()
+	h.work(h.keeper(store))
+	for day, want := range map[time.Time]string{waits: "", replayed: "leaving", differs: "exporting"} {
+		if state, why := h.historyState(tenant, day); state != want {
+			t.Errorf("%s is %q, want %q: %s", day.Format(time.DateOnly), state, want, why)
+		}
+	}
+	if n := h.count("SELECT count(*) FROM events"); n != 16 {
+		t.Errorf("%d events are there, want all 16", n)
+	}
+	if _, why := h.historyState(tenant, differs); !strings.Contains(why, "books") {
+		t.Errorf("where the books differ it says %q", why)
+	}
+}
+
+// What changes after a part was exported leaves as it is now.
+func TestAChangeBetweenExportAndLeavingIsExported(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 30)
+	folder, path := h.folder()
+	// When the manifest is written, everything is exported and nothing has left.
+	changed := false
+	h.work(h.keeper(&changing{Store: folder, name: domainhistory.ManifestName, do: func() {
+		if !changed {
+			h.exec("UPDATE events SET data = NULL WHERE tenant_id = $1", tenant)
+			changed = true
+		}
+	}}))
+	if state, why := h.historyState(tenant, day); state != "stored" || !changed {
+		t.Fatalf("the day is %s: %s", state, why)
+	}
+	if n := len(files(t, path)); n != 2 {
+		t.Errorf("%d objects are left: what was exported first is to be deleted", n)
+	}
+	h.ask(tenant, day)
+	h.work(h.keeper(folder))
+	if n := h.count("SELECT count(*) FROM events WHERE data IS NULL"); n != 30 {
+		t.Errorf("%d events came back without their data, want all 30", n)
+	}
+}
+
+// changing does something when an object is written.
+type changing struct {
+	history.Store
+	name string
+	do   func()
+}
+
+func (s *changing) Put(ctx context.Context, name string, body []byte) error {
+	err := s.Store.Put(ctx, name, body)
+	if strings.HasSuffix(name, s.name) {
+		s.do()
+	}
+	return err
+}
+
+func TestADayOfManyRowsHasSeveralObjects(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 12_000)
+	before := h.historyRows(tenant)
+	store, path := h.folder()
+	k := h.keeper(store)
+	began := time.Now()
+	h.work(k)
+	out := time.Since(began)
+	if state, why := h.historyState(tenant, day); state != "stored" || len(files(t, path)) != 3 {
+		t.Fatalf("the day is %s, with %v: %s", state, files(t, path), why)
+	}
+	h.ask(tenant, day)
+	began = time.Now()
+	h.work(k)
+	t.Logf("12,000 events with their deliveries and 24,000 attempts left in %s and came back in %s", out, time.Since(began))
+	if h.historyRows(tenant) != before {
+		t.Error("rows that came back differ")
+	}
+}
+
+func TestHistoryEndsWithRetentionAndWithTheTenant(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, gone := h.tenant(), h.tenant()
+	ep, goneEp := h.endpoint(tenant, "http://127.0.0.1:1", nil), h.endpoint(gone, "http://127.0.0.1:1", nil)
+	h.historyDay(tenant, ep, 5, 10)
+	h.historyDay(gone, goneEp, 5, 10)
+	store, path := h.folder()
+	h.work(h.keeper(store))
+	if n := len(files(t, path)); n != 4 {
+		t.Fatalf("%d objects", n)
+	}
+	w := New(Config{
+		DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(),
+		History: h.keeper(store),
+	})
+	bare := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name()})
+	if err := maintenance.DeleteTenant(t.Context(), h.db, gone, "they left", db.Author{Kind: "command"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.maintenance.FailQueued(t.Context(), goneEp); err != nil {
+		t.Fatal(err)
+	}
+	h.exec("UPDATE tenants SET deleted_at = now() - interval '1 hour' WHERE id = $1", gone)
+	if err := bare.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || len(files(t, path)) != 4 || h.count("SELECT count(*) FROM tenants WHERE erased_at IS NOT NULL") != 0 {
+		t.Errorf("a worker without the store says that the tenant is erased: %v", err)
+	}
+	if err := w.maintenance.Do(t.Context(), "erase deleted tenants"); err != nil || len(files(t, path)) != 2 || h.count("SELECT count(*) FROM history_days") != 1 {
+		t.Errorf("objects of the deleted tenant are left: %v, %v", files(t, path), err)
+	}
+	if n := h.count("SELECT count(*) FROM tenants WHERE erased_at IS NOT NULL"); n != 1 {
+		t.Errorf("%d tenants are erased", n)
+	}
+	h.exec("UPDATE tenants SET retention_days = 4 WHERE id = $1", tenant)
+	h.work(h.keeper(store))
+	if left := files(t, path); len(left) != 0 || h.count("SELECT count(*) FROM history_days") != 0 {
+		t.Errorf("what the tenant no longer keeps is still stored: %v", left)
+	}
+}
+
+// What is sealed under the master key is in no table that leaves.
+func TestNothingSealedLeavesWithHistory(t *testing.T) {
+	t.Parallel()
+	for _, column := range maintenance.SealedColumns() {
+		table, _, _ := strings.Cut(column, ".")
+		if slices.Contains(domainhistory.Tables[:], table) {
+			t.Errorf("%s is sealed, and %s leaves", column, table)
+		}
+	}
+}
+
+// An object can't bring rows of another tenant or of another time.
+func TestRowsComeBackForTheirTenantAndTimeAlone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant, other := h.tenant(), h.tenant()
+	ep := h.endpoint(tenant, "http://127.0.0.1:1", nil)
+	day := h.historyDay(tenant, ep, 5, 3)
+	var line string
+	h.query("SELECT row_to_json(e)::text FROM events e ORDER BY id LIMIT 1", []any{&line})
+	h.exec("DELETE FROM events")
+	if err := h.db.Console(t.Context(), func(q *sql.Queries) error {
+		for _, wrong := range []struct {
+			tenant    id.UUID
+			low, high time.Time
+		}{
+			{other, day, day.AddDate(0, 0, 1)},
+			{tenant, day.AddDate(0, 0, 1), day.AddDate(0, 0, 2)},
+			{tenant, day.AddDate(0, 0, -1), day},
+		} {
+			n, err := q.InsertHistory(t.Context(), sql.InsertHistoryParams{
+				Name: "events", Lines: []string{line},
+				TenantID: wrong.tenant, Low: wrong.low, High: wrong.high,
+			})
+			if err != nil || n != 0 {
+				return fmt.Errorf("%d rows of another tenant or time arrived: %w", n, err)
+			}
+		}
+		n, err := q.InsertHistory(t.Context(), sql.InsertHistoryParams{
+			Name: "events", Lines: []string{line}, TenantID: tenant,
+			Low: day, High: day.AddDate(0, 0, 1),
+		})
+		if err == nil && n != 1 {
+			err = fmt.Errorf("%d rows arrived", n)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := h.db.Tenant(t.Context(), other, func(q *sql.Queries) error {
+		_, err := days.Ask(t.Context(), q, tenant, day, db.Author{Kind: "command"})
+		return err
+	}); !db.IsNotFound(err) {
+		t.Errorf("another tenant asks for the day: %v", err)
+	}
+}
