@@ -82,7 +82,8 @@ type decoder struct {
 // Decode reads a file strictly: unknown fields, wrong types, duplicates and missing variables are an *InvalidError.
 func Decode(from Source) (*File, error) {
 	d := &decoder{Source: from, file: &File{
-		name: from.Name, paths: map[string]string{}, lines: map[string]int{}, secret: map[string]bool{}, lists: map[string]bool{},
+		name: from.Name, paths: map[string]string{}, lines: map[string]int{}, secret: map[string]bool{},
+		lists: map[string]bool{},
 	}}
 	documents := yaml.NewDecoder(bytes.NewReader(from.Text))
 	var root, more yaml.Node
@@ -218,14 +219,14 @@ func join(path, name string) string {
 
 // Below these names a file has names of its own, and below a schema and an example even texts are taken as they are.
 var (
-	freeNames = regexp.MustCompile(`\.(schema|example|custom_headers|metadata|filter)(\.|\[|$)`)
+	freeNames = regexp.MustCompile(`\.(schema|example|custom_headers|metadata|filter|sso\.roles)(\.|\[|$)`)
 	freeTexts = regexp.MustCompile(`\.(schema|example)(\.|\[|$)`)
 )
 
 // references are the fields whose value can be named instead: secret_from, schema_from, ... The value says whether the
 // text is JSON.
 var (
-	references   = map[string]bool{"secret": true, "password": true, "url": true, "schema": true, "example": true, "ca_certificate": true}
+	references   = map[string]bool{"secret": true, "client_secret": true, "password": true, "url": true, "schema": true, "example": true, "ca_certificate": true}
 	asJSON       = map[string]bool{"schema": true, "example": true}
 	variable     = regexp.MustCompile(`\$?\$\{([^}]*)\}`)
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -353,11 +354,12 @@ func fieldsOf[T any](more ...string) []string {
 var (
 	topFields       = []string{"platform", "tenants", "version"}
 	platformFields  = []string{"settings"}
-	tenantFields    = fieldsOf[client.TenantPatch]("endpoints", "event_types", "id", "keys", "limits", "members", "suspended")
-	endpointFields  = fieldsOf[client.EndpointInput]("id", "paused")
+	tenantFields    = fieldsOf[client.TenantPatch]("endpoints", "event_types", "id", "keys", "limits", "members", "sso", "suspended")
+	endpointFields  = fieldsOf[client.EndpointInput]("answer", "id", "paused")
 	eventTypeFields = fieldsOf[client.EventTypeInput]()
 	memberFields    = []string{"email", "role"}
 	keyFields       = fieldsOf[client.KeyInput]()
+	ssoFields       = fieldsOf[client.SSOPatch]()
 )
 
 // known refuses the fields of a mapping that are not in a list.

@@ -12,6 +12,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/desired"
+	"posthorn/domain/inbox"
 	"posthorn/domain/retry"
 )
 
@@ -120,6 +121,9 @@ func (x *exporter) tenant(ctx context.Context, s *Server, t client.Tenant) (map[
 	if err != nil {
 		return nil, err
 	}
+	if err := x.sso(ctx, s, t.ID, name, fields); err != nil {
+		return nil, err
+	}
 	fields["event_types"] = each(types, func(o desired.Object) map[string]any { return compact(o.Fields) })
 	fields["endpoints"] = endpoints
 	fields["members"] = each(people, func(o desired.Object) map[string]any {
@@ -127,6 +131,26 @@ func (x *exporter) tenant(ctx context.Context, s *Server, t client.Tenant) (map[
 	})
 	fields["keys"] = each(keys, func(o desired.Object) map[string]any { return o.Fields })
 	return fields, nil
+}
+
+// sso adds the tenant's single sign-on, which only a platform key can read.
+func (x *exporter) sso(ctx context.Context, s *Server, id, tenant string, fields map[string]any) error {
+	if !s.platform {
+		return nil
+	}
+	o, hint, found, err := s.shownSSO(ctx, id, tenant)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := hint.Get(); err == nil {
+		o.Fields["client_secret"] = x.variable(tenant, "sso", "client_secret")
+	}
+	none := o.Fields["default_role"] == nil
+	if fields["sso"] = compact(o.Fields); none {
+		fields["sso"].(map[string]any)["default_role"] = nil // viewer is the default
+	}
+	fields["sso"].(map[string]any)["join_members"] = o.Fields["join_members"] // true is the default
+	return nil
 }
 
 func each(objects []desired.Object, show func(desired.Object) map[string]any) []any {
@@ -212,7 +236,12 @@ func (x *exporter) endpoints(ctx context.Context, sdk *client.Client, tenant str
 		if also, secret := secondSignature(fields); secret {
 			also["secret"] = x.variable(tenant, name, "also_sign_secret")
 		}
-		fields["secret"] = x.variable(tenant, name, "secret")
+		if fields["kind"] != "inbox" {
+			fields["secret"] = x.variable(tenant, name, "secret")
+		}
+		if fields["answer"] == string(inbox.OK) {
+			delete(fields, "answer")
+		}
 		if fields["paused"] != true {
 			delete(fields, "paused")
 		}
@@ -271,7 +300,7 @@ func (x *exporter) variable(parts ...string) ref {
 type ref string
 
 // first are the fields that a mapping begins with; the others follow by name.
-var first = []string{"version", "platform", "external_id", "id", "name", "email", "role", "kind", "url", "event_types", "endpoints", "members", "keys"}
+var first = []string{"version", "platform", "external_id", "id", "name", "email", "role", "kind", "url", "event_types", "endpoints", "members", "keys", "issuer", "client_id", "client_secret"}
 
 // node is a value as YAML, the fields in an order that reads well. Texts with ${ in them are escaped.
 func node(v any, path string) *yaml.Node {

@@ -8,6 +8,7 @@ import (
 
 	"posthorn/client"
 	"posthorn/domain/desired"
+	"posthorn/domain/inbox"
 )
 
 // top reads the file's top level.
@@ -114,7 +115,7 @@ func (d *decoder) tenant(v any, path string) {
 		switch field {
 		case "id":
 			o.ID, _ = value.(string)
-		case "endpoints", "event_types", "members", "keys":
+		case "endpoints", "event_types", "members", "keys", "sso":
 		default:
 			o.Fields[field] = value
 		}
@@ -133,6 +134,9 @@ func (d *decoder) tenant(v any, path string) {
 	}
 	normalizeRetries(o.Fields)
 	d.add(o, path)
+	if given, is := fields["sso"]; is {
+		d.sso(given, name, join(path, "sso"))
+	}
 	for _, part := range []struct {
 		field string
 		kind  desired.Kind
@@ -162,6 +166,29 @@ func (d *decoder) tenant(v any, path string) {
 	}
 }
 
+// sso reads a tenant's single sign-on. null is none, which deletes it with --prune.
+func (d *decoder) sso(v any, tenant, path string) {
+	d.file.lists[listName(tenant, desired.SSO)] = true
+	if v == nil {
+		return
+	}
+	fields := d.fields(v, path)
+	if fields == nil {
+		return
+	}
+	d.known(fields, path, ssoFields)
+	fits[client.SSOPatch](d, fields, path)
+	for _, domain := range d.list(fields["domains"], join(path, "domains")) {
+		if text, ok := domain.(string); ok && text != strings.ToLower(text) {
+			d.wrong(join(path, "domains"), "Write domains in lower case.")
+		}
+	}
+	d.add(desired.Object{Kind: desired.SSO, Tenant: tenant, Name: ssoName, Fields: fields}, path)
+}
+
+// ssoName is what the one object of its kind is called within its tenant.
+const ssoName = "single sign-on"
+
 func (d *decoder) eventType(fields map[string]any, path string) (o desired.Object, ok bool) {
 	d.known(fields, path, eventTypeFields)
 	fits[client.EventTypeInput](d, fields, path)
@@ -172,7 +199,7 @@ func (d *decoder) eventType(fields map[string]any, path string) (o desired.Objec
 
 func (d *decoder) endpoint(fields map[string]any, path string) (o desired.Object, ok bool) {
 	d.known(fields, path, endpointFields)
-	fits[client.EndpointInput](d, fields, path, "id", "paused")
+	fits[client.EndpointInput](d, fields, path, "answer", "id", "paused")
 	if paused, given := fields["paused"]; given {
 		if _, is := paused.(bool); !is {
 			d.wrong(join(path, "paused"), "This must be true or false.")
@@ -180,13 +207,32 @@ func (d *decoder) endpoint(fields map[string]any, path string) (o desired.Object
 	}
 	o.ID, _ = fields["id"].(string)
 	delete(fields, "id")
-	if kind := fields["kind"]; kind == "listen" || kind == "inbox" {
-		d.wrong(join(path, "kind"), "Listeners and test inboxes are made in the dashboard or by the command line. The kinds of a file are http and kafka.")
+	if fields["kind"] == "listen" {
+		d.wrong(join(path, "kind"), "A listener ends with its program and can't be in a file. The kinds of a file are http, kafka, and inbox.")
 	}
+	d.inbox(fields, path)
 	normalizeRetries(fields)
 	o.Fields = fields
 	o.Name, ok = d.nameOf(fields, path, "external_id", "An endpoint needs an external_id of your own, by which it is found again, such as customer-42/hook-1.")
 	return o, ok
+}
+
+// inbox reads the response of a test inbox. The server assigns the URL and the secret.
+func (d *decoder) inbox(fields map[string]any, path string) {
+	is := fields["kind"] == "inbox"
+	if status, ok := fields["answer"].(json.Number); ok {
+		fields["answer"] = string(status)
+	}
+	if answer, given := fields["answer"]; given && !is {
+		d.wrong(join(path, "answer"), "Only an endpoint of the kind inbox has this field.")
+	} else if text, _ := answer.(string); given && !slices.Contains(inbox.Answers(), inbox.Answer(text)) {
+		d.wrong(join(path, "answer"), "Use 200, 500, 410, or slow.")
+	}
+	for _, field := range []string{"assume_verified", "secret", "send_verification", "url"} {
+		if _, given := fields[field]; given && is {
+			d.wrong(join(path, field), "The server sets this for a test inbox. Leave it out.")
+		}
+	}
 }
 
 // normalizeRetries writes a schedule of one's own as the API shows it.

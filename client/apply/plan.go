@@ -25,15 +25,19 @@ type Plan struct {
 
 	file    *File
 	server  *Server
-	tenants map[string]string // Posthorn's id by the name in the file; empty: not created yet
-	rotate  map[string]bool   // endpoints whose secret is another
-	idle    map[string]bool   // endpoints that are not active, and can't be paused
+	tenants map[string]string                  // Posthorn's id by the name in the file; empty: not created yet
+	rotate  map[string]bool                    // endpoints whose secret is another
+	idle    map[string]bool                    // endpoints that are not active, and can't be paused
+	hints   map[string]client.Nullable[string] // the ends of the client secrets of single sign-on, by tenant
+
+	// Notes say what of the file has to wait for somebody.
+	Notes []string
 }
 
 // comparison is how the fields of each kind are compared.
 var comparison = desired.Rules{
 	Parts:     map[desired.Kind][]string{desired.Platform: {"settings"}, desired.Tenant: {"health_policy", "limits"}},
-	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts"}},
+	Unordered: map[desired.Kind][]string{desired.Tenant: {"contacts"}, desired.SSO: {"domains"}},
 	Ignored: map[desired.Kind][]string{
 		desired.Tenant:   {"external_id"},
 		desired.Endpoint: {"preset", "secret_type", "assume_verified", "send_verification"},
@@ -44,7 +48,10 @@ var comparison = desired.Rules{
 // Plan compares a file with the server. It changes nothing. What the server would reject in it is an *InvalidError with
 // lines; other errors are the client's.
 func (s *Server) Plan(ctx context.Context, f *File, with Options) (*Plan, error) {
-	p := &Plan{file: f, server: s, tenants: map[string]string{}, rotate: map[string]bool{}, idle: map[string]bool{}}
+	p := &Plan{
+		file: f, server: s, tenants: map[string]string{}, rotate: map[string]bool{}, idle: map[string]bool{},
+		hints: map[string]client.Nullable[string]{},
+	}
 	wanted := slices.Clone(f.objects)
 	var present []desired.Object
 	verdicts := map[string]bool{} // by object name: the server says that it is the same
@@ -73,6 +80,10 @@ func (s *Server) Plan(ctx context.Context, f *File, with Options) (*Plan, error)
 	}
 	wanted, unresolved := p.resolve(wanted, present)
 	problems = append(problems, unresolved...)
+	wanted, err := p.awaitBreakGlass(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
 	rejected, err := p.ask(ctx, wanted, present, verdicts)
 	if err != nil {
 		return nil, err
@@ -146,7 +157,9 @@ func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (s
 	switch {
 	case field == "paused" && p.idle[objectName(o)]:
 		return true, true
-	case !asked || field == "paused":
+	case o.Kind == desired.SSO && field == "client_secret":
+		return p.sameClientSecret(o), true
+	case !asked || field == "paused" || field == "answer":
 		return false, false
 	case o.Kind == desired.EventType: // a schema with its members in another order is the same
 		return verdict, verdict
@@ -161,7 +174,7 @@ func (p *Plan) same(o desired.Object, field string, verdicts map[string]bool) (s
 // hides reports whether a field's value came from a reference, in part or whole, or is a secret.
 func (f *File) hides(o desired.Object, field string) bool {
 	at := join(f.paths[objectName(o)], field)
-	if o.Kind == desired.Endpoint && (field == "secret" || field == "custom_headers") {
+	if o.Kind == desired.Endpoint && (field == "secret" || field == "custom_headers") || field == "client_secret" {
 		return true
 	}
 	for path := range f.secret {
@@ -183,7 +196,9 @@ func (f *File) problem(o desired.Object, field, detail string) Problem {
 }
 
 // tenant reads a tenant and the lists of it that the file has.
-func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Object) (present []desired.Object, err error) {
+func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Object) (present []desired.Object,
+	err error,
+) {
 	t, err := p.server.tenant(ctx, o)
 	if err != nil {
 		return nil, err
@@ -207,6 +222,7 @@ func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Ob
 		{desired.Endpoint, func() ([]desired.Object, error) { return endpointsOf(ctx, sdk, o.Name, wanted) }},
 		{desired.Member, func() ([]desired.Object, error) { return p.server.people(ctx, sdk, o.Name) }},
 		{desired.Key, func() ([]desired.Object, error) { return p.server.keys(ctx, sdk, o.Name) }},
+		{desired.SSO, func() ([]desired.Object, error) { return p.sso(ctx, t.ID, o.Name) }},
 	} {
 		if !p.file.lists[listName(o.Name, list.kind)] {
 			continue
@@ -220,9 +236,66 @@ func (p *Plan) tenant(ctx context.Context, o desired.Object, wanted []desired.Ob
 	return present, nil
 }
 
+// errSSOByPlatform says that a tenant's key can't decide who enters the tenant.
+var errSSOByPlatform = errors.New("single sign-on needs a platform key, or an owner in the dashboard: leave sso out")
+
+// sso reads a tenant's single sign-on.
+func (p *Plan) sso(ctx context.Context, id, tenant string) ([]desired.Object, error) {
+	if !p.server.platform {
+		return nil, errSSOByPlatform
+	}
+	o, hint, found, err := p.server.shownSSO(ctx, id, tenant)
+	if err != nil || !found {
+		return nil, err
+	}
+	p.hints[tenant] = hint
+	return []desired.Object{o}, nil
+}
+
+// sameClientSecret compares a client secret by its end. The end of a short one is not shown: that counts as the same.
+func (p *Plan) sameClientSecret(o desired.Object) bool {
+	hint, err := p.hints[o.Tenant].Get()
+	secret, given := o.Fields["client_secret"].(string)
+	if err != nil || !given {
+		return err != nil && !given
+	}
+	return strings.HasSuffix(secret, hint)
+}
+
+// awaitBreakGlass leaves out the break-glass account, and that single sign-on is required, until that person is a
+// member: an invitation has to be accepted first.
+func (p *Plan) awaitBreakGlass(ctx context.Context, wanted []desired.Object) ([]desired.Object, error) {
+	for i, o := range wanted {
+		email, named := o.Fields["break_glass"].(string)
+		if o.Kind != desired.SSO || !named {
+			continue
+		}
+		is := false
+		if id := p.tenants[o.Tenant]; id != "" {
+			people, err := p.server.people(ctx, p.server.within(id), o.Tenant)
+			if err != nil {
+				return nil, err
+			}
+			is = slices.ContainsFunc(people, func(m desired.Object) bool {
+				return strings.EqualFold(m.Name, email) && !strings.HasPrefix(m.ID, "inv_")
+			})
+		}
+		if !is {
+			o.Fields = maps.Clone(o.Fields)
+			delete(o.Fields, "break_glass")
+			delete(o.Fields, "required")
+			wanted[i] = o
+			p.Notes = append(p.Notes, fmt.Sprintf("%s: break_glass and required are applied once %s is a member. Run apply again then.", o.Tenant, email))
+		}
+	}
+	return wanted, nil
+}
+
 // endpointsOf are a tenant's endpoints under the names that the file has for them: by external id, or by the id that an
 // entry gives. One that the file does not name has its external id or id as its name.
-func endpointsOf(ctx context.Context, sdk *client.Client, tenant string, wanted []desired.Object) (out []desired.Object, err error) {
+func endpointsOf(ctx context.Context, sdk *client.Client, tenant string, wanted []desired.Object) (out []desired.Object,
+	err error,
+) {
 	names := map[string]string{} // by id
 	for _, w := range wanted {
 		if w.Kind == desired.Endpoint && w.Tenant == tenant && w.ID != "" {
@@ -248,7 +321,15 @@ func endpointsOf(ctx context.Context, sdk *client.Client, tenant string, wanted 
 				return nil, err
 			}
 		}
-		out = append(out, endpointObject(tenant, name, e))
+		o := endpointObject(tenant, name, e)
+		if string(e.Kind) == "inbox" {
+			box, err := sdk.GetInbox(ctx, e.ID)
+			if err != nil {
+				return nil, err
+			}
+			o.Fields["answer"] = string(box.Answer)
+		}
+		out = append(out, o)
 	}
 	slices.SortFunc(out, byName)
 	return out, nil
@@ -336,7 +417,9 @@ const askAtOnce = 100
 
 // ask has the server compare event types and endpoints by dry runs: it sees write-only values, knows what follows from
 // what, and rejects what is invalid.
-func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem, err error) {
+func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdicts map[string]bool) (problems []Problem,
+	err error,
+) {
 	there := map[string]desired.Object{}
 	for _, o := range present {
 		there[objectName(o)] = o
@@ -365,7 +448,10 @@ func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdic
 				return nil, err
 			}
 			for _, r := range did.Results {
-				o := part[slices.IndexFunc(part, func(o desired.Object) bool { return string(o.Kind) == string(r.Kind) && o.Name == r.Name })]
+				o := part[slices.IndexFunc(part, func(o desired.Object) bool {
+					return string(o.Kind) == string(
+						r.Kind) && o.Name == r.Name
+				})]
 				if r.Problem != nil {
 					problems = append(problems, p.rejected(o, *r.Problem)...)
 					continue
@@ -380,7 +466,9 @@ func (p *Plan) ask(ctx context.Context, wanted, present []desired.Object, verdic
 }
 
 // endpoint compares what an import does not: the kind, which can't change, and the secret, by its last characters.
-func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desired.Object) (problems []Problem, err error) {
+func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desired.Object) (problems []Problem,
+	err error,
+) {
 	if o.Kind != desired.Endpoint || there.ID == "" {
 		return nil, nil
 	}
@@ -397,7 +485,8 @@ func (p *Plan) endpoint(ctx context.Context, sdk *client.Client, o, there desire
 		return nil, err
 	}
 	for _, s := range page.Data {
-		if _, overlap := s.ExpiresAt.Get(); overlap != nil && s.Hint != "" && !strings.HasSuffix(strings.TrimRight(secret, "="), s.Hint) {
+		if _, overlap := s.ExpiresAt.Get(); overlap != nil && s.Hint != "" &&
+			!strings.HasSuffix(strings.TrimRight(secret, "="), s.Hint) {
 			p.rotate[objectName(o)] = true
 		}
 	}
@@ -410,6 +499,7 @@ func importOf(objects []desired.Object, dry bool) client.ImportInput {
 	for _, o := range objects {
 		fields := maps.Clone(o.Fields)
 		delete(fields, "paused")
+		delete(fields, "answer")
 		text, err := json.Marshal(fields)
 		if err != nil {
 			continue

@@ -51,7 +51,8 @@ func (s *Server) within(id string) *client.Client {
 func (s *Server) tenant(ctx context.Context, o desired.Object) (*client.Tenant, error) {
 	external, _ := o.Fields["external_id"].(string)
 	if !s.platform {
-		if o.ID == s.own.ID || external != "" && value(s.own.ExternalID) == external || external == "" && s.own.Name == o.Name {
+		if o.ID == s.own.ID || external != "" && value(s.own.ExternalID) == external || external == "" &&
+			s.own.Name == o.Name {
 			return &s.own, nil
 		}
 		return nil, fmt.Errorf("the API key belongs to the tenant %s (%s) and can't change %s: use a platform key, or leave that tenant out", s.own.Name, s.own.ID, o.Name)
@@ -119,11 +120,16 @@ func (s *Server) showPlatform(ctx context.Context) (desired.Object, error) {
 	return desired.Object{Kind: desired.Platform, Name: "settings", Fields: map[string]any{"settings": fields["settings"]}}, err
 }
 
+// shownTenant is what a file can say of a tenant itself.
+var shownTenant = []string{
+	"external_id", "name", "strict_types", "retention_days", "viewers_read_payloads", "health_policy", "retry_policy", "contacts", "digest",
+}
+
 // showTenant is a tenant as a file has it. Parts of the health policy that the platform has too are not its own.
 func (s *Server) showTenant(ctx context.Context, name string, t client.Tenant) (desired.Object, error) {
 	fields := plainJSON(t)
 	out := map[string]any{"suspended": string(t.State) == "suspended"}
-	for _, field := range []string{"external_id", "name", "strict_types", "retention_days", "viewers_read_payloads", "health_policy", "contacts", "digest"} {
+	for _, field := range shownTenant {
 		out[field] = fields[field]
 	}
 	out["retry_policy"] = shownRetries(fields["retry_policy"])
@@ -150,7 +156,7 @@ func shownRetries(v any) any {
 var shownEndpoint = []string{
 	"external_id", "kind", "url", "kafka", "description", "event_types", "filter", "channels", "format", "prefix", "type_field", "wire",
 	"rotation_signatures", "retry_policy", "retry_client_errors", "timeout_seconds", "max_in_flight", "rate_limit", "burst", "ordering",
-	"custom_headers", "sensitive_headers", "payload_version", "accept_conflict", "circuit_breaker", "verification", "when_held", "metadata",
+	"custom_headers", "sensitive_headers", "payload_version", "accept_conflict", "circuit_breaker", "send_traceparent", "verification", "when_held", "metadata",
 }
 
 // endpointObject is an endpoint as a file has it, without what follows from other fields.
@@ -182,6 +188,9 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	if string(e.Kind) != "http" {
 		delete(out, "url")
 	}
+	if string(e.Kind) == "inbox" {
+		delete(out, "assume_verified")
+	}
 	if kafka, ok := out["kafka"].(map[string]any); ok && kafka["sasl"] == nil {
 		delete(kafka, "sasl")
 	}
@@ -193,8 +202,31 @@ func endpointObject(tenant, name string, e client.Endpoint) desired.Object {
 	return desired.Object{Kind: desired.Endpoint, Tenant: tenant, Name: name, ID: e.ID, Fields: out}
 }
 
-// ofFile reports whether an endpoint is of a kind that files have: not a listener, nor a test inbox.
-func ofFile(e client.Endpoint) bool { return string(e.Kind) == "http" || string(e.Kind) == "kafka" }
+// ofFile reports whether an endpoint is of a kind that files have: not a listener.
+func ofFile(e client.Endpoint) bool { return string(e.Kind) != "listen" }
+
+// shownSSO is a tenant's single sign-on as a file has it, without the secret, and the end of the secret. found is false
+// where the tenant has none.
+func (s *Server) shownSSO(ctx context.Context, tenantID, tenant string) (o desired.Object, hint client.Nullable[string],
+	found bool, err error,
+) {
+	shown, err := s.sdk.GetTenantSSO(ctx, tenantID)
+	if missing(err) {
+		return o, hint, false, nil
+	}
+	if err != nil {
+		return o, hint, false, err
+	}
+	fields := plainJSON(shown)
+	delete(fields, "client_secret_hint")
+	domains := make([]any, len(shown.Domains))
+	for i, d := range shown.Domains {
+		domains[i] = d.Domain
+	}
+	fields["domains"] = domains
+	return desired.Object{Kind: desired.SSO, Tenant: tenant, Name: ssoName, ID: tenantID, Fields: fields},
+		shown.ClientSecretHint, true, nil
+}
 
 // eventTypes are a tenant's event types as a file has them.
 func eventTypes(ctx context.Context, sdk *client.Client, tenant string) (out []desired.Object, err error) {
@@ -224,7 +256,8 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 			return nil, err
 		}
 		out = append(out, desired.Object{
-			Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(m.Email), ID: m.ID, Fields: map[string]any{"role": string(m.Role)},
+			Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(m.Email), ID: m.ID,
+			Fields: map[string]any{"role": string(m.Role)},
 		})
 	}
 	invitations := client.Each(func(cursor *string) ([]client.Invitation, client.Nullable[string], error) {
@@ -237,7 +270,8 @@ func (s *Server) people(ctx context.Context, sdk *client.Client, tenant string) 
 		}
 		if !i.Expired {
 			out = append(out, desired.Object{
-				Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(i.Email), ID: i.ID, Fields: map[string]any{"role": string(i.Role)},
+				Kind: desired.Member, Tenant: tenant, Name: strings.ToLower(i.Email), ID: i.ID,
+				Fields: map[string]any{"role": string(i.Role)},
 			})
 		}
 	}
@@ -259,7 +293,10 @@ func (s *Server) keys(ctx context.Context, sdk *client.Client, tenant string) (o
 		if expiring == nil {
 			fields["expires_at"] = expires.UTC().Format(time.RFC3339)
 		}
-		o := desired.Object{Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID, Fields: fields}
+		o := desired.Object{
+			Kind: desired.Key, Tenant: tenant, Name: keyName(k.Name, k.Scopes), ID: k.ID,
+			Fields: fields,
+		}
 		if strings.HasPrefix(s.key, k.Prefix) {
 			o.ID = "" // the key of this very command
 		}

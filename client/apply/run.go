@@ -86,6 +86,8 @@ func (p *Plan) do(ctx context.Context, c desired.Change, made func(Made) error) 
 		return p.doEndpoint(ctx, sdk, c, made)
 	case desired.Member:
 		return p.doMember(ctx, sdk, c)
+	case desired.SSO:
+		return p.doSSO(ctx, id, c)
 	}
 	if c.Action == desired.Delete {
 		return sdk.RevokeKey(ctx, c.ID)
@@ -99,6 +101,20 @@ func (p *Plan) do(ctx context.Context, c desired.Change, made func(Made) error) 
 		return err
 	}
 	return made(Made{Tenant: c.Tenant, Kind: "key", Name: key.Name, Secret: key.APIKey})
+}
+
+func (p *Plan) doSSO(ctx context.Context, tenantID string, c desired.Change) error {
+	if !p.server.platform {
+		return errSSOByPlatform
+	}
+	if c.Action == desired.Delete {
+		return p.server.sdk.RemoveTenantSSO(ctx, c.ID)
+	}
+	body, err := typed[client.SSOPatch](c.Wanted.Fields)
+	if err == nil {
+		_, err = p.server.sdk.UpdateTenantSSO(ctx, tenantID, body)
+	}
+	return err
 }
 
 func (p *Plan) doTenant(ctx context.Context, c desired.Change) error {
@@ -189,6 +205,11 @@ func (p *Plan) doEndpoint(ctx context.Context, sdk *client.Client, c desired.Cha
 	}
 	if secret, _ := c.Wanted.Fields["secret"].(string); p.rotate[objectName(c.Wanted)] {
 		if _, err := sdk.RotateSecret(ctx, *r.ID, client.RotateInput{Secret: &secret}); err != nil {
+			return err
+		}
+	}
+	if answer, given := c.Wanted.Fields["answer"].(string); given && (c.Action == desired.Create || differs(c, "answer")) {
+		if _, err := sdk.UpdateInbox(ctx, *r.ID, client.InboxPatch{Answer: client.InboxAnswer(answer)}); err != nil {
 			return err
 		}
 	}

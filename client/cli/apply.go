@@ -68,6 +68,9 @@ func (c applyCommand) Run(ctx context.Context, e *Env) error {
 	if !c.JSON {
 		e.plan(plan.Changes)
 	}
+	for _, note := range plan.Notes {
+		e.notef("%s\n", note)
+	}
 	if c.DryRun || c.Check || len(plan.Changes) == 0 {
 		return c.end(e, plan, false)
 	}
@@ -153,7 +156,8 @@ func invalid(err error) error {
 	if errors.As(err, &wrong) {
 		return fail(ExitUsage, "%s", wrong.Error())
 	}
-	if own := new(client.Error); err != nil && !errors.As(err, &own) && unreachable(err) == "" && !errors.Is(err, context.Canceled) {
+	if own := new(client.Error); err != nil && !errors.As(err, &own) && unreachable(err) == "" &&
+		!errors.Is(err, context.Canceled) {
 		return fail(ExitFailed, "%s", err.Error())
 	}
 	return err

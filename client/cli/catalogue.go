@@ -189,7 +189,8 @@ func entryOf(text []byte) (catalogue.Entry, error) {
 		t.Versions[name] = catalogue.Version{Schema: given(v.Schema), Example: given(v.Example)}
 	}
 	return catalogue.Entry{
-		Name: t.Name, Description: t.Description, Group: t.Group, Schema: given(t.Schema), Example: given(t.Example), Deprecated: t.Deprecated, Versions: t.Versions,
+		Name: t.Name, Description: t.Description, Group: t.Group, Schema: given(t.Schema), Example: given(t.Example),
+		Deprecated: t.Deprecated, Versions: t.Versions,
 	}, err
 }
 

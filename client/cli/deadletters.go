@@ -25,7 +25,8 @@ type deadListCommand struct {
 // Run lists dead letters.
 func (c deadListCommand) Run(ctx context.Context, e *Env) error {
 	return deliveryList{
-		shared: c.shared, window: c.window, selection: c.selection, status: string(client.ListDeliveriesParamsStatusDeadLetter), empty: "No dead letters.",
+		shared: c.shared, window: c.window, selection: c.selection,
+		status: string(client.ListDeliveriesParamsStatusDeadLetter), empty: "No dead letters.",
 	}.print(ctx, e)
 }
 
@@ -145,7 +146,8 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 		return err
 	}
 	body := client.ReplaysInput{Reason: given(c.Reason), Filter: client.BulkFilter{
-		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: given(c.Endpoint), Type: given(c.Type), Channel: given(c.Channel),
+		Status: new(string(client.ListDeliveriesParamsStatusDeadLetter)), Endpoint: given(c.Endpoint),
+		Type: given(c.Type), Channel: given(c.Channel),
 	}}
 	if body.Filter.Since, err = moment("--since", c.Since, e.Now()); err != nil {
 		return err
@@ -172,14 +174,17 @@ func (c deadReplayAllCommand) Run(ctx context.Context, e *Env) error {
 }
 
 // showJob shows a bulk job, at its end if the command waits for that.
-func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob, wait time.Duration) (err error) {
+func (s shared) showJob(ctx context.Context, e *Env, sdk *client.Client, job client.BulkJob,
+	wait time.Duration,
+) (err error) {
 	if wait > 0 {
 		if job, err = waitFor(ctx, sdk, job, wait); err != nil {
 			return err
 		}
 	}
 	return s.show(e, job, func() {
-		e.pairs("Job", job.ID, "State", string(job.State), "Selected", count(job.Expected, job.ExpectedExact), "Sent again", fmt.Sprint(job.Done), "Failure", optional(job.Failure))
+		e.pairs("Job", job.ID, "State", string(job.State), "Selected", count(job.Expected, job.ExpectedExact), "Sent again", fmt.Sprint(job.Done), "Failure",
+			optional(job.Failure))
 	})
 }
 

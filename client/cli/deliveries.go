@@ -28,7 +28,10 @@ type selection struct {
 }
 
 func (s selection) params() client.ListDeliveriesParams {
-	return client.ListDeliveriesParams{Wait: (*client.WaitReason)(s.wait), Endpoint: given(s.Endpoint), Type: given(s.Type), Channel: given(s.Channel)}
+	return client.ListDeliveriesParams{
+		Wait: (*client.WaitReason)(s.wait), Endpoint: given(s.Endpoint),
+		Type: given(s.Type), Channel: given(s.Channel),
+	}
 }
 
 type deliveryListCommand struct {
@@ -92,7 +95,10 @@ func (l deliveryList) print(ctx context.Context, e *Env) error {
 func (e *Env) deliveries(list []client.Delivery) {
 	rows := make([][]string, len(list))
 	for i, d := range list {
-		rows[i] = []string{d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d), local(d.CreatedAt)}
+		rows[i] = []string{
+			d.ID, string(d.Status), d.EventType, d.EndpointID, strconv.Itoa(d.AttemptCount), lastOf(d),
+			local(d.CreatedAt),
+		}
 	}
 	e.table([]string{"DELIVERY", "STATUS", "TYPE", "ENDPOINT", "TRIES", "LAST", "CREATED"}, rows)
 }
@@ -173,7 +179,8 @@ func waitOf(n client.Nullable[client.DeliveryWait]) string {
 
 func (e *Env) attempt(a client.Attempt) []string {
 	p := a.Phases
-	took := fmt.Sprintf("%s (dns %s, connect %s, tls %s, wait %s, read %s)", micros(p.TotalUs), micros(p.DNSUs), micros(p.ConnectUs), micros(p.TLSUs), micros(p.WaitUs), micros(p.ReadUs))
+	took := fmt.Sprintf("%s (dns %s, connect %s, tls %s, wait %s, read %s)", micros(p.TotalUs), micros(p.DNSUs), micros(p.ConnectUs), micros(p.TLSUs), micros(p.WaitUs),
+		micros(p.ReadUs))
 	late := ""
 	if a.Late {
 		late = "its result came after the delivery had moved on"

@@ -97,7 +97,8 @@ func (e *Env) endpoint(v client.Endpoint) {
 	if f, err := v.Filter.Get(); err == nil && string(f) != "null" && json.Unmarshal(f, &filter) != nil {
 		filter = string(f) // an object: equality on all
 	}
-	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels, ", "), "Filter", oneLine(filter, 200),
+	e.pairs("Endpoint", v.ID, "URL", v.URL, "Description", oneLine(v.Description, 200), "Event types", strings.Join(v.EventTypes, ", "), "Channels", strings.Join(v.Channels,
+		", "), "Filter", oneLine(filter, 200),
 		"Format", string(v.Format), "Retries", string(v.RetryPolicy.Name), "Timeout", strconv.Itoa(v.TimeoutSeconds)+" s",
 		"Rate limit", rate, "In flight", strconv.Itoa(v.MaxInFlight), "Ordering", string(v.Ordering), "Circuit breaker", breaker, "Created", local(v.CreatedAt))
 	e.printf("\n")
@@ -130,7 +131,8 @@ func held(c client.EndpointCondition) string {
 // verification is the progress of the last verification, for an endpoint that waits for one.
 func verification(v client.Endpoint) string {
 	last, err := v.LastVerification.Get()
-	if err != nil || last.State == client.VerificationStateSucceeded || last.State == client.VerificationStateSuperseded {
+	if err != nil || last.State == client.VerificationStateSucceeded ||
+		last.State == client.VerificationStateSuperseded {
 		return ""
 	}
 	text := string(last.State) + ", " + strconv.Itoa(last.Tries) + " tries"
@@ -376,7 +378,10 @@ func (c endpointUpdateCommand) Run(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) { return sdk.UpdateEndpoint(ctx, c.ID, body) })
+	return c.act(ctx, e, func(sdk *client.Client) (client.Endpoint, error) {
+		return sdk.UpdateEndpoint(ctx, c.ID,
+			body)
+	})
 }
 
 type endpointDeleteCommand struct{ one }

@@ -26,7 +26,10 @@ type importConvoyCommand struct {
 // Run copies the project's endpoints. Those with an owner_id become endpoints of a tenant of that name, the others of a
 // tenant with the project's id.
 func (c importConvoyCommand) Run(ctx context.Context, e *Env) error {
-	from := &convoySender{source: newSource("Convoy", c.URL, c.Token), root: "/api/v1/projects/" + url.PathEscape(c.Project), project: c.Project, now: e.Now()}
+	from := &convoySender{
+		source: newSource("Convoy", c.URL, c.Token), root: "/api/v1/projects/" + url.PathEscape(c.Project), project: c.Project,
+		now: e.Now(),
+	}
 	return c.run(ctx, e, from, c.Only)
 }
 
@@ -180,7 +183,10 @@ func (s *convoySender) readTypes(ctx context.Context) error {
 	}](ctx, s, "/event-types")
 	for _, t := range found {
 		if t.Name != "*" { // stands for all
-			s.types = append(s.types, client.EventTypeInput{Name: t.Name, Description: &t.Description, Deprecated: new(t.Deprecated != nil)})
+			s.types = append(s.types, client.EventTypeInput{
+				Name: t.Name, Description: &t.Description,
+				Deprecated: new(t.Deprecated != nil),
+			})
 		}
 	}
 	return err

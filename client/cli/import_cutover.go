@@ -53,7 +53,8 @@ func (m *move) state(fields map[string]any, x foreignEndpoint, here client.Endpo
 }
 
 // eachHere does something to every endpoint that is here.
-func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEndpoint, here map[string]client.Endpoint, out *movedTenant,
+func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEndpoint, here map[string]client.Endpoint,
+	out *movedTenant,
 	do func(context.Context, foreignTenant, foreignEndpoint, client.Endpoint) (bool, error),
 ) error {
 	if len(here) == 0 && m.CutOver.IsZero() {
@@ -80,7 +81,9 @@ func (m *move) eachHere(ctx context.Context, t foreignTenant, there []foreignEnd
 
 // settle pauses an endpoint that is disabled there or whose cut-over is still to come, and makes the cut-over when it
 // is time. What is emitted is held from before the other sender stops until this one starts, so that nothing is lost.
-func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool, err error) {
+func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool,
+	err error,
+) {
 	tenant, mark := m.to.Tenant(t.external), e.Metadata[cutOverMark]
 	switch {
 	case m.waits() && e.Status == "active" && mark == "", m.CutOver.IsZero() && x.disabled && e.Status == "active" && mark == "":
@@ -110,7 +113,9 @@ func (m *move) settle(ctx context.Context, t foreignTenant, x foreignEndpoint, e
 
 // takeBack undoes the cut-over of an endpoint. It is enabled there before it is paused here: an event that is emitted
 // to both within that moment can arrive twice, and none is lost.
-func (m *move) takeBack(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool, err error) {
+func (m *move) takeBack(ctx context.Context, t foreignTenant, x foreignEndpoint, e client.Endpoint) (moved bool,
+	err error,
+) {
 	tenant := m.to.Tenant(t.external)
 	if e.Metadata[cutOverMark] == "" || m.DryRun {
 		return e.Metadata[cutOverMark] != "", nil
@@ -127,7 +132,10 @@ func (m *move) takeBack(ctx context.Context, t foreignTenant, x foreignEndpoint,
 	}
 	metadata := maps.Clone(e.Metadata)
 	delete(metadata, cutOverMark)
-	_, err = tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{WhenHeld: new(client.WhenHeld("drop")), Metadata: &metadata})
+	_, err = tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{
+		WhenHeld: new(client.WhenHeld("drop")),
+		Metadata: &metadata,
+	})
 	return true, err
 }
 
@@ -143,6 +151,9 @@ func (m *move) hold(ctx context.Context, tenant *client.Client, e client.Endpoin
 	if mark != "" {
 		metadata[cutOverMark] = mark
 	}
-	_, err := tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{WhenHeld: new(client.WhenHeld("hold")), Metadata: &metadata})
+	_, err := tenant.UpdateEndpoint(ctx, e.ID, client.EndpointPatch{
+		WhenHeld: new(client.WhenHeld("hold")),
+		Metadata: &metadata,
+	})
 	return err
 }

@@ -113,7 +113,10 @@ func (f moveFlags) run(ctx context.Context, e *Env, from sender, only []string) 
 		return err
 	}
 	if len(only) > 0 {
-		tenants = slices.DeleteFunc(tenants, func(t foreignTenant) bool { return !slices.Contains(only, t.id) && !slices.Contains(only, t.external) })
+		tenants = slices.DeleteFunc(tenants, func(t foreignTenant) bool {
+			return !slices.Contains(only, t.id) &&
+				!slices.Contains(only, t.external)
+		})
 	}
 	done := m.all(ctx, tenants)
 	if err := ctx.Err(); err != nil {
@@ -173,7 +176,8 @@ func (m *move) copyTenant(ctx context.Context, t foreignTenant, out *movedTenant
 	}
 	out.EventTypes, out.Endpoints = len(found.types), len(found.endpoints)
 	here := map[string]client.Endpoint{}
-	if !m.CutOver.IsZero() || m.Back || slices.ContainsFunc(found.endpoints, func(x foreignEndpoint) bool { return x.disabled }) {
+	if !m.CutOver.IsZero() || m.Back || slices.ContainsFunc(found.endpoints,
+		func(x foreignEndpoint) bool { return x.disabled }) {
 		if here, err = m.endpointsHere(ctx, t.external); err != nil {
 			return err
 		}
@@ -189,7 +193,9 @@ func (m *move) copyTenant(ctx context.Context, t foreignTenant, out *movedTenant
 }
 
 // entries are what is imported, and what the report says of each endpoint before anything was done.
-func (m *move) entries(found contents, here map[string]client.Endpoint, out *movedTenant) (list client.ImportInput, made map[string]movedEntry) {
+func (m *move) entries(found contents, here map[string]client.Endpoint, out *movedTenant) (list client.ImportInput,
+	made map[string]movedEntry,
+) {
 	list.EventTypes = found.types
 	made = map[string]movedEntry{}
 	for _, x := range found.endpoints {
@@ -228,7 +234,9 @@ func (m *move) entries(found contents, here map[string]client.Endpoint, out *mov
 }
 
 // importAll imports a tenant's entries. A dry run tries them in a tenant that it takes back.
-func (m *move) importAll(ctx context.Context, t foreignTenant, list client.ImportInput, made map[string]movedEntry, out *movedTenant) error {
+func (m *move) importAll(ctx context.Context, t foreignTenant, list client.ImportInput, made map[string]movedEntry,
+	out *movedTenant,
+) error {
 	if !m.DryRun {
 		if _, err := m.to.PutTenant(ctx, t.external, client.TenantPatch{Name: &t.title}); err != nil {
 			return err

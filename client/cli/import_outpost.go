@@ -89,7 +89,8 @@ func (s *outpostSender) config(ctx context.Context, file string) (map[string]str
 	config := map[string]string{}
 	if file == "" {
 		err := s.get(ctx, "/config", &config)
-		if answeredWith(err, http.StatusNotFound) || answeredWith(err, http.StatusNotImplemented) || answeredWith(err, http.StatusMethodNotAllowed) {
+		if answeredWith(err, http.StatusNotFound) || answeredWith(err, http.StatusNotImplemented) ||
+			answeredWith(err, http.StatusMethodNotAllowed) {
 			err = nil // self-hosted
 		}
 		return config, err

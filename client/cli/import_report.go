@@ -35,7 +35,8 @@ func (e *Env) moved(done []movedTenant) {
 			what = "cut over"
 		}
 		rows[i] = []string{
-			a.Tenant, strconv.Itoa(a.Endpoints), strconv.Itoa(a.Created), strconv.Itoa(a.Updated), strconv.Itoa(a.Unchanged), oneLine(what, 300),
+			a.Tenant, strconv.Itoa(a.Endpoints), strconv.Itoa(a.Created), strconv.Itoa(a.Updated),
+			strconv.Itoa(a.Unchanged), oneLine(what, 300),
 		}
 	}
 	e.table([]string{"TENANT", "ENDPOINTS", "CREATED", "UPDATED", "UNCHANGED", ""}, rows)
@@ -64,7 +65,10 @@ func (e *Env) wouldMove(done []movedTenant) {
 			if entry.URL != "" {
 				detail = fmt.Sprintf("%s, %s, %s. %s", withoutQuery(entry.URL), strings.Join(entry.EventTypes, " "), entry.State, detail)
 			}
-			rows = append(rows, []string{a.Tenant, entry.Kind, entry.Name, strings.ReplaceAll(entry.Action, "_", " "), oneLine(detail, 300)})
+			rows = append(rows, []string{
+				a.Tenant, entry.Kind, entry.Name, strings.ReplaceAll(entry.Action, "_", " "),
+				oneLine(detail, 300),
+			})
 		}
 	}
 	e.table([]string{"TENANT", "WHAT", "NAME", "WOULD BE", ""}, rows)

@@ -24,7 +24,10 @@ type source struct {
 func newSource(name, address, token string) *source {
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = importWorkers
-	return &source{name: name, base: strings.TrimRight(address, "/"), token: token, http: &http.Client{Timeout: 30 * time.Second, Transport: pool}}
+	return &source{
+		name: name, base: strings.TrimRight(address, "/"), token: token,
+		http: &http.Client{Timeout: 30 * time.Second, Transport: pool},
+	}
 }
 
 // sourceTries is how often a request is made before it is given up.
@@ -69,7 +72,9 @@ func (s *source) do(ctx context.Context, method, path string, body, into any) er
 }
 
 // once makes a request. pause says how long to wait before the next try; less than 0 is never.
-func (s *source) once(ctx context.Context, method, path string, body []byte, into any) (pause time.Duration, err error) {
+func (s *source) once(ctx context.Context, method, path string, body []byte, into any) (pause time.Duration,
+	err error,
+) {
 	var send io.Reader
 	if body != nil {
 		send = bytes.NewReader(body)
@@ -105,7 +110,8 @@ func (s *source) once(ctx context.Context, method, path string, body []byte, int
 			return -1, fmt.Errorf("%s responded to %s %s with something other than its API promises: %w", s.name, method, where, err)
 		}
 		return 0, nil
-	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 && res.StatusCode != http.StatusNotImplemented:
+	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 &&
+		res.StatusCode != http.StatusNotImplemented:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
 		return time.Duration(seconds) * time.Second, refused
 	}

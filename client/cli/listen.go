@@ -116,7 +116,10 @@ func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error)
 	}
 	shown := *to
 	shown.User, shown.Fragment = nil, ""
-	body = client.ListenerInput{Forward: new(shown.String()), EventTypes: &c.EventTypes, Format: new(client.Format(c.Format)), Prefix: &c.Prefix}
+	body = client.ListenerInput{
+		Forward: new(shown.String()), EventTypes: &c.EventTypes,
+		Format: new(client.Format(c.Format)), Prefix: &c.Prefix,
+	}
 	if len(c.Channels) > 0 {
 		body.Channels = &c.Channels
 	}
@@ -142,7 +145,11 @@ func (c listenCommand) prepare(e *Env) (*forwarder, client.ListenerInput, error)
 		body.EventTypes, body.Channels, body.Filter = &[]string{"posthorn.none"}, nil, nil // these alone
 	}
 	f := &forwarder{command: c, env: e}
-	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	f.http = &http.Client{Timeout: c.Timeout, CheckRedirect: func(*http.Request,
+		[]*http.Request,
+	) error {
+		return http.ErrUseLastResponse
+	}}
 	f.sdk, err = c.connect(e)
 	return f, body, err
 }
@@ -198,7 +205,8 @@ func (f *forwarder) again(ctx context.Context, line string) {
 		f.env.notef("There is no number %s to send again.\n", strings.Join(words[1:], " "))
 		return
 	}
-	if _, err := f.sdk.ReplayDelivery(ctx, one.delivery, client.ReplayInput{Again: new(true)}); err != nil && ctx.Err() == nil {
+	if _, err := f.sdk.ReplayDelivery(ctx, one.delivery, client.ReplayInput{Again: new(true)}); err != nil &&
+		ctx.Err() == nil {
 		text, _, _ := Explain(err)
 		f.env.notef("Number %d can't be sent again: %s\n", one.number, text)
 	}
@@ -247,7 +255,10 @@ type outcome struct {
 
 // forward forwards a delivery, shows the response, and reports it to the server.
 func (f *forwarder) forward(ctx context.Context, h client.Handout) client.ListenerAnswer {
-	o := outcome{Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType, Attempt: h.Attempt, Replayed: h.Replayed}
+	o := outcome{
+		Number: f.remember(h.DeliveryID), Delivery: h.DeliveryID, EventID: h.EventID, Type: h.EventType,
+		Attempt: h.Attempt, Replayed: h.Replayed,
+	}
 	began := f.env.Now()
 	a := f.send(ctx, h, &o)
 	o.Millis = int(f.env.Now().Sub(began).Milliseconds())
@@ -330,7 +341,8 @@ func (f *forwarder) print(o outcome, good bool) {
 		colour = green
 	}
 	f.env.printf("%s  %3d  %s  %s  %s  %s  %s\n", f.env.Now().Local().Format(time.TimeOnly), o.Number, o.EventID, o.Type,
-		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)), f.env.paint(dim, oneLine(o.Response, 80)))
+		f.env.paint(colour, oneLine(result, 200)), f.env.paint(dim, fmt.Sprintf("%d ms", o.Millis)),
+		f.env.paint(dim, oneLine(o.Response, 80)))
 }
 
 // lines sends on what is typed.

@@ -43,8 +43,9 @@ func (c recovery) body(now time.Time) (client.RecoverInput, error) {
 
 // The two methods of the SDK for one operation: one reads an estimate, the other a job.
 type (
-	estimateCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkEstimate, error)
-	startCall    func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkJob, error)
+	estimateCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkEstimate,
+		error)
+	startCall func(*client.Client, context.Context, client.EndpointID, client.RecoverInput) (client.BulkJob, error)
 )
 
 func (c recovery) run(ctx context.Context, e *Env, noun string, estimate estimateCall, start startCall) error {

@@ -42,7 +42,10 @@ func (c settingsUpdateCommand) Run(ctx context.Context, e *Env) error {
 	fields := map[string]any{}
 	if c.RetryPolicy == "none" {
 		fields["retry_policy"] = nil
-	} else if err := (settings{RetryPolicy: c.RetryPolicy, RetryDelays: c.RetryDelays, RetryJitter: c.RetryJitter}).retries(fields); err != nil {
+	} else if err := (settings{
+		RetryPolicy: c.RetryPolicy, RetryDelays: c.RetryDelays,
+		RetryJitter: c.RetryJitter,
+	}).retries(fields); err != nil {
 		return err
 	}
 	if c.Retention != 0 {

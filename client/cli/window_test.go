@@ -9,7 +9,10 @@ import (
 func TestASpanMeansBackInAListAndAheadForADelivery(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 5, 12, 0, 0, 0, time.UTC)
-	for text, want := range map[string]time.Duration{"1h": time.Hour, "+1h": time.Hour, "30m": 30 * time.Minute, "7d": 7 * 24 * time.Hour} {
+	for text, want := range map[string]time.Duration{
+		"1h": time.Hour, "+1h": time.Hour, "30m": 30 * time.Minute,
+		"7d": 7 * 24 * time.Hour,
+	} {
 		back, err := moment("--since", text, now)
 		if err != nil || !back.Equal(now.Add(-want)) {
 			t.Errorf("--since %s: %v, %v", text, back, err)

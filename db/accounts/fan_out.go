@@ -65,7 +65,10 @@ func MailNotices(ctx context.Context, d *db.DB, links Links, most int32) (n int,
 			if err := mailNotice(ctx, q, links, r); err != nil {
 				return err
 			}
-			if err := q.MarkMailed(ctx, sql.MarkMailedParams{TenantID: r.NoticeRow.TenantID, ID: r.NoticeRow.ID}); err != nil {
+			if err := q.MarkMailed(ctx, sql.MarkMailedParams{
+				TenantID: r.NoticeRow.TenantID,
+				ID:       r.NoticeRow.ID,
+			}); err != nil {
 				return err
 			}
 		}
@@ -83,7 +86,9 @@ type NoticeRecipient struct {
 
 // NoticeRecipients lists who receives a tenant's notices of a kind: members by role and preference, and the tenant's
 // contacts, who see what an owner sees. No address is listed twice.
-func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, contacts []string) ([]NoticeRecipient, error) {
+func NoticeRecipients(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind,
+	contacts []string,
+) ([]NoticeRecipient, error) {
 	rows, err := q.NoticePreferences(ctx, sql.NoticePreferencesParams{TenantID: tenant, Kind: kind})
 	if err != nil {
 		return nil, err
@@ -133,9 +138,11 @@ func mailNotice(ctx context.Context, q *sql.Queries, links Links, r sql.TakeUnma
 		}
 		subscription := links.Unsubscribe(notice.Subscription{Tenant: n.TenantID, Recipient: to.Name, Kind: n.Kind})
 		if _, err := QueueMail(ctx, q, Mail{
-			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind, Keys: links.Keys,
+			Tenant: &n.TenantID, Key: "notice:" + id.Notice.Format(n.ID) + ":" + shortHash(to.Name), To: to.Address, Kind: kind,
+			Keys: links.Keys,
 			Data: mail.NoticeData{
-				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt, Details: n.Details,
+				Tenant: id.Tenant.Format(n.TenantID), TenantName: r.TenantName, Kind: string(n.Kind), At: n.CreatedAt,
+				Details:   n.Details,
 				Dashboard: links.Tenant(n.TenantID), Preferences: subscription, Unsubscribe: subscription,
 			},
 		}); err != nil {
@@ -221,7 +228,10 @@ func AlertOperators(ctx context.Context, q *sql.Queries, key string, data mail.O
 		return err
 	}
 	for _, o := range operators {
-		if _, err := QueueMail(ctx, q, Mail{Key: "alert:" + key + ":" + id.Operator.Format(o.ID), To: o.Email, Kind: mail.OperatorAlert, Data: data}); err != nil {
+		if _, err := QueueMail(ctx, q, Mail{
+			Key: "alert:" + key + ":" + id.Operator.Format(o.ID), To: o.Email,
+			Kind: mail.OperatorAlert, Data: data,
+		}); err != nil {
 			return err
 		}
 	}

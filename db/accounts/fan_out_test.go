@@ -65,7 +65,10 @@ func (f *told) person(email, role string) id.UUID {
 func (f *told) post(kind notice.Kind, key string, details any) {
 	f.t.Helper()
 	if err := f.db.Worker(f.t.Context(), func(q *sql.Queries) error {
-		_, err := accounts.PostNotice(f.t.Context(), q, accounts.Notice{Tenant: f.tenant, Kind: kind, Key: key, Details: details})
+		_, err := accounts.PostNotice(f.t.Context(), q, accounts.Notice{
+			Tenant: f.tenant, Kind: kind, Key: key,
+			Details: details,
+		})
 		return err
 	}); err != nil {
 		f.t.Fatal(err)
@@ -235,7 +238,10 @@ func TestAMailOfANoticeHoldsAnUnsubscribeLinkThatWorks(t *testing.T) {
 	token, ok := strings.CutPrefix(d.Unsubscribe, "https://posthorn.example/unsubscribe/")
 	payload, signed := f.ring.OpenToken(accounts.UnsubscribePurpose, token)
 	s, read := notice.ParseSubscription(payload)
-	if !ok || !signed || !read || s != (notice.Subscription{Tenant: f.tenant, Recipient: notice.PersonRecipient(person), Kind: notice.KeyCreated}) {
+	if !ok || !signed || !read || s != (notice.Subscription{
+		Tenant: f.tenant, Recipient: notice.PersonRecipient(person),
+		Kind: notice.KeyCreated,
+	}) {
 		t.Errorf("%s: %+v", d.Unsubscribe, s)
 	}
 	if d.Dashboard != "https://posthorn.example/t/"+id.Tenant.Format(f.tenant) || !strings.Contains(string(d.Details), "deploy") {
@@ -366,7 +372,10 @@ func TestASweepIsMadeByOneWorkerAndAgainWhenRecalled(t *testing.T) {
 		t.Errorf("the tenant was seen %d times", seen)
 	}
 	if err := f.db.Console(t.Context(), func(q *sql.Queries) error {
-		_, err := q.MakePeriodicDue(context.WithoutCancel(t.Context()), []string{endpoints.SweepDigests, endpoints.SweepOverdue})
+		_, err := q.MakePeriodicDue(context.WithoutCancel(t.Context()), []string{
+			endpoints.SweepDigests,
+			endpoints.SweepOverdue,
+		})
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -387,7 +396,10 @@ func TestOperatorsAreAlertedOnceADayOfOverdueDeliveries(t *testing.T) {
 	f.exec("INSERT INTO queue (tenant_id, delivery_id, event_id, endpoint_id) VALUES ($1, $2, $2, $3)", f.tenant.String(), old.String(), endpoint.String())
 	alert := func(bound time.Duration, now time.Time) {
 		t.Helper()
-		if err := endpoints.AlertOverdue(t.Context(), f.db, f.links, endpoints.Promise{Tenant: f.tenant, Name: "Acme", Bound: bound}, now); err != nil {
+		if err := endpoints.AlertOverdue(t.Context(), f.db, f.links, endpoints.Promise{
+			Tenant: f.tenant, Name: "Acme",
+			Bound: bound,
+		}, now); err != nil {
 			t.Fatal(err)
 		}
 	}

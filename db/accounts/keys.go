@@ -44,7 +44,9 @@ const MaxKeys = 200
 
 // CreateKey makes a key and audits it, in the transaction at hand. most bounds a tenant's keys that are neither revoked
 // nor expired; the lock on the tenant's row makes the count exact. See MakeKey.
-func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (row sql.APIKey, text string, err error) {
+func CreateKey(ctx context.Context, q *sql.Queries, k NewKey, most int, by db.Author) (row sql.APIKey, text string,
+	err error,
+) {
 	if k.Tenant != nil {
 		if _, err := q.LockTenant(ctx, *k.Tenant); err != nil {
 			return row, "", err
@@ -74,7 +76,10 @@ func MakeKey(ctx context.Context, q *sql.Queries, k NewKey) (sql.APIKey, string,
 	u := id.Key.Format(row.ID)
 	_, err = PostNotice(ctx, q, Notice{
 		Tenant: *k.Tenant, Kind: notice.KeyCreated, Key: string(notice.KeyCreated) + ":" + u,
-		Details: notice.KeyDetails{Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes, ExpiresAt: row.ExpiresAt},
+		Details: notice.KeyDetails{
+			Key: u, Name: row.Name, Prefix: row.Prefix, Scopes: row.Scopes,
+			ExpiresAt: row.ExpiresAt,
+		},
 	})
 	return row, text, err
 }
@@ -179,7 +184,10 @@ func (d Keys) FindTenant(ctx context.Context, external string) (tenant id.UUID, 
 // FindEndpoint is a tenant's endpoint with an external id.
 func (d Keys) FindEndpoint(ctx context.Context, tenant id.UUID, external string) (endpoint id.UUID, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		endpoint, err = q.EndpointOfExternalID(ctx, sql.EndpointOfExternalIDParams{TenantID: tenant, ExternalID: external})
+		endpoint, err = q.EndpointOfExternalID(ctx, sql.EndpointOfExternalIDParams{
+			TenantID:   tenant,
+			ExternalID: external,
+		})
 		return err
 	})
 	return endpoint, err
@@ -214,6 +222,9 @@ func EndKey(ctx context.Context, q *sql.Queries, tenant, keyID id.UUID, by db.Au
 		return row, err
 	}
 	return row, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
+		Tenant: &tenant, Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{
+			"name":   row.Name,
+			"prefix": row.Prefix,
+		},
 	})
 }

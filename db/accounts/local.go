@@ -51,7 +51,10 @@ func OpenLocally(ctx context.Context, d *db.DB, l LocalSignIn) (token string, er
 		if err := AuditPerson(ctx, q, person, l.Address, "sign_in.succeeded", nil); err != nil {
 			return err
 		}
-		token, err = StartSession(ctx, q, NewSession{Person: &person, Life: account.Person.Life(), Address: l.Address, Agent: l.Agent})
+		token, err = StartSession(ctx, q, NewSession{
+			Person: &person, Life: account.Person.Life(), Address: l.Address,
+			Agent: l.Agent,
+		})
 		return err
 	})
 	return token, err
@@ -82,7 +85,10 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 		if err != nil {
 			return err
 		}
-		err = q.InsertTenant(ctx, sql.InsertTenantParams{ID: tenant, Name: localTenant, RetentionDays: days, CreatedAt: tenant.Time()})
+		err = q.InsertTenant(ctx, sql.InsertTenantParams{
+			ID: tenant, Name: localTenant, RetentionDays: days,
+			CreatedAt: tenant.Time(),
+		})
 		if err != nil {
 			return err
 		}
@@ -95,7 +101,10 @@ func ownUnowned(ctx context.Context, q *sql.Queries, person id.UUID, address str
 		}
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: address}
 		err = db.Audit(ctx, q, by, db.Audited{
-			Tenant: &tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{"email": localEmail, "role": string(access.Owner)},
+			Tenant: &tenant, Action: "member.joined", Kind: "member", Object: by.ID, Details: map[string]string{
+				"email": localEmail,
+				"role":  string(access.Owner),
+			},
 		})
 		if err != nil {
 			return err

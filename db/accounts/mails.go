@@ -37,7 +37,10 @@ func QueueMail(ctx context.Context, q *sql.Queries, m Mail) (bool, error) {
 		return false, fmt.Errorf("encode mail %s: %w", m.Kind, err)
 	}
 	mailID := db.NewID()
-	row := sql.InsertMailParams{ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data, CreatedAt: mailID.Time()}
+	row := sql.InsertMailParams{
+		ID: mailID, TenantID: m.Tenant, Key: m.Key, Recipient: m.To, Kind: m.Kind, Data: data,
+		CreatedAt: mailID.Time(),
+	}
 	if m.Keys != nil {
 		row.Sealed, row.Data = m.Keys.Seal(data, db.TenantOrZero(m.Tenant), mailID), json.RawMessage("{}")
 	}

@@ -91,8 +91,9 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 	invitationID := db.NewID()
 	token, hash := NewToken()
 	err = q.InsertInvitation(ctx, sql.InsertInvitationParams{
-		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID, CreatedAt: invitationID.Time(),
-		Lives: int32(account.InvitationLife / time.Second),
+		TenantID: i.Tenant, ID: invitationID, Email: i.Email, Role: string(i.Role), Hash: hash, InvitedBy: i.By.ID,
+		CreatedAt: invitationID.Time(),
+		Lives:     int32(account.InvitationLife / time.Second),
 	})
 	if err != nil {
 		return sql.GetInvitationRow{}, err
@@ -102,16 +103,19 @@ func Invite(ctx context.Context, q *sql.Queries, i Invitation) (sql.GetInvitatio
 		return row, err
 	}
 	_, err = QueueMail(ctx, q, Mail{
-		Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email, Kind: mail.Invitation, Keys: i.Keys,
+		Tenant: &i.Tenant, Key: string(mail.Invitation) + ":" + hex.EncodeToString(hash[:16]), To: i.Email,
+		Kind: mail.Invitation, Keys: i.Keys,
 		Data: mail.InvitationData{
-			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token), Expires: row.ExpiresAt,
+			Tenant: tenant.Name, By: i.ByName, Role: string(i.Role), Link: i.BaseURL + "/invitations/accept?token=" + url.QueryEscape(token),
+			Expires: row.ExpiresAt,
 		},
 	})
 	if err != nil {
 		return row, err
 	}
 	return row, db.Audit(ctx, q, i.By, db.Audited{
-		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(invitationID), Details: map[string]string{"email": i.Email, "role": string(i.Role)},
+		Tenant: &i.Tenant, Action: "member.invited", Kind: "invitation", Object: id.Invitation.Format(invitationID),
+		Details: map[string]string{"email": i.Email, "role": string(i.Role)},
 	})
 }
 
@@ -125,7 +129,8 @@ func RevokeInvitation(ctx context.Context, q *sql.Queries, tenant, invitationID 
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(invitationID), Details: map[string]string{"email": row.Email},
+		Tenant: &tenant, Action: "invitation.revoked", Kind: "invitation", Object: id.Invitation.Format(invitationID),
+		Details: map[string]string{"email": row.Email},
 	})
 }
 
@@ -163,14 +168,20 @@ func ChangeRole(ctx context.Context, q *sql.Queries, change RoleChange) (sql.Get
 	if err := keepBreakGlass(ctx, q, change.Tenant, change.Member); err != nil {
 		return m, err
 	}
-	what := db.Audited{Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason, Details: map[string]string{
-		"email": m.Email, "from": m.Role, "to": string(change.To),
-	}}
+	what := db.Audited{
+		Tenant: &change.Tenant, Action: "member.role_changed", Kind: "member", Object: id.Member.Format(m.ID), Reason: change.Reason,
+		Details: map[string]string{
+			"email": m.Email, "from": m.Role, "to": string(change.To),
+		},
+	}
 	if change.To == "" {
 		what.Action = "member.removed"
 		_, err = q.DeleteMember(ctx, sql.DeleteMemberParams{TenantID: change.Tenant, ID: m.ID})
 	} else {
-		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{TenantID: change.Tenant, ID: m.ID, Role: string(change.To)})
+		_, err = q.SetMemberRole(ctx, sql.SetMemberRoleParams{
+			TenantID: change.Tenant, ID: m.ID,
+			Role: string(change.To),
+		})
 	}
 	if err != nil {
 		return m, err
@@ -202,7 +213,10 @@ func AcceptInvitation(ctx context.Context, d *db.DB, a Acceptance) (token string
 			if person, err = AddPerson(ctx, q, i.Email, a.Name, a.Password); err != nil {
 				return err
 			}
-			if token, err = StartSession(ctx, q, NewSession{Person: &person, Life: account.Person.Life(), Address: a.Address, Agent: a.Agent}); err != nil {
+			if token, err = StartSession(ctx, q, NewSession{
+				Person: &person, Life: account.Person.Life(),
+				Address: a.Address, Agent: a.Agent,
+			}); err != nil {
 				return err
 			}
 		} else {

@@ -37,7 +37,8 @@ func PostNotice(ctx context.Context, q *sql.Queries, n Notice) (bool, error) {
 		noticeID = db.NewID()
 	}
 	rows, err := q.InsertNotice(ctx, sql.InsertNoticeParams{
-		TenantID: n.Tenant, ID: noticeID, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details, CreatedAt: noticeID.Time(),
+		TenantID: n.Tenant, ID: noticeID, Kind: n.Kind, Key: n.Key, EndpointID: n.Endpoint, Details: details,
+		CreatedAt: noticeID.Time(),
 	})
 	return rows > 0, err
 }
@@ -64,7 +65,10 @@ func SetPreferences(
 ) error {
 	changed := map[string]bool{}
 	for kind, on := range wanted {
-		n, err := q.SetPreference(ctx, sql.SetPreferenceParams{TenantID: tenant, Recipient: recipient, Kind: kind, Wanted: on})
+		n, err := q.SetPreference(ctx, sql.SetPreferenceParams{
+			TenantID: tenant, Recipient: recipient, Kind: kind,
+			Wanted: on,
+		})
 		if err != nil {
 			return err
 		}

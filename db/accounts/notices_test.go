@@ -21,7 +21,10 @@ func TestANoticeIsPostedOnceByEveryRole(t *testing.T) {
 	post := func(q *sql.Queries, tenant id.UUID, key string) bool {
 		t.Helper()
 		endpoint := db.NewID()
-		posted, err := accounts.PostNotice(ctx, q, accounts.Notice{Tenant: tenant, Kind: notice.SecretRotated, Key: key, Endpoint: &endpoint, Details: map[string]int{"n": 1}})
+		posted, err := accounts.PostNotice(ctx, q, accounts.Notice{
+			Tenant: tenant, Kind: notice.SecretRotated, Key: key,
+			Endpoint: &endpoint, Details: map[string]int{"n": 1},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +126,10 @@ func TestAMailWithALinkIsSealed(t *testing.T) {
 	}
 	link := map[string]string{"link": "https://posthorn.example/invitations/canary"}
 	if err := d.Console(t.Context(), func(q *sql.Queries) error {
-		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{Tenant: &a, Key: "i", To: "a@example.com", Kind: mail.Invitation, Data: link, Keys: ring})
+		_, err := accounts.QueueMail(t.Context(), q, accounts.Mail{
+			Tenant: &a, Key: "i", To: "a@example.com", Kind: mail.Invitation,
+			Data: link, Keys: ring,
+		})
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,10 @@ func EnsurePlatformTenant(ctx context.Context, d *db.DB, by db.Author) (tenant i
 			return nil
 		}
 		tenant = db.NewID()
-		if err := q.InsertTenant(ctx, sql.InsertTenantParams{ID: tenant, Name: "Posthorn", RetentionDays: 90, CreatedAt: tenant.Time()}); err != nil {
+		if err := q.InsertTenant(ctx, sql.InsertTenantParams{
+			ID: tenant, Name: "Posthorn", RetentionDays: 90,
+			CreatedAt: tenant.Time(),
+		}); err != nil {
 			return err
 		}
 		if _, text, err = makeKey(ctx, q, NewKey{Tenant: &tenant, Name: "first key", Scopes: access.TenantScopes()}); err != nil {
@@ -96,7 +99,10 @@ func RelayNotices(ctx context.Context, d *db.DB, most int32) (n int, err error) 
 			if r.EndpointID != nil {
 				o.Endpoint = id.Endpoint.Format(*r.EndpointID)
 			}
-			if err := emitOperational(ctx, q, to, operationalEvent{string(r.Kind), o.Notice, r.CreatedAt, o}); err != nil {
+			if err := emitOperational(ctx, q, to, operationalEvent{
+				string(r.Kind), o.Notice, r.CreatedAt,
+				o,
+			}); err != nil {
 				return err
 			}
 		}

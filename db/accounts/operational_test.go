@@ -68,7 +68,10 @@ func TestNoticesBecomeEventsOfThePlatformOnce(t *testing.T) {
 	endpoint := db.NewID()
 	if err := f.db.Worker(t.Context(), func(q *sql.Queries) error {
 		for _, n := range []accounts.Notice{
-			{Tenant: f.tenant, Kind: notice.EndpointDisabled, Key: "d", Endpoint: &endpoint, Details: notice.EndpointDetails{Reason: "gone"}},
+			{
+				Tenant: f.tenant, Kind: notice.EndpointDisabled, Key: "d", Endpoint: &endpoint,
+				Details: notice.EndpointDetails{Reason: "gone"},
+			},
 			{Tenant: f.tenant, Kind: notice.SecretRotated, Key: "s"},
 			{Tenant: f.tenant, Kind: notice.KeyCreated, Key: "k"}, // not one of them
 			{Tenant: own, Kind: notice.EndpointDisabled, Key: "own", Endpoint: &endpoint},
@@ -96,7 +99,8 @@ func TestNoticesBecomeEventsOfThePlatformOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o accounts.Operational
-	if err := json.Unmarshal(text, &o); err != nil || tenant != own || o.Tenant != id.Tenant.Format(f.tenant) || o.Endpoint != id.Endpoint.Format(endpoint) ||
+	if err := json.Unmarshal(text, &o); err != nil || tenant != own || o.Tenant != id.Tenant.Format(f.tenant) ||
+		o.Endpoint != id.Endpoint.Format(endpoint) ||
 		!strings.HasPrefix(o.Notice, "ntc_") || !strings.Contains(string(o.Details), `"gone"`) {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -33,7 +33,9 @@ func StartPasskey(ctx context.Context, d *db.DB, p PasskeyCeremony) (token strin
 
 // TakePasskey uses up a ceremony and returns its session. One that is used, has expired, is another browser's, or is
 // for another kind of account is fault.ErrNotFound.
-func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage, err error) {
+func TakePasskey(ctx context.Context, d *db.DB, token, browser string, kind account.Kind) (session json.RawMessage,
+	err error,
+) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: linkPasskey})
 		if err != nil {
@@ -150,7 +152,9 @@ func RenamePasskey(ctx context.Context, d *db.DB, owner id.UUID, credential []by
 
 // RemovePasskey removes a passkey of a person, in the transaction at hand, and audits it. One that is not the person's
 // is fault.ErrNotFound.
-func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credential []byte, address string) (sql.Person, error) {
+func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credential []byte, address string) (sql.Person,
+	error,
+) {
 	who, err := q.LockPerson(ctx, person)
 	if err != nil {
 		return who, err
@@ -158,11 +162,20 @@ func RemovePasskey(ctx context.Context, q *sql.Queries, person id.UUID, credenti
 	if err := deletePasskey(ctx, q, person, credential); err != nil {
 		return who, err
 	}
+	left, err := q.CountPasskeys(ctx, &person)
+	if err == nil && left == 0 {
+		_, _, err = StopRequiringPasskey(ctx, q, person, address)
+	}
+	if err != nil {
+		return who, err
+	}
 	return who, AuditPerson(ctx, q, person, address, "passkey.removed", nil)
 }
 
 // RemoveOperatorPasskey is RemovePasskey for an operator.
-func RemoveOperatorPasskey(ctx context.Context, q *sql.Queries, operator id.UUID, credential []byte, address string) error {
+func RemoveOperatorPasskey(ctx context.Context, q *sql.Queries, operator id.UUID, credential []byte,
+	address string,
+) error {
 	if err := deletePasskey(ctx, q, operator, credential); err != nil {
 		return err
 	}

@@ -41,10 +41,15 @@ func ReadPauses(ctx context.Context, d *db.DB) (*pause.Set, int, error) {
 
 // PauseDispatch keeps deliveries from being sent until the pause is ended. Workers follow within a second. If two
 // operators pause the same thing at once, made is false for the second, who gets the existing pause.
-func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (row sql.DispatchPause, made bool, err error) {
+func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, by db.Author) (row sql.DispatchPause,
+	made bool, err error,
+) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		pauseID := db.NewID()
-		in := sql.InsertPauseParams{ID: pauseID, Scope: string(p.Scope), Host: p.Host, Reason: reason, ActorKind: by.Kind, ActorID: by.ID, CreatedAt: pauseID.Time()}
+		in := sql.InsertPauseParams{
+			ID: pauseID, Scope: string(p.Scope), Host: p.Host, Reason: reason,
+			ActorKind: by.Kind, ActorID: by.ID, CreatedAt: pauseID.Time(),
+		}
 		switch p.Scope {
 		case pause.Tenant:
 			if _, err := q.GetTenant(ctx, p.Tenant); err != nil {
@@ -62,7 +67,10 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 		if err != nil {
 			return err
 		}
-		if row, err = q.FindPause(ctx, sql.FindPauseParams{Scope: in.Scope, TenantID: in.TenantID, Host: in.Host, EndpointID: in.EndpointID}); err != nil || n == 0 {
+		if row, err = q.FindPause(ctx, sql.FindPauseParams{
+			Scope: in.Scope, TenantID: in.TenantID, Host: in.Host,
+			EndpointID: in.EndpointID,
+		}); err != nil || n == 0 {
 			return err
 		}
 		made = true
@@ -80,7 +88,9 @@ func PauseDispatch(ctx context.Context, d *db.DB, p pause.Pause, reason string, 
 }
 
 // ResumeDispatch ends a pause. What waited goes on at the pace that its endpoints allow.
-func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (row sql.DispatchPause, err error) {
+func ResumeDispatch(ctx context.Context, d *db.DB, pauseID id.UUID, reason string, by db.Author) (row sql.DispatchPause,
+	err error,
+) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if row, err = q.EndPause(ctx, pauseID); err != nil {
 			if db.IsNoRows(err) {
@@ -106,7 +116,10 @@ var ErrPauseEnded = fault.New(fault.NotFound, fault.ErrNotFound.Code, "Pause not
 
 // audited is a pause as the audit log tells of it: where it concerns one tenant, to that tenant too.
 func audited(p sql.DispatchPause, action, reason string) db.Audited {
-	a := db.Audited{Tenant: p.TenantID, Action: action, Kind: p.Scope, Reason: reason, Details: map[string]any{"pause": id.Pause.Format(p.ID)}}
+	a := db.Audited{
+		Tenant: p.TenantID, Action: action, Kind: p.Scope, Reason: reason,
+		Details: map[string]any{"pause": id.Pause.Format(p.ID)},
+	}
 	switch {
 	case p.EndpointID != nil:
 		a.Object = id.Endpoint.Format(*p.EndpointID)

@@ -94,13 +94,18 @@ func AuditOperator(ctx context.Context, q *sql.Queries, operator id.UUID, addres
 // SetOperatorPassword uses up a link of LinkOperator and sets its operator's password. It turns off the second factor,
 // and deletes the recovery codes, the other links and all sessions. A link that is used or has expired is
 // fault.ErrNotFound.
-func SetOperatorPassword(ctx context.Context, q *sql.Queries, token string, to NewPassword) (operator sql.Operator, err error) {
+func SetOperatorPassword(ctx context.Context, q *sql.Queries, token string, to NewPassword) (operator sql.Operator,
+	err error,
+) {
 	link, err := q.UseLink(ctx, sql.UseLinkParams{Hash: HashToken(token), Purpose: LinkOperator})
 	if err != nil {
 		return operator, err
 	}
 	operatorID := *link.OperatorID
-	if err := q.SetOperatorPassword(ctx, sql.SetOperatorPasswordParams{ID: operatorID, Password: &to.Hash}); err != nil {
+	if err := q.SetOperatorPassword(ctx, sql.SetOperatorPasswordParams{
+		ID:       operatorID,
+		Password: &to.Hash,
+	}); err != nil {
 		return operator, err
 	}
 	if err := q.SetOperatorTOTP(ctx, sql.SetOperatorTOTPParams{ID: operatorID}); err != nil {
@@ -123,7 +128,9 @@ func SetOperatorPassword(ctx context.Context, q *sql.Queries, token string, to N
 
 // StartOperatorSession makes an operator's pending session a full one under a new token, in the transaction at hand,
 // and audits the sign-in.
-func StartOperatorSession(ctx context.Context, q *sql.Queries, session, operator id.UUID, address string) (token string, err error) {
+func StartOperatorSession(ctx context.Context, q *sql.Queries, session, operator id.UUID, address string) (token string,
+	err error,
+) {
 	if token, err = RotateSession(ctx, q, account.Operator, session); err != nil {
 		return "", err
 	}

@@ -102,7 +102,10 @@ func EndPlatformKey(ctx context.Context, d *db.DB, keyID id.UUID, by db.Author) 
 		if err := q.BumpKeysRevision(ctx); err != nil {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID), Details: map[string]string{"name": row.Name, "prefix": row.Prefix}})
+		return db.Audit(ctx, q, by, db.Audited{
+			Action: "key.revoked", Kind: "key", Object: id.Key.Format(keyID),
+			Details: map[string]string{"name": row.Name, "prefix": row.Prefix},
+		})
 	})
 	return row, err
 }

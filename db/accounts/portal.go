@@ -39,8 +39,10 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 	token, hash := NewToken()
 	portalLinkID := db.NewID()
 	row, err := q.InsertPortalLink(ctx, sql.InsertPortalLinkParams{
-		TenantID: l.Tenant, ID: portalLinkID, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent, ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
-		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: portalLinkID.Time(), Lives: int32(account.PortalOpenLife / time.Second),
+		TenantID: l.Tenant, ID: portalLinkID, Hash: hash, Role: string(l.Role), Brand: l.Brand, Accent: l.Accent,
+		ReturnURL: l.ReturnURL, AllowSecrets: l.AllowSecrets,
+		SessionSeconds: int32(l.SessionSeconds), CreatedBy: l.By.ID, CreatedAt: portalLinkID.Time(),
+		Lives: int32(account.PortalOpenLife / time.Second),
 	})
 	if err != nil {
 		return row, "", err
@@ -53,7 +55,9 @@ func MakePortalLink(ctx context.Context, q *sql.Queries, l NewPortalLink) (sql.P
 
 // OpenPortalLink uses a link up and begins its session, whose token it returns. A link that was opened, revoked or made
 // more than ten minutes ago is fault.ErrNotFound.
-func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string, err error) {
+func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string) (tenant id.UUID, session string,
+	err error,
+) {
 	if platform, err := Platform(ctx, d); err != nil {
 		return tenant, "", err
 	} else if !settings.On(settings.Portal, platform) {
@@ -72,7 +76,10 @@ func OpenPortalLink(ctx context.Context, d *db.DB, token, address, agent string)
 			return err
 		}
 		shown := id.PortalLink.Format(link.ID)
-		return db.Audit(ctx, q, db.Author{Kind: "portal", ID: shown, Address: address}, db.Audited{Tenant: &tenant, Action: "portal_link.opened", Kind: "portal_link", Object: shown})
+		return db.Audit(ctx, q, db.Author{Kind: "portal", ID: shown, Address: address}, db.Audited{
+			Tenant: &tenant, Action: "portal_link.opened",
+			Kind: "portal_link", Object: shown,
+		})
 	})
 	return tenant, session, err
 }
@@ -86,5 +93,8 @@ func EndPortalLink(ctx context.Context, q *sql.Queries, tenant, portalLinkID id.
 	if err != nil || n == 0 {
 		return err
 	}
-	return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link", Object: id.PortalLink.Format(portalLinkID)})
+	return db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "portal_link.revoked", Kind: "portal_link",
+		Object: id.PortalLink.Format(portalLinkID),
+	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/db/sql"
+	"posthorn/domain/account"
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/domain/mail"
@@ -22,11 +23,15 @@ func ResetSecondFactor(ctx context.Context, d *db.DB, email, reason string, by d
 			return err
 		}
 		p, err := q.LockPerson(ctx, found.ID)
-		if err != nil || p.TotpAt == nil {
+		if err != nil || p.TotpAt == nil && p.PasskeyRequiredAt == nil {
 			return err
 		}
 		was = true
-		if err := removeTOTP(ctx, q, p.ID); err != nil {
+		if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: p.ID}); err != nil {
+			return err
+		}
+		p.PasskeyRequiredAt = nil
+		if err := removeTOTP(ctx, q, p); err != nil {
 			return err
 		}
 		if err := auditReset(ctx, q, p.ID, reason, by); err != nil {
@@ -55,7 +60,10 @@ func auditReset(ctx context.Context, q *sql.Queries, person id.UUID, reason stri
 	}
 	for i := range tenants {
 		t := &tenants[i]
-		err := db.Audit(ctx, q, by, db.Audited{Tenant: &t.TenantID, Action: "totp.reset", Kind: "member", Object: id.Member.Format(t.MemberID), Reason: reason})
+		err := db.Audit(ctx, q, by, db.Audited{
+			Tenant: &t.TenantID, Action: "totp.reset", Kind: "member",
+			Object: id.Member.Format(t.MemberID), Reason: reason,
+		})
 		if err != nil {
 			return err
 		}
@@ -126,17 +134,69 @@ func StopTOTP(ctx context.Context, q *sql.Queries, person id.UUID, address strin
 	if p, err = q.LockPerson(ctx, person); err != nil || p.Totp == nil {
 		return p, false, err
 	}
-	if err := removeTOTP(ctx, q, p.ID); err != nil {
+	if err := removeTOTP(ctx, q, p); err != nil {
 		return p, true, err
 	}
 	return p, true, AuditPerson(ctx, q, p.ID, address, "totp.disabled", nil)
 }
 
-func removeTOTP(ctx context.Context, q *sql.Queries, person id.UUID) error {
-	if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: person}); err != nil {
+// removeTOTP keeps the recovery codes of a person who has another second factor.
+func removeTOTP(ctx context.Context, q *sql.Queries, p sql.Person) error {
+	if err := q.SetPersonTOTP(ctx, sql.SetPersonTOTPParams{ID: p.ID}); err != nil || p.PasskeyRequiredAt != nil {
 		return err
 	}
-	return q.DeleteRecoveryCodes(ctx, person)
+	return q.DeleteRecoveryCodes(ctx, p.ID)
+}
+
+// FactorsOf are what a person can sign in with beside the password, in the transaction at hand.
+func FactorsOf(ctx context.Context, q *sql.Queries, p sql.Person) (account.Factors, error) {
+	n, err := q.CountPasskeys(ctx, &p.ID)
+	return account.Factors{App: p.TotpAt != nil, Passkeys: int(n), Required: p.PasskeyRequiredAt != nil}, err
+}
+
+var errNoPasskey = fault.New(fault.Conflict, "passkey_missing", "Add a passkey first, or reload the page: an authenticator app is already required.")
+
+// RequirePasskey asks a person for a passkey after the password from now on, in the transaction at hand, and audits it.
+// codes are the recovery codes, as they are typed. A person without a passkey, or with an app, is refused.
+func RequirePasskey(ctx context.Context, q *sql.Queries, person id.UUID, codes []string, address string) (p sql.Person,
+	err error,
+) {
+	if p, err = q.LockPerson(ctx, person); err != nil {
+		return p, err
+	}
+	has, err := FactorsOf(ctx, q, p)
+	if err == nil && !has.CanRequire() {
+		err = errNoPasskey
+	}
+	if err != nil {
+		return p, err
+	}
+	if _, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: person, Required: true}); err != nil {
+		return p, err
+	}
+	if err := replaceRecoveryCodes(ctx, q, person, codes); err != nil {
+		return p, err
+	}
+	return p, AuditPerson(ctx, q, person, address, "passkey.required", nil)
+}
+
+// StopRequiringPasskey takes back RequirePasskey. was is false where nothing was required.
+func StopRequiringPasskey(ctx context.Context, q *sql.Queries, person id.UUID, address string) (p sql.Person, was bool,
+	err error,
+) {
+	if p, err = q.LockPerson(ctx, person); err != nil {
+		return p, false, err
+	}
+	n, err := q.RequirePasskey(ctx, sql.RequirePasskeyParams{ID: person})
+	if err != nil || n == 0 {
+		return p, false, err
+	}
+	if p.TotpAt == nil {
+		if err := q.DeleteRecoveryCodes(ctx, person); err != nil {
+			return p, true, err
+		}
+	}
+	return p, true, AuditPerson(ctx, q, person, address, "passkey.optional", nil)
 }
 
 // RenewRecoveryCodes replaces a person's recovery codes and audits it.

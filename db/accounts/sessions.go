@@ -76,7 +76,10 @@ func TouchSession(ctx context.Context, d *db.DB, session id.UUID, address string
 // pending session becomes a full one. A session that has ended is fault.ErrNotFound.
 func RotateSession(ctx context.Context, q *sql.Queries, kind account.Kind, session id.UUID) (token string, err error) {
 	token, hash := NewToken()
-	n, err := q.RotateSession(ctx, sql.RotateSessionParams{ID: session, Hash: hash, Lives: int32(kind.Life() / time.Second)})
+	n, err := q.RotateSession(ctx, sql.RotateSessionParams{
+		ID: session, Hash: hash,
+		Lives: int32(kind.Life() / time.Second),
+	})
 	if err == nil && n == 0 {
 		err = fault.ErrNotFound
 	}
@@ -100,7 +103,10 @@ func EndSessionOf(ctx context.Context, d *db.DB, person, session id.UUID, addres
 // EndOtherSessions ends all sessions of a person but one, and audits it.
 func EndOtherSessions(ctx context.Context, d *db.DB, person, keep id.UUID, address string) error {
 	return d.Account(ctx, func(q *sql.Queries) error {
-		if _, err := q.EndSessionsOfPerson(ctx, sql.EndSessionsOfPersonParams{PersonID: &person, But: keep}); err != nil {
+		if _, err := q.EndSessionsOfPerson(ctx, sql.EndSessionsOfPersonParams{
+			PersonID: &person,
+			But:      keep,
+		}); err != nil {
 			return err
 		}
 		return AuditPerson(ctx, q, person, address, "sessions.ended", nil)
@@ -128,7 +134,9 @@ func TenantsOf(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUI
 // EnterTenant returns the tenants of a person that a session opens, and among them the one to be entered, which is
 // remembered as the last. only is as in TenantsOf. A tenant that is deleted or not the person's is fault.ErrNotFound. A
 // tenant that wants another way to sign in is ErrSSORequired.
-func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (all []sql.TenantsOfRow, entered sql.TenantsOfRow, err error) {
+func EnterTenant(ctx context.Context, d *db.DB, person, tenant id.UUID, only *id.UUID) (all []sql.TenantsOfRow,
+	entered sql.TenantsOfRow, err error,
+) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		if all, err = TenantsOf(ctx, q, person, only); err != nil {
 			return err

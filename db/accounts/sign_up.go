@@ -41,7 +41,10 @@ func SignUp(ctx context.Context, d *db.DB, s Registration) (token string, err er
 		if err := db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID}); err != nil {
 			return err
 		}
-		token, err = StartSession(ctx, q, NewSession{Person: &person, Life: account.Person.Life(), Address: s.Address, Agent: s.Agent})
+		token, err = StartSession(ctx, q, NewSession{
+			Person: &person, Life: account.Person.Life(), Address: s.Address,
+			Agent: s.Agent,
+		})
 		return err
 	})
 	return token, err
@@ -58,13 +61,18 @@ func CreateOwnTenant(ctx context.Context, d *db.DB, person id.UUID, name, addres
 
 // ownTenant makes a tenant and its owner, in the transaction at hand, and returns the owner as the audit log names
 // them.
-func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author, err error) {
+func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, address string) (tenant id.UUID, by db.Author,
+	err error,
+) {
 	tenant = db.NewID()
 	days, err := retention(ctx, q, 0)
 	if err != nil {
 		return tenant, by, err
 	}
-	err = q.InsertTenant(ctx, sql.InsertTenantParams{ID: tenant, Name: name, RetentionDays: days, CreatedAt: tenant.Time()})
+	err = q.InsertTenant(ctx, sql.InsertTenantParams{
+		ID: tenant, Name: name, RetentionDays: days,
+		CreatedAt: tenant.Time(),
+	})
 	if err != nil {
 		return tenant, by, err
 	}
@@ -81,14 +89,20 @@ func ownTenant(ctx context.Context, q *sql.Queries, person id.UUID, name, addres
 // AddPerson makes a person whose address is proven, in the transaction at hand.
 func AddPerson(ctx context.Context, q *sql.Queries, email, name, password string) (id.UUID, error) {
 	personID := db.NewID()
-	return personID, q.InsertPerson(ctx, sql.InsertPersonParams{ID: personID, Email: email, Name: name, Password: password, CreatedAt: personID.Time()})
+	return personID, q.InsertPerson(ctx, sql.InsertPersonParams{
+		ID: personID, Email: email, Name: name,
+		Password: password, CreatedAt: personID.Time(),
+	})
 }
 
 // AddMember makes a person a member of a tenant, in the transaction at hand, and returns the member's id. Who is one
 // already is member_already.
 func AddMember(ctx context.Context, q *sql.Queries, tenant, person id.UUID, role access.Role) (id.UUID, error) {
 	memberID := db.NewID()
-	added, err := q.InsertMember(ctx, sql.InsertMemberParams{TenantID: tenant, PersonID: person, ID: memberID, Role: string(role), CreatedAt: memberID.Time()})
+	added, err := q.InsertMember(ctx, sql.InsertMemberParams{
+		TenantID: tenant, PersonID: person, ID: memberID,
+		Role: string(role), CreatedAt: memberID.Time(),
+	})
 	if err == nil && added == 0 {
 		err = errMemberAlready
 	}

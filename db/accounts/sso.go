@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"posthorn/db"
@@ -23,7 +24,7 @@ var (
 	errDomains    = fault.New(fault.Conflict, "sso_domains_limit", "This tenant has 50 domains, the maximum. Remove one first.")
 	errDomainHeld = fault.InvalidField("domain", "sso_domain_held",
 		"Another tenant of this server has verified this domain, and its DNS record is still there. Remove that record first.")
-	errBreakGlass = fault.InvalidField("break_glass", "sso_break_glass_missing",
+	ErrBreakGlass = fault.InvalidField("break_glass", "sso_break_glass_missing",
 		"Select an owner who has a password. This owner can still sign in when your provider doesn't work.")
 	errBreakGlassStays = fault.New(fault.Conflict, "sso_break_glass",
 		"This member is the tenant's break-glass account. Select another one under Settings, Single sign-on first.")
@@ -41,7 +42,8 @@ type Connection struct {
 func connectionOf(row sql.SSOConnection) (c Connection, err error) {
 	c = Connection{
 		Config: sso.Config{
-			Issuer: row.Issuer, ClientID: row.ClientID, RoleClaim: row.RoleClaim, Default: access.Role(row.DefaultRole), Join: row.JoinMembers,
+			Issuer: row.Issuer, ClientID: row.ClientID, RoleClaim: row.RoleClaim, Default: access.Role(row.DefaultRole),
+			Join:       row.JoinMembers,
 			TrustEmail: row.TrustEmail, Session: time.Duration(row.SessionSeconds) * time.Second,
 		},
 		Tenant: row.TenantID, Secret: row.ClientSecret, Only: row.SSOOnly, BreakGlass: row.BreakGlass,
@@ -116,17 +118,22 @@ func ChangeSSO(ctx context.Context, d *db.DB, to NewSSO, by db.Author) error {
 			return err
 		}
 		err = q.PutSSO(ctx, sql.PutSSOParams{
-			TenantID: to.Tenant, Issuer: to.Issuer, ClientID: to.ClientID, ClientSecret: secret, RoleClaim: to.RoleClaim, RoleMap: roles,
-			DefaultRole: string(to.Default), JoinMembers: to.Join, TrustEmail: to.TrustEmail, SSOOnly: to.Only, BreakGlass: to.BreakGlass,
+			TenantID: to.Tenant, Issuer: to.Issuer, ClientID: to.ClientID, ClientSecret: secret,
+			RoleClaim: to.RoleClaim, RoleMap: roles,
+			DefaultRole: string(to.Default), JoinMembers: to.Join, TrustEmail: to.TrustEmail, SSOOnly: to.Only,
+			BreakGlass:     to.BreakGlass,
 			SessionSeconds: int32(to.Session / time.Second),
 		})
 		if err != nil {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Tenant: &to.Tenant, Action: "sso.changed", Kind: "tenant", Object: id.Tenant.Format(to.Tenant), Details: map[string]any{
-			"issuer": to.Issuer, "client_id": to.ClientID, "sso_only": to.Only, "role_claim": to.RoleClaim, "default_role": to.Default,
-			"join_members": to.Join, "trust_email": to.TrustEmail, "secret_changed": to.Plain != nil, "accounts_forgotten": moved && was.Issuer != "",
-		}})
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &to.Tenant, Action: "sso.changed", Kind: "tenant",
+			Object: id.Tenant.Format(to.Tenant), Details: map[string]any{
+				"issuer": to.Issuer, "client_id": to.ClientID, "sso_only": to.Only, "role_claim": to.RoleClaim, "default_role": to.Default,
+				"join_members": to.Join, "trust_email": to.TrustEmail, "secret_changed": to.Plain != nil, "accounts_forgotten": moved && was.Issuer != "",
+			},
+		})
 	})
 }
 
@@ -144,7 +151,7 @@ func checkBreakGlass(ctx context.Context, q *sql.Queries, to Connection) error {
 			return nil
 		}
 	}
-	return errBreakGlass
+	return ErrBreakGlass
 }
 
 // keepBreakGlass refuses to demote or remove the owner without whom a tenant with SSO only is locked out when its
@@ -227,6 +234,44 @@ func RemoveDomain(ctx context.Context, q *sql.Queries, tenant id.UUID, domain st
 	return auditDomain(ctx, q, tenant, "sso.domain_removed", domain, by)
 }
 
+// SetDomains makes a list of domains a tenant's: new ones are to be verified, and the others are forgotten.
+func SetDomains(ctx context.Context, q *sql.Queries, tenant id.UUID, domains []string, by db.Author) error {
+	there, err := q.ListDomains(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, d := range there {
+		if slices.Contains(domains, d.Domain) {
+			continue
+		}
+		if err := RemoveDomain(ctx, q, tenant, d.Domain, by); err != nil {
+			return err
+		}
+	}
+	for _, domain := range domains {
+		if slices.ContainsFunc(there, func(d sql.SSODomain) bool { return d.Domain == domain }) {
+			continue
+		}
+		if err := AddDomain(ctx, q, tenant, domain, by); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hint is the end of the stored client secret by which people recognize it: four characters, and none of a short
+// secret. It is nil for a public client.
+func (c Connection) Hint(ring *seal.Ring) (*string, error) {
+	if c.Secret == nil {
+		return nil, nil
+	}
+	text, err := ring.Open(c.Secret, c.Tenant, c.Tenant)
+	if err != nil {
+		return nil, db.Unopened(err)
+	}
+	return new(sso.SecretHint(string(text))), nil
+}
+
 // VerifyDomain records that the DNS names a tenant for its domain; texts are the records that were found. A domain that
 // another tenant has verified goes over only if that tenant's record is gone.
 func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, texts []string, by db.Author) error {
@@ -241,7 +286,10 @@ func VerifyDomain(ctx context.Context, d *db.DB, tenant id.UUID, domain string, 
 		case sso.HasRecord(texts, holder.Proof):
 			return errDomainHeld
 		default:
-			if err := q.UnverifyDomain(ctx, sql.UnverifyDomainParams{TenantID: holder.TenantID, Domain: domain}); err != nil {
+			if err := q.UnverifyDomain(ctx, sql.UnverifyDomainParams{
+				TenantID: holder.TenantID,
+				Domain:   domain,
+			}); err != nil {
 				return err
 			}
 			if err := auditDomain(ctx, q, holder.TenantID, "sso.domain_lost", domain, db.Author{Kind: "system"}); err != nil {
@@ -359,12 +407,18 @@ func SignInBySSO(ctx context.Context, d *db.DB, s SSOSignIn) (token string, err 
 			return err
 		}
 		by := db.Author{Kind: "member", ID: id.Member.Format(member), Address: s.Address}
-		if err := db.Audit(ctx, q, by, db.Audited{Tenant: &s.Tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID, Details: map[string]string{"by": "sso"}}); err != nil {
+		if err := db.Audit(ctx, q, by, db.Audited{
+			Tenant: &s.Tenant, Action: "sign_in.succeeded", Kind: "member", Object: by.ID,
+			Details: map[string]string{"by": "sso"},
+		}); err != nil {
 			return err
 		}
 		token, err = StartSession(ctx, q, NewSession{
 			Person: &who.person, Life: life, Address: s.Address, Agent: s.Agent,
-			By: &SSOSession{Tenant: &s.Tenant, Subject: s.Claims.Subject, SID: s.Claims.SessionID, Stale: sso.Stale(s.Claims, s.Now)},
+			By: &SSOSession{
+				Tenant: &s.Tenant, Subject: s.Claims.Subject, SID: s.Claims.SessionID,
+				Stale: sso.Stale(s.Claims, s.Now),
+			},
 		})
 		return err
 	})
@@ -413,7 +467,10 @@ func findBySSO(ctx context.Context, q *sql.Queries, c Connection, claims sso.Cla
 		w.person, w.facts.Disabled = p.ID, p.DisabledAt != nil
 	}
 	w.facts.EmailKnown = true
-	if w.facts.ByDomain, err = q.DomainIsVerified(ctx, sql.DomainIsVerifiedParams{TenantID: c.Tenant, Domain: sso.DomainOf(w.email)}); err != nil {
+	if w.facts.ByDomain, err = q.DomainIsVerified(ctx, sql.DomainIsVerifiedParams{
+		TenantID: c.Tenant,
+		Domain:   sso.DomainOf(w.email),
+	}); err != nil {
 		return w, err
 	}
 	return w, w.findMember(ctx, q, c.Tenant)
@@ -427,7 +484,10 @@ func (w *signer) findMember(ctx context.Context, q *sql.Queries, tenant id.UUID)
 		}
 		w.member, w.facts.Role, w.memberBefore = m.ID, access.Role(m.Role), access.Role(m.Role)
 		if !w.facts.Linked {
-			if w.facts.Otherwise, err = q.HasIdentity(ctx, sql.HasIdentityParams{TenantID: tenant, PersonID: w.person}); err != nil {
+			if w.facts.Otherwise, err = q.HasIdentity(ctx, sql.HasIdentityParams{
+				TenantID: tenant,
+				PersonID: w.person,
+			}); err != nil {
 				return err
 			}
 		}
@@ -457,7 +517,10 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 			return member, err
 		}
 	case to.Role != w.memberBefore:
-		if _, err := q.SetMemberRole(ctx, sql.SetMemberRoleParams{TenantID: s.Tenant, ID: w.member, Role: string(to.Role)}); err != nil {
+		if _, err := q.SetMemberRole(ctx, sql.SetMemberRoleParams{
+			TenantID: s.Tenant, ID: w.member,
+			Role: string(to.Role),
+		}); err != nil {
 			return member, err
 		}
 		err := db.Audit(ctx, q, db.Author{Kind: "system", Address: s.Address}, db.Audited{
@@ -468,7 +531,10 @@ func (w *signer) enter(ctx context.Context, q *sql.Queries, s SSOSignIn, to sso.
 			return member, err
 		}
 	}
-	return w.member, q.PutIdentity(ctx, sql.PutIdentityParams{TenantID: s.Tenant, Subject: s.Claims.Subject, PersonID: w.person})
+	return w.member, q.PutIdentity(ctx, sql.PutIdentityParams{
+		TenantID: s.Tenant, Subject: s.Claims.Subject,
+		PersonID: w.person,
+	})
 }
 
 func (w *signer) join(ctx context.Context, q *sql.Queries, s SSOSignIn, role access.Role) (err error) {
@@ -476,7 +542,10 @@ func (w *signer) join(ctx context.Context, q *sql.Queries, s SSOSignIn, role acc
 		return err
 	}
 	if !w.invitation.IsZero() {
-		if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{TenantID: s.Tenant, ID: w.invitation}); err != nil {
+		if _, err := q.DeleteInvitation(ctx, sql.DeleteInvitationParams{
+			TenantID: s.Tenant,
+			ID:       w.invitation,
+		}); err != nil {
 			return err
 		}
 	}
@@ -497,7 +566,10 @@ func SignOut(ctx context.Context, q *sql.Queries, person id.UUID, only *id.UUID,
 		return err
 	}
 	member := id.Member.Format(tenants[0].MemberID)
-	return db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: address}, db.Audited{Tenant: only, Action: action, Kind: "member", Object: member})
+	return db.Audit(ctx, q, db.Author{Kind: "member", ID: member, Address: address}, db.Audited{
+		Tenant: only, Action: action,
+		Kind: "member", Object: member,
+	})
 }
 
 // logoutTokens lets a logout token be used once.
@@ -505,7 +577,9 @@ var logoutTokens = account.Limit{Tries: 1, Window: time.Hour}
 
 // EndByProvider ends the sessions that a verified logout token names and audits it. A tenant of zero means operators.
 // The same token does nothing a second time. It returns how many sessions ended.
-func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logout, address string) (n int64, err error) {
+func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logout, address string) (n int64,
+	err error,
+) {
 	err = d.Account(ctx, func(q *sql.Queries) error {
 		wait, err := Try(ctx, q, logoutTokens, "logout token", tenant.String()+"\x00"+token.ID)
 		if err != nil || wait > 0 {
@@ -515,7 +589,10 @@ func EndByProvider(ctx context.Context, d *db.DB, tenant id.UUID, token sso.Logo
 		if tenant.IsZero() {
 			of = nil
 		}
-		if n, err = q.EndSSOSessions(ctx, sql.EndSSOSessionsParams{TenantID: of, Subject: token.Subject, Sid: token.SessionID}); err != nil || n == 0 {
+		if n, err = q.EndSSOSessions(ctx, sql.EndSSOSessionsParams{
+			TenantID: of, Subject: token.Subject,
+			Sid: token.SessionID,
+		}); err != nil || n == 0 {
 			return err
 		}
 		return db.Audit(ctx, q, db.Author{Kind: "system", Address: address}, db.Audited{
@@ -541,7 +618,9 @@ var errNotOperator = fault.New(fault.Forbidden, "sso_not_an_operator",
 
 // SignInOperatorBySSO is SignInBySSO for the operators' provider. named says that the provider's claims name the person
 // as an operator: they become one at their first sign-in. Without it the person must be one already.
-func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string, err error) {
+func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email string, named bool) (token string,
+	err error,
+) {
 	var refused error
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		operator, err := operatorBySSO(ctx, q, s, email, named)
@@ -571,8 +650,13 @@ func SignInOperatorBySSO(ctx context.Context, d *db.DB, s SSOSignIn, email strin
 	return token, err
 }
 
-func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID, err error) {
-	row, err := q.FindOperatorBySubject(ctx, sql.FindOperatorBySubjectParams{Issuer: &s.Issuer, Subject: &s.Claims.Subject})
+func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email string, named bool) (operator id.UUID,
+	err error,
+) {
+	row, err := q.FindOperatorBySubject(ctx, sql.FindOperatorBySubjectParams{
+		Issuer:  &s.Issuer,
+		Subject: &s.Claims.Subject,
+	})
 	if db.IsMissing(err) {
 		if email == "" {
 			return operator, sso.ErrEmail
@@ -580,7 +664,10 @@ func operatorBySSO(ctx context.Context, q *sql.Queries, s SSOSignIn, email strin
 		row, err = q.FindOperator(ctx, email)
 		if db.IsMissing(err) && named {
 			row.ID = db.NewID()
-			if _, err = q.InsertOperator(ctx, sql.InsertOperatorParams{ID: row.ID, Email: email, CreatedAt: row.ID.Time()}); err == nil {
+			if _, err = q.InsertOperator(ctx, sql.InsertOperatorParams{
+				ID: row.ID, Email: email,
+				CreatedAt: row.ID.Time(),
+			}); err == nil {
 				err = AuditOperator(ctx, q, row.ID, s.Address, "operator.created")
 			}
 		}

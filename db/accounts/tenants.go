@@ -40,7 +40,9 @@ func retention(ctx context.Context, q *sql.Queries, asked int) (int32, error) {
 
 // CreateTenant makes a tenant and its first key, which carries every scope of a tenant. text is the key's, which is
 // stored nowhere.
-func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string, err error) {
+func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, text string,
+	err error,
+) {
 	tenantID := db.NewID()
 	tenant = sql.Tenant{
 		ID: tenantID, Name: t.Name, State: "active", RoutingVersion: 1, StrictTypes: t.StrictTypes,
@@ -51,7 +53,8 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 			return err
 		}
 		err := q.InsertTenant(ctx, sql.InsertTenantParams{
-			ID: tenantID, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays, CreatedAt: tenant.CreatedAt, ExternalID: tenant.ExternalID,
+			ID: tenantID, Name: tenant.Name, StrictTypes: tenant.StrictTypes, RetentionDays: tenant.RetentionDays,
+			CreatedAt: tenant.CreatedAt, ExternalID: tenant.ExternalID,
 		})
 		if err = externalInUse(err); err != nil {
 			return err
@@ -71,7 +74,9 @@ func CreateTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 
 // EnsureTenant finds the tenant of an external id, or creates it without a key. Requests that arrive together create it
 // once.
-func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool, err error) {
+func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
+	err error,
+) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		tenant, created, err = EnsureTenantIn(ctx, q, t, by)
 		return err
@@ -80,14 +85,17 @@ func EnsureTenant(ctx context.Context, d *db.DB, t NewTenant, by db.Author) (ten
 }
 
 // EnsureTenantIn is EnsureTenant in a transaction of the console's role.
-func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant sql.Tenant, created bool, err error) {
+func EnsureTenantIn(ctx context.Context, q *sql.Queries, t NewTenant, by db.Author) (tenant sql.Tenant, created bool,
+	err error,
+) {
 	tenantID := db.NewID()
 	days, err := retention(ctx, q, t.RetentionDays)
 	if err != nil {
 		return tenant, false, err
 	}
 	n, err := q.InsertTenantOnce(ctx, sql.InsertTenantOnceParams{
-		ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(), ExternalID: t.ExternalID,
+		ID: tenantID, Name: t.Name, StrictTypes: t.StrictTypes, RetentionDays: days, CreatedAt: tenantID.Time(),
+		ExternalID: t.ExternalID,
 	})
 	if err != nil {
 		return tenant, false, err
@@ -119,7 +127,9 @@ func keyCreated(k sql.APIKey) db.Audited {
 
 // SetTenantState suspends ("suspended") or resumes ("active") a tenant; within a second every node knows. A tenant that
 // is in the state already stays as it is, and nothing is audited.
-func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason string, by db.Author) (row sql.Tenant, err error) {
+func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason string, by db.Author) (row sql.Tenant,
+	err error,
+) {
 	err = d.Console(ctx, func(q *sql.Queries) error {
 		if row, err = q.LockTenant(ctx, tenant); err != nil || row.State == state {
 			return err
@@ -140,7 +150,10 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason
 		if err := postHalt(ctx, q, tenant, notice.Kind(action), reason); err != nil {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: action, Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &tenant, Action: action, Kind: "tenant",
+			Object: id.Tenant.Format(tenant), Reason: reason,
+		})
 	})
 	return row, err
 }
@@ -149,7 +162,8 @@ func SetTenantState(ctx context.Context, d *db.DB, tenant id.UUID, state, reason
 func postHalt(ctx context.Context, q *sql.Queries, tenant id.UUID, kind notice.Kind, reason string) error {
 	noticeID := db.NewID()
 	_, err := PostNotice(ctx, q, Notice{
-		ID: noticeID, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(noticeID), Details: notice.HaltDetails{Reason: reason, At: noticeID.Time().UTC()},
+		ID: noticeID, Tenant: tenant, Kind: kind, Key: string(kind) + ":" + id.Notice.Format(noticeID),
+		Details: notice.HaltDetails{Reason: reason, At: noticeID.Time().UTC()},
 	})
 	return err
 }
@@ -160,13 +174,14 @@ type TenantChange struct {
 	ExternalID    *string // empty takes it away
 	StrictTypes   *bool
 	RetentionDays *int
-	Payloads      *bool               // whether viewers read them too
-	Health        map[string]any      // parts of the health policy by name; a nil part is again what holds otherwise
-	Retries       **endpoint.Settings // whose checked retry policy new endpoints get; a nil one is again what holds on the platform
-	Contacts      *[]string           // as notice.Contacts leaves them
-	Digest        *bool               // whether there is a daily one
-	Limits        map[string]string   // settings.OfTenant by name; an empty text is again what holds on the platform
-	Seen          string              // the version that the change was made on; empty for any
+	Payloads      *bool          // whether viewers read them too
+	Health        map[string]any // parts of the health policy by name; a nil part is again what holds otherwise
+	// whose checked retry policy new endpoints get; a nil one is again what holds on the platform
+	Retries  **endpoint.Settings
+	Contacts *[]string         // as notice.Contacts leaves them
+	Digest   *bool             // whether there is a daily one
+	Limits   map[string]string // settings.OfTenant by name; an empty text is again what holds on the platform
+	Seen     string            // the version that the change was made on; empty for any
 }
 
 // TenantVersion tells two states of a tenant's settings apart.
@@ -193,7 +208,9 @@ func EventsBeyond(ctx context.Context, q *sql.Queries, tenant id.UUID, days int,
 }
 
 // ChangeTenant changes a tenant's settings in the transaction at hand. A change that changes nothing is not audited.
-func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (sql.Tenant, error) {
+func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change TenantChange, by db.Author) (sql.Tenant,
+	error,
+) {
 	row, err := q.LockTenant(ctx, tenant)
 	if err != nil {
 		return row, err
@@ -223,13 +240,17 @@ func ChangeTenant(ctx context.Context, q *sql.Queries, tenant id.UUID, change Te
 			return row, err
 		}
 	}
-	return row, db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant), Details: changed})
+	return row, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &tenant, Action: "tenant.updated", Kind: "tenant", Object: id.Tenant.Format(tenant),
+		Details: changed,
+	})
 }
 
 // columns are the tenant's columns after the change, its settings aside.
 func (change TenantChange) columns(row sql.Tenant) sql.UpdateTenantParams {
 	to := sql.UpdateTenantParams{
-		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays, Settings: row.Settings,
+		TenantID: row.ID, Name: row.Name, StrictTypes: row.StrictTypes, RetentionDays: row.RetentionDays,
+		Settings:   row.Settings,
 		ExternalID: row.ExternalID,
 	}
 	if change.Name != nil {

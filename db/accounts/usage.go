@@ -23,7 +23,9 @@ type Usage struct {
 
 // ReadUsage reads a tenant's limits and what it has used of them. most and payload are the platform's values, which
 // apply where no setting overrides them. q can have the role of the tenant, the worker or the console.
-func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage, err error) {
+func ReadUsage(ctx context.Context, q *sql.Queries, tenant id.UUID, most, payload int, now time.Time) (u Usage,
+	err error,
+) {
 	t, err := q.GetTenant(ctx, tenant)
 	if err != nil {
 		return u, err
@@ -52,7 +54,8 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 			return err
 		}
 		month := quota.Month(now)
-		rows, err := q.MonthsEvents(ctx, sql.MonthsEventsParams{Since: month, Everybody: quota.Read(platform, nil).EventsPerMonth > 0})
+		rows, err := q.MonthsEvents(ctx, sql.MonthsEventsParams{Since: month, Everybody: quota.Read(platform,
+			nil).EventsPerMonth > 0})
 		if err != nil {
 			return err
 		}
@@ -68,7 +71,10 @@ func PostQuotaNotices(ctx context.Context, d *db.DB, now time.Time) (posted int,
 			resets := quota.Resets(now)
 			made, err := PostNotice(ctx, q, Notice{
 				Tenant: r.ID, Kind: kind, Key: string(kind) + ":events_per_month:" + month.Format("2006-01") + ":" + strconv.Itoa(l.EventsPerMonth),
-				Details: notice.QuotaDetails{Quota: "events a month", Used: r.Events, Limit: int64(l.EventsPerMonth), ResetsAt: &resets},
+				Details: notice.QuotaDetails{
+					Quota: "events a month", Used: r.Events, Limit: int64(l.EventsPerMonth),
+					ResetsAt: &resets,
+				},
 			})
 			if err != nil {
 				return err

@@ -31,7 +31,8 @@ func BeginView(ctx context.Context, d *db.DB, v NewView, by db.Author) (row sql.
 			return err
 		}
 		row, err = q.SetView(ctx, sql.SetViewParams{
-			SessionID: v.Session, TenantID: v.Tenant, OperatorID: v.Operator, Reason: v.Reason, Minutes: int32(min(v.Life, access.ViewMost).Minutes()),
+			SessionID: v.Session, TenantID: v.Tenant, OperatorID: v.Operator, Reason: v.Reason,
+			Minutes: int32(min(v.Life, access.ViewMost).Minutes()),
 		})
 		if err != nil {
 			return err
@@ -65,7 +66,10 @@ func endView(ctx context.Context, q *sql.Queries, session id.UUID, by db.Author)
 	if !row.Live {
 		return id.UUID{}, fault.ErrNotFound
 	}
-	return row.TenantID, db.Audit(ctx, q, by, db.Audited{Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant", Object: id.Tenant.Format(row.TenantID)})
+	return row.TenantID, db.Audit(ctx, q, by, db.Audited{
+		Tenant: &row.TenantID, Action: "view_as.ended", Kind: "tenant",
+		Object: id.Tenant.Format(row.TenantID),
+	})
 }
 
 var errLookOnly = fault.New(fault.Forbidden, "view_as_look_only", "Operators have read-only access on this server: acting in tenants is turned off in the platform's settings.")
@@ -87,7 +91,10 @@ func ActInView(ctx context.Context, d *db.DB, session, tenant id.UUID, reason st
 		if err != nil || n == 0 {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &tenant, Action: "view_as.acting", Kind: "tenant", Object: id.Tenant.Format(tenant),
+			Reason: reason,
+		})
 	})
 }
 
@@ -115,7 +122,10 @@ func SeePage(ctx context.Context, d *db.DB, p SeenPage, by db.Author) (row sql.F
 			if p.Path = strings.TrimSuffix(p.Path, "/live"); p.Path == "" {
 				p.Path = "/"
 			}
-			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{TenantID: &p.Tenant, ActorID: by.ID, Action: action, ObjectID: p.Path})
+			seen, err := q.SeenLately(ctx, sql.SeenLatelyParams{
+				TenantID: &p.Tenant, ActorID: by.ID, Action: action,
+				ObjectID: p.Path,
+			})
 			if err != nil || seen {
 				return err
 			}

@@ -84,7 +84,10 @@ func knownWords(about []string) (words []string) {
 	for _, text := range about {
 		text = strings.ToLower(text)
 		words = append(words, strings.ReplaceAll(text, " ", ""))
-		words = append(words, strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })...)
+		words = append(words, strings.FieldsFunc(text, func(r rune) bool {
+			return !unicode.IsLetter(r) &&
+				!unicode.IsDigit(r)
+		})...)
 	}
 	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
 }

@@ -19,6 +19,7 @@ import (
 const (
 	MaxClientID = 255
 	maxSecret   = 1024
+	minHinted   = 16 // characters of a secret whose end is shown
 	maxClaim    = 200
 	maxValue    = 200
 	maxMapping  = 100
@@ -53,20 +54,28 @@ func ParseMapping(text string) (Mapping, error) {
 		}
 		value, name := strings.TrimSpace(line[:cut]), strings.TrimSpace(line[cut+1:])
 		role := access.Role(strings.ToLower(name))
-		switch {
-		case value == "" || len(value) > maxValue || !characters.Line(value):
-			return nil, mappingFault(fmt.Sprintf("A value has 1 to %d characters. Write `engineering = developer`.", maxValue))
-		case !CanMap(role):
-			return nil, mappingFault("The role of " + value + " must be admin, developer, or viewer. A provider can't make owners.")
-		case m[value] != "" && m[value] != role:
+		if m[value] != "" && m[value] != role {
 			return nil, mappingFault(value + " is mapped twice. Keep one line.")
 		}
 		m[value] = role
 	}
-	if len(m) > maxMapping {
-		return nil, mappingFault(fmt.Sprintf("There are %d mappings; the maximum is %d.", len(m), maxMapping))
+	return m, m.Check()
+}
+
+// Check returns what is wrong with a mapping. The error has the field role_map.
+func (m Mapping) Check() error {
+	for _, value := range slices.Sorted(maps.Keys(m)) {
+		switch {
+		case value == "" || len(value) > maxValue || value != strings.TrimSpace(value) || !characters.Line(value):
+			return mappingFault(fmt.Sprintf("A value has 1 to %d characters. Write `engineering = developer`.", maxValue))
+		case !CanMap(m[value]):
+			return mappingFault("The role of " + value + " must be admin, developer, or viewer. A provider can't make owners.")
+		}
 	}
-	return m, nil
+	if len(m) > maxMapping {
+		return mappingFault(fmt.Sprintf("There are %d mappings; the maximum is %d.", len(m), maxMapping))
+	}
+	return nil
 }
 
 func mappingFault(detail string) error {
@@ -153,6 +162,14 @@ func (c Config) Check(secret string) error {
 		return fault.InvalidFields(wrong)
 	}
 	return nil
+}
+
+// SecretHint is the end of a client secret by which people recognize it: four characters, and none of a short secret.
+func SecretHint(secret string) string {
+	if len(secret) < minHinted {
+		return ""
+	}
+	return secret[len(secret)-4:]
 }
 
 // RoleFor is the highest role that values of the role claim are mapped to, else the default. Empty: no role.

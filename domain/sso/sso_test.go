@@ -28,22 +28,78 @@ func TestOnlyTheTenantsOwnPeopleAreSignedIn(t *testing.T) {
 		err    error
 	}{
 		"a new person of a verified domain joins with the highest mapped role": {mapped, ada, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{Join: true, Role: "admin", Link: true}, nil},
-		"a new person without a mapped value gets the default":                 {mapped, nobody, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
-		"without a default they are rejected":                                  {strict, nobody, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{}, sso.ErrNoRole},
-		"an address of a domain that is not verified joins nothing":            {mapped, ada, sso.Facts{EmailKnown: true}, sso.Decision{}, sso.ErrNotMember},
-		"nor does an invitation to it":                                         {mapped, ada, sso.Facts{EmailKnown: true, Invited: "admin"}, sso.Decision{}, sso.ErrNotMember},
-		"an invitation within the domain counts":                               {mapped, nobody, sso.Facts{EmailKnown: true, ByDomain: true, Invited: "developer"}, sso.Decision{Join: true, Role: "developer", Link: true}, nil},
-		"nobody joins where joining is off":                                    {sso.Config{Default: "viewer"}, ada, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{}, sso.ErrNotMember},
-		"a member is linked at the first sign-in":                              {plain, ada, sso.Facts{EmailKnown: true, Role: "admin"}, sso.Decision{Role: "admin", Link: true}, nil},
-		"a member's role follows the provider":                                 {mapped, ada, sso.Facts{Linked: true, Role: "viewer"}, sso.Decision{Role: "admin"}, nil},
-		"a member without a role any longer is rejected":                       {strict, nobody, sso.Facts{Linked: true, Role: "viewer"}, sso.Decision{}, sso.ErrNoRole},
-		"an owner stays one":                                                   {mapped, nobody, sso.Facts{Linked: true, Role: "owner"}, sso.Decision{Role: "owner"}, nil},
-		"a removed member does not come back":                                  {mapped, ada, sso.Facts{Linked: true, EmailKnown: true, ByDomain: true}, sso.Decision{}, sso.ErrRemoved},
-		"except by an invitation":                                              {mapped, ada, sso.Facts{Linked: true, EmailKnown: true, Invited: "viewer"}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
-		"an address that is not verified finds nobody":                         {plain, ada, sso.Facts{Role: "owner"}, sso.Decision{}, sso.ErrEmail},
-		"the address of another account's member":                              {plain, ada, sso.Facts{EmailKnown: true, Role: "owner", Otherwise: true}, sso.Decision{}, sso.ErrOtherAccount},
-		"a disabled person":                                                    {plain, ada, sso.Facts{Linked: true, Role: "owner", Disabled: true}, sso.Decision{}, sso.ErrDisabled},
-		"no subject":                                                           {plain, sso.Claims{Email: "ada@example.com"}, sso.Facts{EmailKnown: true, Role: "owner"}, sso.Decision{}, sso.ErrEmail},
+		"a new person without a mapped value gets the default": {mapped, nobody, sso.Facts{EmailKnown: true, ByDomain: true}, sso.Decision{
+			Join: true, Role: "viewer",
+			Link: true,
+		}, nil},
+		"without a default they are rejected": {
+			strict, nobody,
+			sso.Facts{EmailKnown: true, ByDomain: true},
+			sso.Decision{},
+			sso.ErrNoRole,
+		},
+		"an address of a domain that is not verified joins nothing": {mapped, ada, sso.Facts{EmailKnown: true}, sso.Decision{}, sso.ErrNotMember},
+		"nor does an invitation to it": {
+			mapped, ada,
+			sso.Facts{EmailKnown: true, Invited: "admin"},
+			sso.Decision{},
+			sso.ErrNotMember,
+		},
+		"an invitation within the domain counts": {
+			mapped, nobody,
+			sso.Facts{EmailKnown: true, ByDomain: true, Invited: "developer"},
+			sso.Decision{Join: true, Role: "developer", Link: true},
+			nil,
+		},
+		"nobody joins where joining is off": {
+			sso.Config{Default: "viewer"},
+			ada,
+			sso.Facts{EmailKnown: true, ByDomain: true},
+			sso.Decision{},
+			sso.ErrNotMember,
+		},
+		"a member is linked at the first sign-in": {
+			plain, ada,
+			sso.Facts{EmailKnown: true, Role: "admin"},
+			sso.Decision{Role: "admin", Link: true},
+			nil,
+		},
+		"a member's role follows the provider":           {mapped, ada, sso.Facts{Linked: true, Role: "viewer"}, sso.Decision{Role: "admin"}, nil},
+		"a member without a role any longer is rejected": {strict, nobody, sso.Facts{Linked: true, Role: "viewer"}, sso.Decision{}, sso.ErrNoRole},
+		"an owner stays one": {
+			mapped, nobody,
+			sso.Facts{Linked: true, Role: "owner"},
+			sso.Decision{Role: "owner"},
+			nil,
+		},
+		"a removed member does not come back": {
+			mapped, ada,
+			sso.Facts{Linked: true, EmailKnown: true, ByDomain: true},
+			sso.Decision{},
+			sso.ErrRemoved,
+		},
+		"except by an invitation": {mapped, ada, sso.Facts{
+			Linked: true, EmailKnown: true,
+			Invited: "viewer",
+		}, sso.Decision{Join: true, Role: "viewer", Link: true}, nil},
+		"an address that is not verified finds nobody": {plain, ada, sso.Facts{Role: "owner"}, sso.Decision{}, sso.ErrEmail},
+		"the address of another account's member": {
+			plain, ada,
+			sso.Facts{EmailKnown: true, Role: "owner", Otherwise: true},
+			sso.Decision{},
+			sso.ErrOtherAccount,
+		},
+		"a disabled person": {plain, ada, sso.Facts{
+			Linked: true, Role: "owner",
+			Disabled: true,
+		}, sso.Decision{}, sso.ErrDisabled},
+		"no subject": {
+			plain,
+			sso.Claims{Email: "ada@example.com"},
+			sso.Facts{EmailKnown: true, Role: "owner"},
+			sso.Decision{},
+			sso.ErrEmail,
+		},
 	} {
 		got, err := c.config.Decide(c.claims, c.facts)
 		if !errors.Is(err, c.err) || c.err == nil && err != nil || err == nil && got != c.want {
@@ -68,7 +124,10 @@ func TestAnAddressCountsOnlyWhereTheProviderVouchesForIt(t *testing.T) {
 		{yes(), true, "Ada <ada@example.com>", ""},
 		{yes(), true, "", ""},
 	} {
-		if got := (sso.Config{TrustEmail: c.trust}).VerifiedEmail(sso.Claims{Email: c.email, EmailVerified: c.verified}); got != c.want {
+		if got := (sso.Config{TrustEmail: c.trust}).VerifiedEmail(sso.Claims{
+			Email:         c.email,
+			EmailVerified: c.verified,
+		}); got != c.want {
 			t.Errorf("the address of %+v is %q", c, got)
 		}
 	}
@@ -108,7 +167,12 @@ func TestTheProviderMakesASessionShorter(t *testing.T) {
 	for _, c := range []struct {
 		ends time.Time
 		want time.Duration
-	}{{time.Time{}, 12 * time.Hour}, {now.Add(time.Hour), time.Hour}, {now.Add(99 * time.Hour), 12 * time.Hour}, {now.Add(-time.Second), -time.Second}} {
+	}{
+		{time.Time{}, 12 * time.Hour},
+		{now.Add(time.Hour), time.Hour},
+		{now.Add(99 * time.Hour), 12 * time.Hour},
+		{now.Add(-time.Second), -time.Second},
+	} {
 		if got := sso.SessionLife(12*time.Hour, sso.Claims{Ends: c.ends}, now); got != c.want {
 			t.Errorf("a provider's session that ends at %v gives %v, want %v", c.ends, got, c.want)
 		}

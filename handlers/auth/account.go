@@ -22,7 +22,10 @@ func (a *auth) listTenants(c *handlers.Call) error {
 	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		tenants, err := accounts.TenantsOf(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Session.Only)
 		for _, t := range tenants {
-			v.Tenants = append(v.Tenants, pages.TenantLine{ID: id.Tenant.Format(t.TenantID), Name: t.TenantName, Role: t.Role, Suspended: t.TenantState != "active"})
+			v.Tenants = append(v.Tenants, pages.TenantLine{
+				ID: id.Tenant.Format(t.TenantID), Name: t.TenantName,
+				Role: t.Role, Suspended: t.TenantState != "active",
+			})
 		}
 		return err
 	})
@@ -36,11 +39,17 @@ func (a *auth) listTenants(c *handlers.Call) error {
 func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 	p := c.Actor.Person
 	v = pages.AccountView{
-		Name:  components.FieldProps{Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true, MaxLength: account.MaxName},
+		Name: components.FieldProps{
+			Name: "name", Label: "Name", Complete: "name", Value: p.Name, Required: true,
+			MaxLength: account.MaxName,
+		},
 		Email: emailField(p.Email), Password: newPasswordField(), TOTP: p.TOTP,
 	}
 	v.Email.Complete = "email"
-	v.PasskeyName = components.FieldProps{ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName, Placeholder: "Work laptop", Width: "medium"}
+	v.PasskeyName = components.FieldProps{
+		ID: "passkey-name", Name: "name", Label: "Name", Optional: true, MaxLength: account.MaxName,
+		Placeholder: "Work laptop", Width: "medium",
+	}
 	v.MayAddPasskey = a.passkeys != nil
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
 		keys, err := q.ListPasskeys(c.Ctx(), &p.ID)
@@ -48,15 +57,28 @@ func (a *auth) view(c *handlers.Call) (v pages.AccountView, err error) {
 			return err
 		}
 		v.Passkeys = passkeyLines(keys)
+		stored, err := q.GetPerson(c.Ctx(), p.ID)
+		if err != nil {
+			return err
+		}
+		has := account.Factors{
+			App: stored.TotpAt != nil, Passkeys: len(keys),
+			Required: stored.PasskeyRequiredAt != nil,
+		}
+		v.PasskeyRequired, v.MayRequirePasskey = has.RequiresPasskey(), has.CanRequire()
 		left, err := q.CountRecoveryCodes(c.Ctx(), p.ID)
 		if err != nil {
 			return err
 		}
 		v.RecoveryCodes = int(left)
-		rows, err := q.ListSessionsOfPerson(c.Ctx(), sql.ListSessionsOfPersonParams{PersonID: &p.ID, Idle: int32(account.Person.Idle().Seconds())})
+		rows, err := q.ListSessionsOfPerson(c.Ctx(), sql.ListSessionsOfPersonParams{
+			PersonID: &p.ID,
+			Idle:     int32(account.Person.Idle().Seconds()),
+		})
 		for _, s := range rows {
 			v.Sessions = append(v.Sessions, pages.SessionLine{
-				ID: id.Session.Format(s.ID), Browser: Browser(s.Agent), Address: s.Address, Created: s.CreatedAt, Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
+				ID: id.Session.Format(s.ID), Browser: Browser(s.Agent), Address: s.Address, Created: s.CreatedAt,
+				Seen: s.SeenAt, Own: s.ID == c.Actor.Session.ID,
 			})
 		}
 		return err
@@ -74,7 +96,9 @@ func (a *auth) showAccount(c *handlers.Call) error {
 }
 
 // refuseAccount shows the account's page again, with the error beside its field.
-func (a *auth) refuseAccount(c *handlers.Call, err error, typed string, of func(*pages.AccountView) *components.FieldProps) error {
+func (a *auth) refuseAccount(c *handlers.Call, err error, typed string,
+	of func(*pages.AccountView) *components.FieldProps,
+) error {
 	if err := handlers.NotInput(err); err != nil {
 		return err
 	}
@@ -112,7 +136,8 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 	}
 	email, err := account.Email(form.Get("email"))
 	if err != nil {
-		return a.refuseAccount(c, err, form.Get("email"), func(v *pages.AccountView) *components.FieldProps { return &v.Email })
+		return a.refuseAccount(c, err, form.Get("email"),
+			func(v *pages.AccountView) *components.FieldProps { return &v.Email })
 	}
 	p := c.Actor.Person
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
@@ -127,7 +152,10 @@ func (a *auth) changeEmail(c *handlers.Call) error {
 		if err == nil || !db.IsMissing(err) {
 			return err
 		}
-		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkEmail, Person: &p.ID, Email: email, Life: account.EmailLife})
+		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
+			Purpose: accounts.LinkEmail, Person: &p.ID,
+			Email: email, Life: account.EmailLife,
+		})
 		if err != nil || wait > 0 {
 			return err
 		}
@@ -307,7 +335,10 @@ func (a *auth) confirm(c *handlers.Call) error {
 	if err != nil {
 		return refuse(c, a.confirmForm(c, next), err)
 	}
-	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error { return accounts.Succeeded(c.Ctx(), q, "password", p.Email) })
+	token, err := a.rotate(c, c.Actor.Session.ID, func(q *sql.Queries) error {
+		return accounts.Succeeded(c.Ctx(), q, "password",
+			p.Email)
+	})
 	if err != nil {
 		return err
 	}

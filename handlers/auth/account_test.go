@@ -67,7 +67,8 @@ func TestWhoHasAnAccountAndWhoHasNoneAreToldTheSame(t *testing.T) {
 		for _, p := range []*page{known, other} {
 			p.Location = strings.NewReplacer("known%40", "", "never%40", "").Replace(p.Location)
 		}
-		if known.Status != other.Status || bare(known) != bare(other) || known.Location != other.Location || len(known.Cookies) != len(other.Cookies) {
+		if known.Status != other.Status || bare(known) != bare(other) || known.Location != other.Location ||
+			len(known.Cookies) != len(other.Cookies) {
 			t.Errorf("%s: %d %s and %d %s", path, known.Status, known.Location, other.Status, other.Location)
 		}
 	}

@@ -25,5 +25,5 @@ func Browser(agent string) string {
 	case name != "" || system != "":
 		return name + system
 	}
-	return "unknown browser"
+	return "Unknown browser"
 }

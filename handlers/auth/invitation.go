@@ -110,13 +110,15 @@ func (a *auth) acceptInvitation(c *handlers.Call) error {
 		return g.wrongAccount(c)
 	}
 	accept := accounts.Acceptance{
-		Tenant: g.invitation.TenantID, Hash: accounts.HashToken(g.token), Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+		Tenant: g.invitation.TenantID, Hash: accounts.HashToken(g.token), Address: c.Actor.Address,
+		Agent: c.Request.UserAgent(),
 	}
 	if g.person.ID.IsZero() {
 		view := g.form(c)
 		view.Fields[0].Value = form.Get("name")
 		name, wrongName := account.Name("name", form.Get("name"))
-		if err := join(wrongName, account.CheckPassword("password", form.Get("password"), g.invitation.Email, name, g.invitation.TenantName)); err != nil {
+		if err := join(wrongName, account.CheckPassword("password", form.Get("password"), g.invitation.Email, name,
+			g.invitation.TenantName)); err != nil {
 			return refuse(c, view, err)
 		}
 		accept.Name = name

@@ -13,7 +13,10 @@ var errLocalLink = fault.New(fault.Gone, "local_link_gone", "This link was alrea
 // openLocally signs in the person who started the server on their own machine. It is a GET that changes something:
 // the link was printed in their terminal, and works once.
 func (a *auth) openLocally(c *handlers.Call) error {
-	token, err := accounts.OpenLocally(c.Ctx(), a.DB, accounts.LocalSignIn{Link: accounts.HashToken(c.Query("token")), Address: c.Actor.Address, Agent: c.Request.UserAgent()})
+	token, err := accounts.OpenLocally(c.Ctx(), a.DB, accounts.LocalSignIn{
+		Link:    accounts.HashToken(c.Query("token")),
+		Address: c.Actor.Address, Agent: c.Request.UserAgent(),
+	})
 	if db.IsMissing(err) {
 		err = errLocalLink
 	}

@@ -10,6 +10,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/id"
 	"posthorn/handlers"
+	"posthorn/handlers/credential"
 	"posthorn/handlers/passkey"
 	"posthorn/views/components"
 	"posthorn/views/pages"
@@ -73,7 +74,7 @@ func (a *auth) signInPasskey(c *handlers.Call) error {
 	var expected id.UUID
 	page := a.signInForm(c, "", next)
 	if pending != nil {
-		expected, page = waiting.ID, a.codeForm(c, next)
+		expected, page = waiting.ID, a.codeForm(c, next, waiting.TOTP)
 	}
 	p, err := a.verifyPasskey(c, form, expected)
 	if e := fault.As(err); e != nil && (passkey.IsRejected(err) || e.Kind == fault.Limited) {
@@ -145,7 +146,10 @@ func (a *auth) addPasskey(c *handlers.Call) error {
 	added, err := a.passkeys.Register(c, form, p.ID, p.Email)
 	if err == nil {
 		err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-			who, err := accounts.AddPasskey(c.Ctx(), q, p.ID, accounts.NewPasskey{ID: added.ID, Credential: added.Credential, Name: name, Address: c.Actor.Address})
+			who, err := accounts.AddPasskey(c.Ctx(), q, p.ID, accounts.NewPasskey{
+				ID:         added.ID,
+				Credential: added.Credential, Name: name, Address: c.Actor.Address,
+			})
 			if err != nil {
 				return err
 			}
@@ -198,11 +202,46 @@ func (a *auth) removePasskey(c *handlers.Call) error {
 	return c.Redirect("/account#passkeys")
 }
 
+// requirePasskey asks for a passkey after the password from now on. The next page shows the recovery codes.
+func (a *auth) requirePasskey(c *handlers.Call) error {
+	shown, codes := credential.NewRecoveryCodes()
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		p, err := accounts.RequirePasskey(c.Ctx(), q, c.Actor.Person.ID, codes, c.Actor.Address)
+		if err != nil {
+			return err
+		}
+		return a.alert(c, q, p, "The second factor of your account was turned on.")
+	})
+	if err != nil {
+		return err
+	}
+	return keepCodes(c, shown)
+}
+
+// stopRequiringPasskey lets the password alone sign in again.
+func (a *auth) stopRequiringPasskey(c *handlers.Call) error {
+	err := a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		p, was, err := accounts.StopRequiringPasskey(c.Ctx(), q, c.Actor.Person.ID, c.Actor.Address)
+		if err != nil || !was {
+			return err
+		}
+		return a.alert(c, q, p, "The second factor of your account was turned off.")
+	})
+	if err != nil {
+		return err
+	}
+	c.Flash("Second factor turned off.")
+	return c.Redirect("/account#totp")
+}
+
 // passkeyLines are the passkeys of an account, for its page.
 func passkeyLines(rows []sql.Passkey) []pages.PasskeyLine {
 	lines := make([]pages.PasskeyLine, len(rows))
 	for i, r := range rows {
-		lines[i] = pages.PasskeyLine{ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt, Used: r.UsedAt}
+		lines[i] = pages.PasskeyLine{
+			ID: passkey.Text(r.CredentialID), Name: r.Name, Created: r.CreatedAt,
+			Used: r.UsedAt,
+		}
 	}
 	return lines
 }

@@ -69,7 +69,8 @@ func TestAFramedPortalKeepsItsCookie(t *testing.T) {
 	if len(got.Cookies) != 1 {
 		t.Fatal(got.Cookies)
 	}
-	if c := got.Cookies[0]; c.Name != "__Host-posthorn-portal" || !c.Secure || !c.HttpOnly || !c.Partitioned || c.SameSite != http.SameSiteNoneMode {
+	if c := got.Cookies[0]; c.Name != "__Host-posthorn-portal" || !c.Secure || !c.HttpOnly || !c.Partitioned ||
+		c.SameSite != http.SameSiteNoneMode {
 		t.Error(c)
 	}
 }

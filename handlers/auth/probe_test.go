@@ -110,7 +110,8 @@ func TestNobodySeesAnotherTenantsPages(t *testing.T) {
 				switch {
 				case got != first:
 					t.Errorf("%s: %s %s tells ids apart: %.80s and %.80s", p.name, r.Method, rest, got, first)
-				case p.role == "" && !strings.HasPrefix(got, "303 /sign-in"), p.role != "" && p.role.May(r.Access.Action) && !strings.HasPrefix(got, "404"),
+				case p.role == "" && !strings.HasPrefix(got, "303 /sign-in"), p.role != "" && p.role.May(r.Access.Action) &&
+					!strings.HasPrefix(got, "404"),
 					p.role != "" && !p.role.May(r.Access.Action) && !strings.HasPrefix(got, "403"):
 					t.Errorf("%s: %s %s answers %.80s", p.name, r.Method, rest, got)
 				}

@@ -45,7 +45,10 @@ func (a *auth) reset(c *handlers.Call) error {
 		person, err := q.FindPerson(c.Ctx(), email)
 		if db.IsMissing(err) {
 			// As much work as for an account: a link for nobody, which nobody learns.
-			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Email: email, Life: account.ResetLife})
+			_, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
+				Purpose: accounts.LinkReset, Email: email,
+				Life: account.ResetLife,
+			})
 			return err
 		}
 		if err != nil {
@@ -61,7 +64,10 @@ func (a *auth) reset(c *handlers.Call) error {
 
 // mailReset sends a person a link to set a new password. silent creates the link and sends nothing.
 func (a *auth) mailReset(c *handlers.Call, q *sql.Queries, p sql.Person, silent bool) error {
-	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkReset, Person: &p.ID, Email: p.Email, Life: account.ResetLife})
+	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
+		Purpose: accounts.LinkReset, Person: &p.ID,
+		Email: p.Email, Life: account.ResetLife,
+	})
 	if err != nil || silent || p.DisabledAt != nil {
 		return err
 	}
@@ -107,7 +113,10 @@ func (a *auth) setNewPassword(c *handlers.Call) error {
 		return err
 	}
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		p, err := accounts.ResetPassword(c.Ctx(), q, form.Get("token"), accounts.NewPassword{Hash: hash, Address: c.Actor.Address})
+		p, err := accounts.ResetPassword(c.Ctx(), q, form.Get("token"), accounts.NewPassword{
+			Hash:    hash,
+			Address: c.Actor.Address,
+		})
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,10 @@ type auth struct {
 
 // Routes is the route table of accounts.
 func Routes(d Deps) []handlers.Route {
-	a := &auth{Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now), passkeys: passkey.New(d.DB, d.BaseURL, account.Person)}
+	a := &auth{
+		Deps: d, passwords: credential.NewPasswords(), addresses: handlers.NewAddresses(d.Now),
+		passkeys: passkey.New(d.DB, d.BaseURL, account.Person),
+	}
 	routes := []handlers.Route{
 		open("GET", "/", a.start),
 		open("GET", "/sign-in", a.showSignIn),
@@ -87,6 +90,8 @@ func Routes(d Deps) []handlers.Route {
 		withCredential(fresh("POST", "/account/passkeys", a.addPasskey)),
 		fresh("POST", "/account/passkeys/rename", a.renamePasskey),
 		fresh("POST", "/account/passkeys/remove", a.removePasskey),
+		fresh("POST", "/account/passkeys/require", a.requirePasskey),
+		fresh("POST", "/account/passkeys/optional", a.stopRequiringPasskey),
 		own("GET", codesPage, a.showCodes),
 		own("POST", "/account/sessions/:session_id/end", a.endSession),
 		own("POST", "/account/sessions/end-others", a.endOtherSessions),
@@ -115,12 +120,18 @@ func withCredential(r handlers.Route) handlers.Route {
 }
 
 func open(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm, Handler: h}
+	return handlers.Route{
+		Method: method, Path: path, Access: handlers.Access{Public: true}, MaxBody: maxForm,
+		Handler: h,
+	}
 }
 
 // own is a page of the signed-in person's account.
 func own(method, path string, h handlers.Handler) handlers.Route {
-	return handlers.Route{Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm, Handler: h}
+	return handlers.Route{
+		Method: method, Path: path, Access: handlers.Access{Session: true}, MaxBody: maxForm,
+		Handler: h,
+	}
 }
 
 // anySession opens a page for a session that a tenant's identity provider started too.

@@ -17,13 +17,18 @@ import (
 
 var errWrongCode = fault.InvalidField("code", "code_wrong", "This code is incorrect or was already used. Wait for the next code, or enter a recovery code.")
 
-func (a *auth) codeForm(c *handlers.Call, next string) pages.Form {
-	return pages.Form{
+func (a *auth) codeForm(c *handlers.Call, next string, app bool) pages.Form {
+	f := pages.Form{
 		Shell: c.Shell("Second factor", ""), Title: "Second factor", Text: "Enter the six digits from your authenticator app, or a recovery code.",
 		Action: "/sign-in/code", Hidden: map[string]string{"next": next}, Submit: "Sign in", Fields: []components.FieldProps{codeField()},
 		Passkey: a.passkeyWay("Use a passkey instead", "/sign-in/passkey", next),
 		Links:   []pages.Link{{Label: "Lost your device and recovery codes?", Href: "/sign-in/lost-device"}, {Label: "Start over", Href: "/sign-in"}},
 	}
+	if !app {
+		f.Text = "Use your passkey. If you can't, enter a recovery code."
+		f.Fields[0].Label, f.Passkey = "Recovery code", a.passkeyWay("Use a passkey", "/sign-in/passkey", next)
+	}
+	return f
 }
 
 // showLostDevice says who can help a person who lost the authenticator and the recovery codes. It can't be a form: a
@@ -31,10 +36,10 @@ func (a *auth) codeForm(c *handlers.Call, next string) pages.Form {
 func (a *auth) showLostDevice(c *handlers.Call) error {
 	return show(c, pages.Form{
 		Shell: c.Shell("Lost device", ""), Title: "Lost your device and recovery codes?",
-		Text: "A new password doesn't turn off the second factor. The operator of this Posthorn server can: ask them to run " +
-			"`posthorn account reset-second-factor` with your email address, once they have confirmed your identity. " +
-			"The reset is recorded in your tenants' audit logs, and you'll get an email. " +
-			"If you're still signed in in another browser, create new recovery codes there, on the account page.",
+		Text:    "A new password doesn't turn off the second factor. The operator of this server can. Ask them to run this command, with your email address:",
+		Command: "posthorn account reset-second-factor --email you@example.com --reason \"...\"",
+		More: "They'll confirm your identity first. The reset is recorded in your tenants' audit logs, and you'll get an email. " +
+			"Still signed in in another browser? Create new recovery codes there, on the account page.",
 		Links: []pages.Link{{Label: "Back to sign in", Href: "/sign-in"}},
 	})
 }
@@ -49,7 +54,7 @@ func (a *auth) pending(c *handlers.Call) (*handlers.Session, handlers.Person, er
 }
 
 func (a *auth) showCode(c *handlers.Call) error {
-	session, _, err := a.pending(c)
+	session, person, err := a.pending(c)
 	if err != nil {
 		return err
 	}
@@ -57,7 +62,7 @@ func (a *auth) showCode(c *handlers.Call) error {
 	if session == nil {
 		return c.Redirect("/sign-in" + nextQuery(next))
 	}
-	return show(c, a.codeForm(c, next))
+	return show(c, a.codeForm(c, next, person.TOTP))
 }
 
 // signInCode finishes a sign-in with its second factor. The session gets a new token: the one before needed only the
@@ -77,9 +82,9 @@ func (a *auth) signInCode(c *handlers.Call) error {
 	}
 	if err := a.takeCode(c, person.ID, form.Get("code")); err != nil {
 		if e := fault.As(err); e != nil && e.Kind == fault.Limited {
-			return refuseAs(c, a.codeForm(c, next), e)
+			return refuseAs(c, a.codeForm(c, next, person.TOTP), e)
 		}
-		return refuse(c, a.codeForm(c, next), err)
+		return refuse(c, a.codeForm(c, next, person.TOTP), err)
 	}
 	token, err := a.rotate(c, session.ID, func(q *sql.Queries) error {
 		p, err := q.GetPerson(c.Ctx(), person.ID)
@@ -148,6 +153,9 @@ func (a *auth) useCode(c *handlers.Call, q *sql.Queries, p sql.Person, typed str
 		}
 		return true, accounts.AuditPerson(c.Ctx(), q, p.ID, c.Actor.Address, "recovery_code.used", nil)
 	}
+	if p.TotpAt == nil {
+		return false, nil // there is no app: only a recovery code can be right
+	}
 	seed, err := a.Keys.Open(p.Totp, id.UUID{}, p.ID)
 	if err != nil {
 		return false, err
@@ -187,7 +195,8 @@ func (a *auth) setup(c *handlers.Call) (v pages.SetupView, p sql.Person, seed []
 	}
 	size, path, err := credential.QR(seed, p.Email)
 	v = pages.SetupView{
-		Shell: c.Shell("Second factor", ""), Action: "/account/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path}, Code: codeField(),
+		Shell: c.Shell("Second factor", ""), Action: "/account/totp", Secret: credential.SeedText(seed), QR: pages.QR{Size: size, Path: path},
+		Code: codeField(),
 	}
 	return v, p, seed, err
 }
@@ -221,7 +230,10 @@ func (a *auth) confirmTOTP(c *handlers.Call) error {
 	}
 	shown, codes := credential.NewRecoveryCodes()
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
-		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{Step: step, Codes: codes, Address: c.Actor.Address})
+		err := accounts.ConfirmTOTP(c.Ctx(), q, p.ID, accounts.NewTOTP{
+			Step: step, Codes: codes,
+			Address: c.Actor.Address,
+		})
 		if err != nil {
 			return err
 		}
@@ -253,11 +265,18 @@ func (a *auth) showCodes(c *handlers.Call) error {
 	if !found {
 		return c.Redirect("/account")
 	}
-	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"), Next: "/account"}))
+	return c.Render(http.StatusOK, pages.Codes(pages.CodesView{
+		Shell: c.Shell("Recovery codes", ""), Codes: strings.Join(shown, "\n"),
+		Next: "/account",
+	}))
 }
 
 func (a *auth) renewRecoveryCodes(c *handlers.Call) error {
-	if !c.Actor.Person.TOTP {
+	v, err := a.view(c)
+	if err != nil {
+		return err
+	}
+	if !v.TOTP && !v.PasskeyRequired {
 		return c.Redirect("/account")
 	}
 	shown, codes := credential.NewRecoveryCodes()

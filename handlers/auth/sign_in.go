@@ -105,8 +105,13 @@ func (a *auth) signIn(c *handlers.Call) error {
 		return err
 	}
 	var token string
-	pending := person.TotpAt != nil
+	pending := true
 	err = a.DB.Account(c.Ctx(), func(q *sql.Queries) error {
+		has, err := accounts.FactorsOf(c.Ctx(), q, person)
+		if err != nil {
+			return err
+		}
+		pending = has.SecondFactor()
 		token, err = a.startSession(c, q, person, pending)
 		return err
 	})
@@ -205,7 +210,10 @@ func (a *auth) noteSignIn(c *handlers.Call, q *sql.Queries, person sql.Person) e
 	if err := accounts.AuditPerson(c.Ctx(), q, person.ID, c.Actor.Address, "sign_in.succeeded", nil); err != nil {
 		return err
 	}
-	known, err := q.KnownBrowser(c.Ctx(), sql.KnownBrowserParams{PersonID: &person.ID, Agent: accounts.Agent(c.Request.UserAgent())})
+	known, err := q.KnownBrowser(c.Ctx(), sql.KnownBrowserParams{
+		PersonID: &person.ID,
+		Agent:    accounts.Agent(c.Request.UserAgent()),
+	})
 	if err != nil || known.Own || known.Others == 0 {
 		return err
 	}

@@ -68,7 +68,8 @@ func TestCookiesAreForThisHostAndHTTPSAlone(t *testing.T) {
 			t.Fatalf("%s: %d cookies", at, len(got.Cookies))
 		}
 		c := got.Cookies[0]
-		if c.Name != name || c.Secure != strings.HasPrefix(name, "__Host-") || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || len(c.Value) != 43 {
+		if c.Name != name || c.Secure != strings.HasPrefix(name, "__Host-") || !c.HttpOnly ||
+			c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" || len(c.Value) != 43 {
 			t.Errorf("%s: %s", at, c)
 		}
 		if hsts := got.Header.Get("Strict-Transport-Security"); (hsts == "max-age=31536000") != strings.HasPrefix(at, "https://") || strings.Contains(hsts, "includeSubDomains") {
@@ -104,7 +105,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			header = append(header, "Origin", c.origin)
 		}
 		got := w.browser().post("/sign-in", form, header...)
-		if c.ok && got.Status != http.StatusSeeOther || !c.ok && (got.Status != http.StatusForbidden || !strings.Contains(got.Body, "cross_origin") || len(got.Cookies) > 0) {
+		if c.ok && got.Status != http.StatusSeeOther || !c.ok && (got.Status != http.StatusForbidden ||
+			!strings.Contains(got.Body, "cross_origin") || len(got.Cookies) > 0) {
 			t.Errorf("%+v: %d", c, got.Status)
 		}
 	}

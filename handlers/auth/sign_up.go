@@ -108,7 +108,10 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 		case !db.IsMissing(err):
 			return err
 		}
-		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: email, Data: data, Life: account.SignUpLife})
+		token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
+			Purpose: accounts.LinkSignUp, Email: email,
+			Data: data, Life: account.SignUpLife,
+		})
 		if err != nil || wait > 0 {
 			return err // too many mails: the page is the same, and nothing is sent
 		}
@@ -121,12 +124,16 @@ func (a *auth) mailSignUp(c *handlers.Call, email string, data signUpData) error
 // mailAccountExists tells a person who signs up again where to create the tenant. It also creates a link for nobody,
 // so that it takes as long as signing up a new address.
 func (a *auth) mailAccountExists(c *handlers.Call, q *sql.Queries, p sql.Person, data signUpData, silent bool) error {
-	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{Purpose: accounts.LinkSignUp, Email: p.Email, Data: data, Life: account.SignUpLife})
+	token, err := accounts.MakeLink(c.Ctx(), q, accounts.NewLink{
+		Purpose: accounts.LinkSignUp, Email: p.Email,
+		Data: data, Life: account.SignUpLife,
+	})
 	if err != nil || silent || p.DisabledAt != nil {
 		return err
 	}
 	return a.mail(c, q, mail.AccountExists, p.Email, token, mail.AccountExistsData{
-		Name: p.Name, Tenant: data.Tenant, Link: a.BaseURL + "/sign-in" + nextQuery(newTenantLink(data.Tenant)), Reset: a.BaseURL + "/reset", Address: c.Actor.Address,
+		Name: p.Name, Tenant: data.Tenant, Link: a.BaseURL + "/sign-in" + nextQuery(newTenantLink(data.Tenant)),
+		Reset: a.BaseURL + "/reset", Address: c.Actor.Address,
 	})
 }
 

@@ -95,7 +95,8 @@ func ssoTenant(c *handlers.Call) (id.UUID, error) {
 // provider is a tenant's provider, ready to be asked.
 func (a *auth) provider(conn accounts.Connection) (openid.Provider, error) {
 	p := openid.Provider{
-		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Callback: a.BaseURL + handlers.SSOPath(conn.Tenant) + "/callback",
+		Issuer: conn.Issuer, ClientID: conn.ClientID, RoleClaim: conn.RoleClaim, Callback: a.BaseURL +
+			handlers.SSOPath(conn.Tenant) + "/callback",
 	}
 	if conn.Secret != nil {
 		plain, err := a.Keys.Open(conn.Secret, conn.Tenant, conn.Tenant)
@@ -120,7 +121,8 @@ func (a *auth) leave(c *handlers.Call, to departure) error {
 	}
 	browser := c.StartFlow()
 	state, err := accounts.StartSSO(c.Ctx(), a.DB, accounts.SSOFlow{
-		Browser: accounts.HashToken(browser), Tenant: to.tenant, Issuer: p.Issuer, ClientID: p.ClientID, Next: to.next, Fresh: to.fresh,
+		Browser: accounts.HashToken(browser), Tenant: to.tenant, Issuer: p.Issuer, ClientID: p.ClientID, Next: to.next,
+		Fresh: to.fresh,
 	})
 	if err != nil {
 		return err
@@ -178,7 +180,8 @@ func (a *auth) arrive(c *handlers.Call, flow accounts.SSOFlow) (token string, er
 		return "", err
 	}
 	return accounts.SignInBySSO(c.Ctx(), a.DB, accounts.SSOSignIn{
-		Tenant: flow.Tenant, Issuer: flow.Issuer, ClientID: flow.ClientID, Claims: claims, Address: c.Actor.Address, Agent: c.Request.UserAgent(), Now: a.Now(),
+		Tenant: flow.Tenant, Issuer: flow.Issuer, ClientID: flow.ClientID, Claims: claims, Address: c.Actor.Address,
+		Agent: c.Request.UserAgent(), Now: a.Now(),
 	})
 }
 

@@ -171,7 +171,8 @@ func TestAMalformedProviderAnswerIsRejected(t *testing.T) {
 		"a subject of no text":     func(s map[string]any) { s["sub"] = 1 },
 	} {
 		c.op.Change(change)
-		if p := c.signIn(w.browser(), ada); p.Status != http.StatusForbidden || len(p.Cookies) > 0 && p.Cookies[0].Name == "posthorn" {
+		if p := c.signIn(w.browser(), ada); p.Status != http.StatusForbidden || len(p.Cookies) > 0 &&
+			p.Cookies[0].Name == "posthorn" {
 			t.Errorf("%s: answered %d: %s", name, p.Status, p.Body)
 		}
 	}
@@ -252,7 +253,8 @@ func TestACodeAndAStateWorkOnceAndInOneBrowser(t *testing.T) {
 	// A state of one tenant at the callback of another.
 	other := w.company("Other", "other.test")
 	mixed := c.op.Follow(b.departs(handlers.SSOPath(c.tenant)))
-	b.get(strings.Replace(mixed.RequestURI(), handlers.SSOPath(c.tenant), handlers.SSOPath(other.tenant), 1)).want(http.StatusGone)
+	b.get(strings.Replace(mixed.RequestURI(), handlers.SSOPath(c.tenant), handlers.SSOPath(other.tenant),
+		1)).want(http.StatusGone)
 	// The provider declines.
 	declined, _ := url.Parse(b.departs(handlers.SSOPath(c.tenant)))
 	b.get(handlers.SSOPath(c.tenant) + "/callback?error=access_denied&state=" + declined.Query().Get("state")).want(http.StatusForbidden)
@@ -332,7 +334,10 @@ func TestSSOOnlyRefusesPasswordsExceptTheBreakGlassAccount(t *testing.T) {
 		return func(n *accounts.NewSSO) { n.Only, n.BreakGlass = true, glass }
 	}
 	for name, glass := range map[string]*id.UUID{"nobody": nil, "a developer": &member} {
-		to := accounts.NewSSO{Connection: accounts.Connection{Tenant: c.tenant, Only: true, BreakGlass: glass}, Keys: w.ring}
+		to := accounts.NewSSO{
+			Connection: accounts.Connection{Tenant: c.tenant, Only: true, BreakGlass: glass},
+			Keys:       w.ring,
+		}
 		if err := accounts.ChangeSSO(t.Context(), w.db, to, db.Author{Kind: "command"}); err == nil {
 			t.Errorf("%s is the break-glass account", name)
 		}

@@ -65,7 +65,8 @@ const base = "http://127.0.0.1:8080"
 
 func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world {
 	t.Helper()
-	w := &world{t: t, clock: &clock{}, log: &bytes.Buffer{}, url: dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)}
+	w := &world{t: t, clock: &clock{}, log: &bytes.Buffer{}, url: dbtest.Clone(t, migrations.Fingerprint(),
+		db.MigrateUp)}
 	var err error
 	if w.db, err = db.Open(t.Context(), w.url, db.Options{MaxConns: 6, Name: "test"}); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,8 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	}
 	logger := slog.New(slog.NewTextHandler(&lockedWriter{w: w.log}, nil))
 	cfg := handlers.Config{
-		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger, Now: w.clock.now, BaseURL: base, Keys: w.ring,
+		DB: w.db, Authenticator: handlers.NewAuthenticator(accounts.Keys{DB: w.db}, logger, w.clock.now), Log: logger,
+		Now: w.clock.now, BaseURL: base, Keys: w.ring,
 	}
 	deps := auth.Deps{DB: w.db, Keys: w.ring, BaseURL: base, Signup: true, Log: logger, Now: w.clock.now}
 	for _, c := range change {
@@ -86,7 +88,10 @@ func newWorld(t *testing.T, change ...func(*handlers.Config, *auth.Deps)) *world
 	kit := handlers.New(cfg)
 	engine := kit.NewEngine()
 	kit.Mount(engine, auth.Routes(deps))
-	kit.Mount(engine, dashboard.Routes(dashboard.Deps{DB: w.db, Keys: w.ring, BaseURL: cfg.BaseURL, Log: logger, Now: w.clock.now}))
+	kit.Mount(engine, dashboard.Routes(dashboard.Deps{
+		DB: w.db, Keys: w.ring, BaseURL: cfg.BaseURL, Log: logger,
+		Now: w.clock.now,
+	}))
 	w.engine = engine
 	return w
 }
