@@ -28,8 +28,11 @@ var serverKeepAlive = map[string]string{
 }
 
 var dialer = &net.Dialer{
-	KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery, Count: keepAliveTries},
-	Control:         boundSilence,
+	KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: keepAliveEvery, Interval: keepAliveEvery,
+		Count: keepAliveTries,
+	},
+	Control: boundSilence,
 }
 
 // parseURL reads a database URL and prepares its connections. The error quotes no part of the URL.

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -77,6 +78,25 @@ func TestEveryTableOfTenantsIsUnderRowLevelSecurity(t *testing.T) {
 
 // roles are those that transactions take; the server's administrator is none of them.
 const roles = `'posthorn_tenant', 'posthorn_ingest', 'posthorn_worker', 'posthorn_console', 'posthorn_lookup', 'posthorn_emitter'`
+
+// The guides name the roles that a backup must have; upgrades that bring another one must change them.
+func TestTheGuideOfBackupsNamesEveryRole(t *testing.T) {
+	t.Parallel()
+	_, owner, _, _ := two(t, 1)
+	made := names(t, owner, `SELECT rolname FROM pg_roles WHERE rolname LIKE 'posthorn\_%' AND NOT rolcanlogin ORDER BY 1`)
+	page, err := os.ReadFile("../docs/ops/backup.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made) != 7 || !strings.Contains(string(page), "the seven roles that its migrations create") {
+		t.Errorf("migrations create %d roles, %q: the guide says seven", len(made), made)
+	}
+	for _, role := range made {
+		if !strings.Contains(string(page), strings.TrimPrefix(role, "posthorn")) {
+			t.Errorf("the guide does not dump the role %s", role)
+		}
+	}
+}
 
 func TestRolesAreWeak(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,9 @@ func Listen(ctx context.Context, url string, channels []string, connected func()
 	}
 }
 
-func listen(ctx context.Context, url string, channels []string, connected func(), got func(channel, payload string)) error {
+func listen(ctx context.Context, url string, channels []string, connected func(),
+	got func(channel, payload string),
+) error {
 	conn, err := Connect(ctx, url, Options{Name: "listen"})
 	if err != nil {
 		return err

@@ -95,7 +95,10 @@ func MigrateStatus(ctx context.Context, url string) (states []MigrationState, er
 	err = migrate(ctx, url, func(p *goose.Provider) error {
 		list, err := p.Status(ctx)
 		for _, s := range list {
-			states = append(states, MigrationState{Version: s.Source.Version, Name: s.Source.Path, Applied: s.State == goose.StateApplied})
+			states = append(states, MigrationState{
+				Version: s.Source.Version, Name: s.Source.Path,
+				Applied: s.State == goose.StateApplied,
+			})
 		}
 		return err
 	})
@@ -135,7 +138,8 @@ func migrate(ctx context.Context, url string, do func(*goose.Provider) error) er
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS), goose.WithSessionLocker(locker),
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, fs.FS(migrations.FS),
+		goose.WithSessionLocker(locker),
 		goose.WithAllowOutofOrder(true)) // migrations only add, and none needs another that was written beside it
 	if err != nil {
 		return err

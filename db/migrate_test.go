@@ -1,7 +1,11 @@
 package db_test
 
 import (
+	"bytes"
 	"context"
+	"io/fs"
+	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -78,7 +82,8 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 		UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'posthorn'::regnamespace`); len(left) > 0 {
 		t.Errorf("after going down there are still %q", left)
 	}
-	if states, err := db.MigrateStatus(ctx, url); err != nil || slices.ContainsFunc(states, func(s db.MigrationState) bool { return s.Applied }) {
+	if states, err := db.MigrateStatus(ctx, url); err != nil || slices.ContainsFunc(states,
+		func(s db.MigrationState) bool { return s.Applied }) {
 		t.Errorf("after going down: %+v, %v", states, err)
 	}
 	if err := db.MigrateUp(ctx, url); err != nil {
@@ -97,6 +102,23 @@ func TestMigrationsGoDownAndUpAgain(t *testing.T) {
 	}
 	if err := db.MigrateUp(ctx, url); err != nil {
 		t.Errorf("up twice: %v", err)
+	}
+}
+
+func TestEachAppliedMigrationIsLogged(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Clone(t, migrations.Fingerprint(), db.MigrateUp)
+	if err := db.MigrateDown(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	for range 2 { // the second time nothing is left to apply, and nothing is said
+		if err := db.MigrateUpLogged(t.Context(), url, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := log.String(); strings.Count(text, "migration applied") != 1 || !strings.Contains(text, ".sql") {
+		t.Errorf("the log says %s", text)
 	}
 }
 
@@ -168,7 +190,8 @@ func TestSeveralProcessesMayMigrateAtOnce(t *testing.T) {
 		t.Error(err)
 	} else {
 		defer d.Close()
-		if _, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"}, db.Author{Kind: "command"}); err != nil {
+		if _, _, err := accounts.CreateTenant(t.Context(), d, accounts.NewTenant{Name: "t"},
+			db.Author{Kind: "command"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -186,7 +209,8 @@ func TestPartitionsAreMadeOnceAndReachedThroughTheirParentsAlone(t *testing.T) {
 		t.Errorf("%d partitions made the second time, %v; want the one day that was missing", made, err)
 	}
 	days, err := maintenance.PartitionDays(ctx, d)
-	if err != nil || !slices.Contains(days, day) || !slices.Contains(days, day.AddDate(0, 0, 2)) || days[len(days)-1] != day.AddDate(0, 0, 4) {
+	if err != nil || !slices.Contains(days, day) || !slices.Contains(days, day.AddDate(0, 0, 2)) ||
+		days[len(days)-1] != day.AddDate(0, 0, 4) {
 		t.Errorf("%v, %v", days, err)
 	}
 	if direct := names(t, owner, `SELECT c.relname || ' to ' || r.rolname FROM pg_class c, pg_roles r
@@ -254,7 +278,11 @@ func TestAConnectionCarriesNothingOver(t *testing.T) {
 	_ = d.Worker(ctx, func(q *sql.Queries) error { return q.AssertAlive(ctx, a) }) // fails inside
 	clean("a failed statement")
 	var n int64
-	if err := d.Tenant(ctx, a, func(q *sql.Queries) (err error) { n, err = q.CountEventTypes(ctx, a); return err }); err != nil || n != 0 {
+	if err := d.Tenant(ctx, a, func(q *sql.Queries) (err error) {
+		n, err = q.CountEventTypes(ctx,
+			a)
+		return err
+	}); err != nil || n != 0 {
 		t.Errorf("%d event types, %v: what was rolled back is there", n, err)
 	}
 }
@@ -264,7 +292,14 @@ func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 	ids := []struct {
 		n          int
 		again, all bool
-	}{{0, false, false}, {1, false, false}, {3, true, false}, {230, false, false}, {231, false, true}, {5000, true, true}}
+	}{
+		{0, false, false},
+		{1, false, false},
+		{3, true, false},
+		{230, false, false},
+		{231, false, true},
+		{5000, true, true},
+	}
 	for _, tt := range ids {
 		made := make([]id.UUID, tt.n)
 		for i := range made {
@@ -281,5 +316,27 @@ func TestNotificationsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	if got, all, _ := db.ParseWake("junk,," + strings.Repeat("z", 32)); len(got) != 0 || all {
 		t.Errorf("junk was read as %v", got)
+	}
+}
+
+// A migration that fails leaves the schema as it was: PostgreSQL takes back what its transaction has done. So none of
+// them leaves its transaction.
+func TestEachMigrationIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	files, err := fs.Glob(migrations.FS, "*.sql")
+	if err != nil || len(files) < 50 {
+		t.Fatal(len(files), err)
+	}
+	leaves := regexp.MustCompile(`(?im)no transaction|^\s*(commit|begin|rollback)\s*;|concurrently`)
+	for _, file := range files {
+		source, err := fs.ReadFile(migrations.FS, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(source)) {
+			if code, _, _ := strings.Cut(line, "-- "); leaves.MatchString(code) || strings.Contains(line, "+goose NO TRANSACTION") {
+				t.Errorf("%s leaves its transaction: %s", file, line)
+			}
+		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 
 // Sweep calls each for every tenant that has endpoints, when the named sweep has not been made for a while by the
 // database's clock. Of several workers one does it. False: it was not due.
-func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each func(tenant id.UUID, tenantName string) error) (bool, error) {
+func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each func(tenant id.UUID,
+	tenantName string) error,
+) (bool, error) {
 	due := false
 	err := d.Worker(ctx, func(q *sql.Queries) error {
 		if err := q.InsertPeriodic(ctx, name); err != nil {
@@ -50,7 +52,9 @@ func (d *DB) Sweep(ctx context.Context, name string, every time.Duration, each f
 
 // Periodic runs fn when a named chore has not been done for a while, by the database's clock, whichever worker asks. fn
 // runs inside the transaction that marks it done: it is done once, or not marked.
-func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn func(*sql.Queries) error) (did bool, err error) {
+func (d *DB) Periodic(ctx context.Context, name string, every time.Duration, fn func(*sql.Queries) error) (did bool,
+	err error,
+) {
 	err = d.Worker(ctx, func(q *sql.Queries) error {
 		if err := q.InsertPeriodic(ctx, name); err != nil {
 			return err

@@ -16,7 +16,10 @@ import (
 func registerTypes(m *pgtype.Map) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: idCodec{}}
 	m.RegisterType(element)
-	m.RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
+	m.RegisterType(&pgtype.Type{
+		Name: "timestamptz", OID: pgtype.TimestamptzOID,
+		Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC},
+	})
 	for _, a := range []struct {
 		name         string
 		oid, element uint32
@@ -29,10 +32,14 @@ func registerTypes(m *pgtype.Map) {
 		{"_bool", pgtype.BoolArrayOID, pgtype.BoolOID, plan(pgtype.BoolOID, 1, appendBool)},
 		{"_bytea", pgtype.ByteaArrayOID, pgtype.ByteaOID, plan(pgtype.ByteaOID, 64, appendBytes)},
 		{"_text", pgtype.TextArrayOID, pgtype.TextOID, plan(pgtype.TextOID, 16, appendText)},
-		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(plan(pgtype.TimestamptzOID, 8, appendTime), plan(pgtype.TimestamptzOID, 8, appendTimeOrNull))},
+		{"_timestamptz", pgtype.TimestamptzArrayOID, pgtype.TimestamptzOID, either(plan(pgtype.TimestamptzOID, 8, appendTime),
+			plan(pgtype.TimestamptzOID, 8, appendTimeOrNull))},
 	} {
 		known, _ := m.TypeForOID(a.element)
-		m.RegisterType(&pgtype.Type{Name: a.name, OID: a.oid, Codec: arrayCodec{&pgtype.ArrayCodec{ElementType: known}, a.plans}})
+		m.RegisterType(&pgtype.Type{Name: a.name, OID: a.oid, Codec: arrayCodec{
+			&pgtype.ArrayCodec{ElementType: known},
+			a.plans,
+		}})
 	}
 }
 

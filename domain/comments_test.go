@@ -4,23 +4,30 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
 
-// maxColumns is how wide a line of a comment is at most, with tabs of four columns.
+// maxColumns is how wide a line is at most, with tabs of four columns. Text in quotes is not counted, save in comments:
+// it is not broken, so that it can be searched for.
 const maxColumns = 120
+
+var quoted = regexp.MustCompile("\"(?:[^\"\\\\]|\\\\.)*\"|`[^`]*`")
 
 // columns is the width of a line.
 func columns(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) }
 
-// commentFault says what is wrong with a line of source code if it is a comment, or nothing.
-func commentFault(line string) string {
+// lineFault says what is wrong with a line of source code, or nothing.
+func lineFault(line string) string {
 	text := strings.TrimSpace(line)
 	switch {
-	case !strings.HasPrefix(text, "// "):
-		return ""
+	case !strings.HasPrefix(text, "//"):
+		if columns(quoted.ReplaceAllString(line, "")) > maxColumns {
+			return "the line is wider than 120 columns"
+		}
+	case !strings.HasPrefix(text, "// "): // a directive
 	case columns(line) > maxColumns:
 		return "the comment is wider than 120 columns"
 	case strings.Contains(text, "DESIGN "+"section"):
@@ -29,7 +36,12 @@ func commentFault(line string) string {
 	return ""
 }
 
-func TestCommentsFitTheScreenAndCiteByHeading(t *testing.T) {
+// opensText reports whether a line begins or ends a text in backquotes that goes over several lines.
+func opensText(line string) bool {
+	return !strings.HasPrefix(strings.TrimSpace(line), "//") && strings.Count(quoted.ReplaceAllString(line, ""), "`")%2 == 1
+}
+
+func TestLinesFitTheScreenAndCommentsCiteByHeading(t *testing.T) {
 	t.Parallel()
 	seen := 0
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
@@ -52,11 +64,18 @@ func TestCommentsFitTheScreenAndCiteByHeading(t *testing.T) {
 			return nil
 		}
 		seen++
-		number := 0
+		number, inText := 0, false
 		for line := range strings.Lines(string(data)) {
 			number++
-			if why := commentFault(strings.TrimRight(line, "\n")); why != "" {
-				t.Errorf("%s:%d: %s", path, number, why)
+			line = strings.TrimRight(line, "\n")
+			switch {
+			case opensText(line):
+				inText = !inText
+			case inText:
+			default:
+				if why := lineFault(line); why != "" {
+					t.Errorf("%s:%d: %s", path, number, why)
+				}
 			}
 		}
 		return nil
@@ -69,7 +88,7 @@ func TestCommentsFitTheScreenAndCiteByHeading(t *testing.T) {
 	}
 }
 
-func TestCommentFaultsAreFound(t *testing.T) {
+func TestFaultsOfLinesAreFound(t *testing.T) {
 	t.Parallel()
 	for line, faulty := range map[string]bool{
 		"// A short comment.":                                  false,
@@ -77,9 +96,10 @@ func TestCommentFaultsAreFound(t *testing.T) {
 		"\t// " + strings.Repeat("a", maxColumns-6):            true,
 		"// as DESIGN " + "section 3 says":                     true,
 		"x := \"" + strings.Repeat("a", maxColumns) + "\"":     false,
+		"x := " + strings.Repeat("a, ", maxColumns/3):          true,
 		"//go:generate " + strings.Repeat("a", maxColumns+100): false,
 	} {
-		if why := commentFault(line); (why != "") != faulty {
+		if why := lineFault(line); (why != "") != faulty {
 			t.Errorf("%q: %q", line, why)
 		}
 	}

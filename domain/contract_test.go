@@ -147,7 +147,12 @@ func answers() string {
 		{"other 400 to 499", []delivery.Result{{Status: 400}, {Status: 413}, {Status: 422}, {Status: 499}}},
 		{"500 to 599", []delivery.Result{{Status: 500}, {Status: 503}, {Status: 599}}},
 		{"none: DNS, connection, or TLS failure, reset, timeout, or not HTTP", []delivery.Result{
-			{Failure: delivery.FailDNS}, {Failure: delivery.FailConnect}, {Failure: delivery.FailTLS}, {Failure: delivery.FailTimeout}, {Failure: delivery.FailReset}, {Failure: delivery.FailProtocol},
+			{Failure: delivery.FailDNS},
+			{Failure: delivery.FailConnect},
+			{Failure: delivery.FailTLS},
+			{Failure: delivery.FailTimeout},
+			{Failure: delivery.FailReset},
+			{Failure: delivery.FailProtocol},
 		}},
 		{"none: the name resolves to a blocked address", []delivery.Result{{Failure: delivery.FailBlocked}}},
 	} {
@@ -156,13 +161,16 @@ func answers() string {
 		for _, r := range row.results {
 			d := delivery.Decide(delivery.Policy{Schedule: standard}, 1, r, 0.5)
 			outcome, class = outcomeWords(d), classWords(d.Class)
-			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r, 0.5); lenient.Status != d.Status {
+			if lenient := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true}, 1, r,
+				0.5); lenient.Status != d.Status {
 				outcome += "; with `retry_client_errors` " + outcomeWords(lenient)
 			}
-			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1, r, 0.5); r.Status == 410 {
+			if both := delivery.Decide(delivery.Policy{Schedule: standard, RetryClientErrors: true, RetryGone: true}, 1,
+				r, 0.5); r.Status == 410 {
 				outcome += "; with `retry_client_errors` and `health_policy.gone` off " + outcomeWords(both)
 			}
-			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r, 0.5); accepting.Status != d.Status {
+			if accepting := delivery.Decide(delivery.Policy{Schedule: standard, AcceptConflict: true}, 1, r,
+				0.5); accepting.Status != d.Status {
 				outcome += "; with `accept_conflict` " + outcomeWords(accepting)
 			}
 			outcomes[outcome+class] = true

@@ -89,9 +89,18 @@ func warnings() string {
 		reason health.Reason
 		c      delivery.Counters
 	}{
-		{health.TLS, delivery.Counters{TLSOnlySince: t0, ConsecutiveFailures: 1, UnhealthySince: t0, FirstFailureAt: t0}},
-		{health.Unhealthy, delivery.Counters{ConsecutiveFailures: p.UnhealthyFailures, UnhealthySince: t0, FirstFailureAt: t0}},
-		{health.Failures, delivery.Counters{ConsecutiveFailures: p.FailuresOver + 1, UnhealthySince: t0, FirstFailureAt: t0}},
+		{health.TLS, delivery.Counters{
+			TLSOnlySince: t0, ConsecutiveFailures: 1, UnhealthySince: t0,
+			FirstFailureAt: t0,
+		}},
+		{health.Unhealthy, delivery.Counters{
+			ConsecutiveFailures: p.UnhealthyFailures, UnhealthySince: t0,
+			FirstFailureAt: t0,
+		}},
+		{health.Failures, delivery.Counters{
+			ConsecutiveFailures: p.FailuresOver + 1, UnhealthySince: t0,
+			FirstFailureAt: t0,
+		}},
 	} {
 		at := map[string]string{string(health.HalfWay): "", string(health.LastDay): "none"}
 		disabled := ""

@@ -81,7 +81,10 @@ func misnamed(path, name string) string {
 		words[i] = "handout"
 	}
 	for _, r := range avoidedWords {
-		here := r.in == nil || slices.ContainsFunc(r.in, func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
+		here := r.in == nil || slices.ContainsFunc(r.in, func(folder string) bool {
+			return strings.HasPrefix(path,
+				folder+"/")
+		})
 		if here && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(r.words, w) }) {
 			return fmt.Sprintf("%s: %s: use %s", path, name, r.use)
 		}
@@ -163,7 +166,8 @@ func TestOneWordNamesOneThing(t *testing.T) {
 			return err
 		}
 		seen++
-		for _, fault := range nameFaults(filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator))), file) {
+		for _, fault := range nameFaults(filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator))),
+			file) {
 			t.Error(fault)
 		}
 		return nil

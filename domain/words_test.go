@@ -58,6 +58,9 @@ var readersWords = []readersWord{
 // citation is what a sentence cites literally: code, names of fields and values, addresses.
 var citation = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`|<!--.*?-->|\\]\\([^)]*\\)|https?://\\S+|/\\w+/v1/\\S+|/docs/\\S+|connection refused")
 
+// spacedPercent is a number with a space before its percent sign, which American English does not have.
+var spacedPercent = regexp.MustCompile(`\d %([ .,;:)|"]|$)`)
+
 // markup is what readers of a page don't see, with the attributes that they do.
 var markup = regexp.MustCompile(`(?s)<[^>]*>`)
 
@@ -75,6 +78,9 @@ func TestReadersMeetUsualWords(t *testing.T) {
 	for _, p := range everyText(t) {
 		seen++
 		text := citation.ReplaceAllString(p.text, " ")
+		if at := spacedPercent.FindStringIndex(text); at != nil {
+			t.Errorf("%s: %q: write 99.9%% without a space", p.where, around(text, at))
+		}
 		for _, at := range avoided.FindAllStringIndex(text, -1) {
 			word := text[at[0]:at[1]]
 			t.Errorf("%s: %q in %q: write %s", p.where, word, around(text, at), instead(word))
@@ -108,7 +114,8 @@ func everyText(t *testing.T) (all []prose) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (strings.HasPrefix(name, ".") && name != ".." || name == "testdata" || name == "node_modules" || name == "bin" || name == "tools" || name == "e2e" || name == "img" || name == "pagetest" || name == "optest" || name == "adr"):
+		case entry.IsDir() && (strings.HasPrefix(name, ".") && name != ".." || name == "testdata" || name == "node_modules" || name == "bin" || name == "tools" ||
+			name == "e2e" || name == "img" || name == "pagetest" || name == "optest" || name == "adr"):
 			return filepath.SkipDir
 		case entry.IsDir():
 			return nil
@@ -166,7 +173,10 @@ func paragraphs(t *testing.T, path string) (all []prose) {
 		t.Fatal(err)
 	}
 	line := 1
-	text := citation.ReplaceAllStringFunc(string(data), func(s string) string { return " " + strings.Repeat("\n", strings.Count(s, "\n")) })
+	text := citation.ReplaceAllStringFunc(string(data), func(s string) string {
+		return " " +
+			strings.Repeat("\n", strings.Count(s, "\n"))
+	})
 	for block := range strings.SplitSeq(text, "\n\n") {
 		all = append(all, prose{fmt.Sprintf("%s:%d", path, line), block})
 		line += strings.Count(block, "\n") + 2

@@ -33,6 +33,11 @@ UPDATE people SET totp_at = now(), totp_step = @step WHERE id = @id AND totp IS 
 -- No row: a code of this step or a later one was taken already.
 UPDATE people SET totp_step = @step WHERE id = @id AND totp_step < @step;
 
+-- name: RequirePasskey :execrows
+-- No row: it is as wanted already.
+UPDATE people SET passkey_required_at = CASE WHEN @required::boolean THEN now() END
+WHERE id = @id AND (passkey_required_at IS NOT NULL) <> @required::boolean;
+
 -- name: DeletePerson :execrows
 DELETE FROM people WHERE id = @id;
 

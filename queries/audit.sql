@@ -40,3 +40,39 @@ ORDER BY id DESC LIMIT 1;
 SELECT count(*) FROM audit_log
 WHERE tenant_id = @tenant_id AND id > posthorn.first_id(@since) AND id < posthorn.first_id(@until)
 	AND action = 'endpoint.create' AND actor_kind = @actor_kind AND actor_id = @actor_id AND object_id = @object;
+
+-- name: AuditNames :many
+-- What people call the objects and the authors of audit log entries, deleted ones too where their rows are kept. The
+-- n-th id is the n-th tenant's. Whether a name is an endpoint's URL is said, because URLs are shown masked.
+WITH asked AS (
+	SELECT u.tenant_id, u.id FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[])) AS u(tenant_id, id)
+)
+SELECT a.id::uuid AS id, (CASE WHEN e.description = '' THEN e.url ELSE e.description END)::text AS name, (e.description = '')::boolean AS is_url
+FROM asked a JOIN endpoints e ON e.tenant_id = a.tenant_id AND e.id = a.id
+UNION ALL
+SELECT a.id, k.name, false FROM asked a JOIN api_keys k ON k.tenant_id = a.tenant_id AND k.id = a.id
+UNION ALL
+SELECT a.id, p.name || ' (' || p.email || ')', false
+FROM asked a JOIN memberships m ON m.tenant_id = a.tenant_id AND m.id = a.id JOIN people p ON p.id = m.person_id
+UNION ALL
+SELECT a.id, i.email, false FROM asked a JOIN invitations i ON i.tenant_id = a.tenant_id AND i.id = a.id
+UNION ALL
+SELECT a.id, l.brand, false FROM asked a JOIN portal_links l ON l.tenant_id = a.tenant_id AND l.id = a.id WHERE l.brand <> ''
+UNION ALL
+SELECT a.id, j.kind, false FROM asked a JOIN bulk_jobs j ON j.tenant_id = a.tenant_id AND j.id = a.id
+UNION ALL
+SELECT a.id, t.name, false FROM asked a JOIN tenants t ON t.id = a.tenant_id AND t.id = a.id;
+
+-- name: AuditEventTypes :many
+-- The types of events and of deliveries, by id. created_at comes from the ids, so that partitions prune.
+WITH asked AS (
+	SELECT u.tenant_id, u.id, u.created_at
+	FROM ROWS FROM (unnest(@tenants::uuid[]), unnest(@ids::uuid[]), unnest(@created::timestamptz[])) AS u(tenant_id, id, created_at)
+)
+SELECT a.id::uuid AS id, e.type::text AS type
+FROM asked a JOIN events e ON e.tenant_id = a.tenant_id AND e.created_at = a.created_at AND e.id = a.id
+	AND e.created_at BETWEEN @first::timestamptz AND @last::timestamptz
+UNION ALL
+SELECT a.id, d.event_type
+FROM asked a JOIN deliveries d ON d.tenant_id = a.tenant_id AND d.created_at = a.created_at AND d.id = a.id
+	AND d.created_at BETWEEN @first::timestamptz AND @last::timestamptz;

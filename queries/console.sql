@@ -10,7 +10,7 @@ FROM (
 	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 	FROM tenants t
-	WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0)
+	WHERE t.state <> 'deleted' AND (@part::text = '' OR position(lower(@part::text) IN lower(t.name)) > 0 OR t.external_id = @part::text)
 		AND (@state::text = '' OR t.state = @state::text)
 		AND CASE @sort::text
 			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = @before::uuid), true)

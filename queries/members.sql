@@ -1,19 +1,19 @@
 -- Members and invitations of one tenant.
 
 -- name: ListMembers :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id > @after
 ORDER BY m.id LIMIT @most;
 
 -- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id < @after
 ORDER BY m.id DESC LIMIT @most;
 
 -- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = @tenant_id AND m.id = @id;
 

@@ -18,7 +18,7 @@ SELECT t.id, coalesce((SELECT b.accepted FROM books b WHERE b.tenant_id = t.id A
 FROM tenants t WHERE t.id > @after AND t.state <> 'deleted' ORDER BY t.id LIMIT @most;
 
 -- name: ReconcilePages :many
--- Pages of a day by the books, the ledger included, beside what the tables hold of them.
+-- Pages of a day by the books, the ledger included, beside what the tables hold of them; without days whose rows are in storage.
 WITH entries AS (
 	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = @day AND b.tenant_id = ANY(@tenants::uuid[])
 	UNION ALL
@@ -34,7 +34,9 @@ WITH entries AS (
 SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
 	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled, coalesce(s.events, 0)::bigint AS events, e.n AS rows_events,
 	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, d.unqueued AS rows_unqueued, q.n AS queued
-FROM unnest(@tenants::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
+FROM (SELECT u.id FROM unnest(@tenants::uuid[]) AS u(id)
+	WHERE NOT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = u.id AND h.day = @day AND h.state IN ('leaving', 'stored', 'returning'))) t
+LEFT JOIN sums s ON s.tenant_id = t.id
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n, count(*) FILTER (WHERE r.status = 2) AS delivered, count(*) FILTER (WHERE r.status = 3) AS failed,
 		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting,

@@ -37,7 +37,8 @@ func (h *house) counted(tenant, ep id.UUID, c delivery.Counters, goneAt time.Tim
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 503, 'the endpoint returned 503 Service Unavailable', 'out of order')
 		ON CONFLICT (endpoint_id) DO UPDATE SET consecutive_failures = $3, auth_streak = $4, exhausted = $5, unhealthy_since = $6,
 			tls_only_since = $7, first_failure_at = $8, last_failure_at = $9, gone_at = $10`,
-		ep, tenant, c.ConsecutiveFailures, c.AuthStreak, c.Exhausted, null(c.UnhealthySince), null(c.TLSOnlySince), null(c.FirstFailureAt),
+		ep, tenant, c.ConsecutiveFailures, c.AuthStreak, c.Exhausted, null(c.UnhealthySince), null(c.TLSOnlySince),
+		null(c.FirstFailureAt),
 		null(c.LastFailureAt), null(goneAt))
 }
 
@@ -120,7 +121,12 @@ func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
 			{12 * time.Hour, "failures"},
 		}},
 		{"100 failures", plain, failing(100), false, []step{{6 * time.Hour, "failures approaching"}, {12 * time.Hour, ""}}},
-		{"TLS errors alone for 24 h", plain, tls, false, []step{{12*time.Hour - 1, ""}, {12 * time.Hour, "tls half_way"}, {24*time.Hour - 1, ""}, {24 * time.Hour, "tls"}}},
+		{"TLS errors alone for 24 h", plain, tls, false, []step{
+			{12*time.Hour - 1, ""},
+			{12 * time.Hour, "tls half_way"},
+			{24*time.Hour - 1, ""},
+			{24 * time.Hour, "tls"},
+		}},
 		{"4 refusals", plain, refused(4), false, []step{{time.Hour, ""}}},
 		{"5 refusals", plain, refused(5), false, []step{{time.Hour, "auth approaching"}, {1000 * time.Hour, ""}}},
 		{"10 refusals", plain, refused(10), false, []step{{0, "auth"}}},
@@ -130,7 +136,12 @@ func TestEveryPolicyHoldsAtItsBoundary(t *testing.T) {
 		{"one exhausted", own, delivery.Counters{Exhausted: 1}, false, []step{{0, ""}}},
 		{"two exhausted", own, delivery.Counters{Exhausted: 2}, false, []step{{0, "exhausted approaching"}}},
 		{"three exhausted", own, delivery.Counters{Exhausted: 3}, false, []step{{0, "exhausted"}}},
-		{"a tenant's own hours", own, failing(10), false, []step{{5*time.Hour - 1, ""}, {5 * time.Hour, "unhealthy half_way"}, {10*time.Hour - 1, ""}, {10 * time.Hour, "unhealthy"}}},
+		{"a tenant's own hours", own, failing(10), false, []step{
+			{5*time.Hour - 1, ""},
+			{5 * time.Hour, "unhealthy half_way"},
+			{10*time.Hour - 1, ""},
+			{10 * time.Hour, "unhealthy"},
+		}},
 	}
 	for _, tt := range tests {
 		ep := h.endpoint(tt.tenant, "https://hooks.example.com/in?token=abc", nil)
@@ -179,7 +190,8 @@ func TestTheNoticeOfADisabledEndpointSaysWhatHappened(t *testing.T) {
 	ep := h.endpoint(tenant, "https://hooks.example.com/in?token=abc", nil)
 	h.emitN(tenant, 7)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: at, LastFailureAt: at.Add(time.Hour)}, time.Time{})
+	h.counted(tenant, ep, delivery.Counters{AuthStreak: 10, FirstFailureAt: at, LastFailureAt: at.Add(time.Hour)},
+		time.Time{})
 	h.assess(tenant, ep, at.Add(2*time.Hour))
 	var raw []byte
 	h.query("SELECT details FROM notices WHERE endpoint_id = $1", []any{&raw}, ep)
@@ -231,7 +243,10 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 	off := h.endpoint(tenant, "https://hooks.example.com/off", nil)
 	h.counted(tenant, off, delivery.Counters{AuthStreak: 10, FirstFailureAt: t0, LastFailureAt: t0}, time.Time{})
 	warned := h.endpoint(tenant, "https://hooks.example.com/warned", nil)
-	h.counted(tenant, warned, delivery.Counters{ConsecutiveFailures: 20, UnhealthySince: t0, FirstFailureAt: t0, LastFailureAt: t0}, time.Time{})
+	h.counted(tenant, warned, delivery.Counters{
+		ConsecutiveFailures: 20, UnhealthySince: t0, FirstFailureAt: t0,
+		LastFailureAt: t0,
+	}, time.Time{})
 	well := h.endpoint(tenant, "https://hooks.example.com/well", nil)
 	h.counted(tenant, well, delivery.Counters{}, time.Time{})
 	h.exec("INSERT INTO endpoint_warnings (tenant_id, endpoint_id, reason, stage, since, at) VALUES ($1, $2, 'unhealthy', 'half_way', $3, $3)", tenant, well, t0)
@@ -279,7 +294,10 @@ func TestAWorkerThatDiesAmidADecisionLeavesNothingOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for ep, kind := range map[id.UUID]notice.Kind{off: notice.EndpointDisabled, warned: notice.EndpointWarning, well: notice.EndpointRecovered} {
+	for ep, kind := range map[id.UUID]notice.Kind{
+		off: notice.EndpointDisabled, warned: notice.EndpointWarning,
+		well: notice.EndpointRecovered,
+	} {
 		if n := h.notices(ep, kind); n != 1 {
 			t.Errorf("%d notices %s, want 1", n, kind)
 		}
@@ -351,7 +369,8 @@ func (h *house) transition(t *testing.T, tenant, ep id.UUID, arrow health.Arrow)
 			return err
 		})
 		for i, want := range []bool{true, false} { // two workers heard the answer
-			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil || opened != want {
+			if opened, err := endpoints.OpenVerified(t.Context(), h.db, tenant, ep, v.ID, 200); err != nil ||
+				opened != want {
 				t.Errorf("%s by %s: try %d opened it: %v, %v", arrow.From, arrow.By, i, opened, err)
 			}
 		}

@@ -188,7 +188,8 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	h.worker(true)
 	h.resume(tenant, ep)
 	eventually(t, 10*time.Second, "deliveries are under way", func() bool { return len(r.seen()) > 50 })
-	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}), 20*time.Second)
+	job := h.over(h.bulk(tenant, deliveries.NewBulkJob{Kind: bulk.Cancel, Filter: bulk.Filter{Status: "pending"}}),
+		20*time.Second)
 	eventually(t, 20*time.Second, "nothing waits", func() bool { return h.waiting(ep) == 0 })
 	h.balanced()
 	var delivered, canceled int // as of one moment: a success that comes late moves one
@@ -196,7 +197,7 @@ func TestABulkCancelUnderLoadLosesNothing(t *testing.T) {
 	if job.State != bulk.Done || canceled == 0 || delivered+canceled != n || int(job.Done) < canceled {
 		t.Errorf("%d delivered, %d canceled; the job: %+v", delivered, canceled, job)
 	}
-	eventually(t, 10*time.Second, "every request ended in a delivery", func() bool {
+	eventually(t, time.Minute, "every request ended in a delivery", func() bool {
 		return h.count("SELECT count(*) FROM deliveries WHERE status = 2") == len(r.seen())
 	})
 }
@@ -236,7 +237,10 @@ func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
 				batch[i] = item("order.completed", "k", i)
 			}
 			h.emit(tenant, batch...)
-			h.emit(tenant, emit.Item{Emission: event.Emission{Type: "order.completed", Data: []byte(`{"n":-1}`), DeliverAt: time.Now().Add(3 * time.Second)}})
+			h.emit(tenant, emit.Item{Emission: event.Emission{
+				Type: "order.completed", Data: []byte(`{"n":-1}`),
+				DeliverAt: time.Now().Add(3 * time.Second),
+			}})
 
 			stop, sent := make(chan struct{}), make(chan []id.UUID)
 			go func() { // emissions go on over the moment of the resume
@@ -271,7 +275,8 @@ func TestWhatIsDroppedIsNotSentAndWhatFollowsIs(t *testing.T) {
 			}
 			want := make([]int, 0, len(events))
 			for n := int(job.Done); n < held+len(events); n++ {
-				want = append(want, n) // exactly the last ones: numbers of the queue are drawn in the order of emission here
+				// exactly the last ones: numbers of the queue are drawn in the order of emission here
+				want = append(want, n)
 			}
 			if ordering == "none" {
 				slices.Sort(got)

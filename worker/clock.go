@@ -17,7 +17,7 @@ const (
 	shiftTimeout = 5 * time.Minute
 )
 
-// started is what passed counts from where the machine has nothing better.
+// started is what passed counts from on machines without a boot clock.
 var started = time.Now()
 
 // clock compares the database's clock with this machine's boot time, which nothing can set. The database's times
@@ -27,7 +27,7 @@ type clock struct {
 	bootTime func() time.Duration
 	at       time.Time     // the database's clock when it was last looked at; zero: never
 	from, to time.Duration // when that look began and ended
-	shifted  float64       // seconds: the steps that were taken account of by then
+	shifted  float64       // seconds: the steps that were handled by then
 }
 
 func newClock() *clock { return &clock{bootTime: bootTime} }
@@ -39,13 +39,14 @@ func (c *clock) bounds(began time.Duration) queue.ClockBounds {
 		return queue.ClockBounds{Earliest: time.Unix(0, 0), Latest: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
 	return queue.ClockBounds{
-		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast + scheduleTimeout),
+		Shifted: c.shifted, Earliest: c.at.Add(began - c.to - stepLeast), Latest: c.at.Add(began - c.from + stepLeast +
+			scheduleTimeout),
 	}
 }
 
-// observe takes in a look that began and ended when so much had passed, and returns by how much the clock has stepped
-// since the last one, beyond what is taken account of; 0: not at all. After a step the last look stays what the next is
-// held against, until the step is taken account of.
+// observe compares a look at the database's clock with the last one. began and ended are when the look was made. It
+// returns by how much the clock has stepped, without the steps that were already handled; 0: not at all. After a step,
+// later looks are compared with the one before it, until the step is handled.
 func (c *clock) observe(now time.Time, shifted float64, began, ended time.Duration) (step time.Duration) {
 	if !c.at.IsZero() {
 		shown := now.Sub(c.at) - time.Duration((shifted-c.shifted)*float64(time.Second))
@@ -57,7 +58,7 @@ func (c *clock) observe(now time.Time, shifted float64, began, ended time.Durati
 	return 0
 }
 
-// stepped moves what waits after a step of the clock, unless another worker did.
+// stepped moves the due times of waiting deliveries after a step of the clock, unless another worker has done so.
 func (w *Worker) stepped(ctx context.Context, step time.Duration) error {
 	attempt, cancel := context.WithTimeout(ctx, shiftTimeout)
 	defer cancel()

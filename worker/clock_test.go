@@ -51,7 +51,11 @@ func TestRetriesKeepTheirDistanceWhenTheClockSteps(t *testing.T) {
 			t.Fatal("something was promoted before its time")
 		}
 	}
-	for _, tt := range []struct{ step, retry time.Duration }{{time.Hour, 90 * time.Minute}, {-time.Hour, 30 * time.Minute}, {30 * 24 * time.Hour, 30*24*time.Hour + 30*time.Minute}} {
+	for _, tt := range []struct{ step, retry time.Duration }{
+		{time.Hour, 90 * time.Minute},
+		{-time.Hour, 30 * time.Minute},
+		{30 * 24 * time.Hour, 30*24*time.Hour + 30*time.Minute},
+	} {
 		// What is written as the past of the clock that steps back is due; nothing of it is sent on that ground.
 		first.ahead += tt.step
 		second.ahead += tt.step
@@ -104,7 +108,8 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 		t.Error("keys of emission are never forgotten")
 	}
 	at := time.Now()
-	if moved, _, err := h.db.ClockStepped(t.Context(), 0, 30*24*time.Hour, stepLeast); err != nil || moved != 30*24*time.Hour {
+	if moved, _, err := h.db.ClockStepped(t.Context(), 0, 30*24*time.Hour, stepLeast); err != nil ||
+		moved != 30*24*time.Hour {
 		t.Fatalf("moved by %v, %v", moved, err)
 	}
 	remember()
@@ -112,7 +117,10 @@ func TestNothingEndsByItsAgeForADayAfterTheClockStepped(t *testing.T) {
 		t.Error("a key of emission was forgotten on a clock that was just set")
 	}
 	// Ten failures that seem to have gone on for a month: nobody knows for how long.
-	h.counted(tenant, ep, delivery.Counters{ConsecutiveFailures: 20, UnhealthySince: at.Add(-30 * 24 * time.Hour), FirstFailureAt: at.Add(-30 * 24 * time.Hour)}, time.Time{})
+	h.counted(tenant, ep, delivery.Counters{
+		ConsecutiveFailures: 20, UnhealthySince: at.Add(-30 * 24 * time.Hour),
+		FirstFailureAt: at.Add(-30 * 24 * time.Hour),
+	}, time.Time{})
 	if done := h.assess(tenant, ep, at); done.Disabled != "" {
 		t.Errorf("the endpoint was disabled as %s on a clock that was just set", done.Disabled)
 	}

@@ -80,7 +80,10 @@ func TestAChangeHoldsWithinASecondForRowsThatWereReadAhead(t *testing.T) {
 	})
 	var added endpoints.SecretState
 	h.as(tenant, func(q *sql.Queries) (err error) {
-		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
+		added, err = endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{
+			Overlap: 3600,
+			Choose:  freshSecret,
+		})
 		return err
 	})
 	if took := h.followed(w, ep); took > 3*time.Second { // a second, and what a busy machine adds
@@ -134,7 +137,8 @@ func (h *house) openSecret(tenant, ep, secret id.UUID) string {
 
 // signedBy reports whether a request carries a secret's signature.
 func signedBy(f signature.Format, a arrival, secret string) bool {
-	return signature.Wire{Format: f, Prefix: signature.DefaultPrefix}.Verify(a.header.Get, a.body, []string{secret}, time.Now(), time.Minute) == nil
+	return signature.Wire{Format: f, Prefix: signature.DefaultPrefix}.Verify(a.header.Get, a.body, []string{secret},
+		time.Now(), time.Minute) == nil
 }
 
 func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitched(t *testing.T) {
@@ -171,14 +175,18 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	send()
 	for _, ep := range []id.UUID{both, slot} {
 		h.as(tenant, func(q *sql.Queries) error {
-			_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
+			_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{
+				Overlap: 3600,
+				Choose:  freshSecret,
+			})
 			return err
 		})
 		remember(ep)
 		h.followed(w, ep)
 	}
 	standard, hex := send()
-	if !signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard, secrets[both][1]) {
+	if !signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard,
+		secrets[both][1]) {
 		t.Error("in the overlap not both secrets sign")
 	}
 	if !signedBy(signature.BodyHex, hex, secrets[slot][0]) || signedBy(signature.BodyHex, hex, secrets[slot][1]) {
@@ -199,7 +207,8 @@ func TestRotationSignsWithBothWhereThereIsRoomAndWithTheOldElsewhereUntilSwitche
 	eventually(t, 5*time.Second, "the overlap has ended", func() bool {
 		return h.count("SELECT count(*) FROM endpoint_secrets WHERE endpoint_id = $1 AND expires_at < clock_timestamp()", both) == 1
 	})
-	if standard, _ = send(); signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard, standard, secrets[both][1]) {
+	if standard, _ = send(); signedBy(signature.Standard, standard, secrets[both][0]) || !signedBy(signature.Standard,
+		standard, secrets[both][1]) {
 		t.Error("a secret signs after its overlap")
 	}
 }

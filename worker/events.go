@@ -9,8 +9,8 @@ import (
 	"posthorn/worker/send"
 )
 
-// eventCache keeps the payloads of recent events, so that an event is read once however many endpoints it goes to, and
-// not at all where it was emitted through this very process. Oldest out first.
+// eventCache keeps the payloads of recent events: an event is read once, however many endpoints it goes to, and not at
+// all if it was emitted through this process. The oldest are removed first.
 type eventCache struct {
 	mu    sync.Mutex
 	byID  map[id.UUID]*send.Payload
@@ -23,7 +23,7 @@ const eventCacheBytes = 12 << 20
 
 func newEventCache() *eventCache { return &eventCache{byID: map[id.UUID]*send.Payload{}} }
 
-// overhead is what an entry weighs besides its data.
+// overhead is the memory of an entry besides its data, in bytes.
 const overhead = 400
 
 func (c *eventCache) add(events []*send.Payload) {

@@ -79,7 +79,10 @@ func TestTheRecorderOfADeadWorkerIsRefused(t *testing.T) {
 		Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
 	}
 	record := func(worker id.UUID) error {
-		_, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{Worker: worker, Outcomes: []*queue.Outcome{outcome}})
+		_, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{
+			Worker:   worker,
+			Outcomes: []*queue.Outcome{outcome},
+		})
 		return err
 	}
 	if err := record(db.NewID()); err != db.ErrWorkerDead { //nolint:errorlint // exactly this one
@@ -118,10 +121,13 @@ func TestAResultThatCameTooLateChangesNothing(t *testing.T) {
 		{Status: delivery.Retrying, RetryIn: time.Minute},
 	} {
 		started := db.NewID()
-		matched, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{Worker: me, Outcomes: []*queue.Outcome{{
-			TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Gen: 0, Attempts: 1, Decision: decision,
-			Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
-		}}})
+		matched, err := queue.RecordOutcomes(t.Context(), h.db, queue.OutcomeBatch{
+			Worker: me,
+			Outcomes: []*queue.Outcome{{
+				TenantID: tenant, DeliveryID: dlv, EndpointID: ep, EventType: "order.completed", Gen: 0, Attempts: 1, Decision: decision,
+				Attempt: &queue.Attempt{ID: started, StartedAt: started.Time(), URL: "https://example.com/", Format: "standard"},
+			}},
+		})
 		if err != nil || matched[dlv] {
 			t.Errorf("%s: %v, %v", decision.Status, matched, err)
 		}
@@ -148,7 +154,11 @@ func TestARecordThatWasCommittedUnknowinglyIsNotWrittenTwice(t *testing.T) {
 	me := db.NewID()
 	h.exec("INSERT INTO workers (id, name) VALUES ($1, 'me')", me)
 	rec := queue.OutcomeBatch{Worker: me}
-	decisions := []delivery.Decision{{Status: delivery.Delivered}, {Status: delivery.Failed, Reason: delivery.Rejected}, {Status: delivery.Retrying, RetryIn: time.Hour}}
+	decisions := []delivery.Decision{
+		{Status: delivery.Delivered},
+		{Status: delivery.Failed, Reason: delivery.Rejected},
+		{Status: delivery.Retrying, RetryIn: time.Hour},
+	}
 	for i, d := range decisions {
 		started := db.NewID()
 		rec.Outcomes = append(rec.Outcomes, &queue.Outcome{

@@ -34,7 +34,10 @@ func TestTheOldestDeliveryThatCouldBeSentTellsHowLateAllIs(t *testing.T) {
 
 	look := func() map[string]float64 {
 		registry := prometheus.NewRegistry()
-		w := New(Config{DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(), Registry: registry})
+		w := New(Config{
+			DB: h.db, ListenURL: h.url, Log: h.log, Egress: h.policy, Keys: h.ring, Name: t.Name(),
+			Registry: registry,
+		})
 		if err := w.maintenance.Measure(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +84,10 @@ func TestTheTimeForWhichADeliveryWasHeldIsNoLateness(t *testing.T) {
 				return err
 			}
 			// The tenant's health and the alert to operators ask for one tenant, lane by lane.
-			own, err := q.OldestDue(t.Context(), sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
+			own, err := q.OldestDue(t.Context(), sql.OldestDueParams{
+				TenantID:      tenant,
+				SilentSeconds: incidents.Silent.Seconds(),
+			})
 			if math.Abs(own-worst) > 0.001 {
 				t.Errorf("of one tenant %v s, of all %v s", own, worst)
 			}

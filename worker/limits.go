@@ -9,11 +9,11 @@ import (
 	"posthorn/worker/loop"
 )
 
-// limitsEvery is how often it is noted which lanes their own limits hold back.
+// limitsEvery is how often noteLimits looks.
 const limitsEvery = 2 * time.Second
 
-// noteLimits records which lanes their endpoints' own limits hold back, for those who ask why a delivery waits, until
-// the context ends. Nothing is written where nothing changed.
+// noteLimits records which lanes are held back by their endpoints' own limits, until the context ends. The answer to
+// "why does this delivery wait?" reads it. Only changes are written.
 func (w *Worker) noteLimits(ctx context.Context) {
 	for loop.Sleep(ctx, limitsEvery) {
 		now := time.Now()
@@ -27,7 +27,8 @@ func (w *Worker) noteLimits(ctx context.Context) {
 			if !n.Until.IsZero() {
 				ago = max(now.Sub(n.Until).Microseconds(), 0)
 			}
-			in.Endpoints, in.Limits, in.AgoUs = append(in.Endpoints, n.Endpoint), append(in.Limits, int16(n.Limit)), append(in.AgoUs, ago)
+			in.Endpoints, in.Limits, in.AgoUs = append(in.Endpoints, n.Endpoint), append(in.Limits, int16(n.Limit)),
+				append(in.AgoUs, ago)
 		}
 		if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NoteLimits(ctx, in) }); err != nil {
 			w.dispatch.LimitsUnnoted(notes)

@@ -107,7 +107,8 @@ func TestTheBucketIsPassedOnAndEmptyAfterATakeover(t *testing.T) {
 			want := 5.0
 			if tt.dead {
 				want = 0
-				if freed, done, err := queue.DeclareDead(t.Context(), h.db, before, 0); err != nil || !done || len(freed) != 1 {
+				if freed, done, err := queue.DeclareDead(t.Context(), h.db, before, 0); err != nil || !done ||
+					len(freed) != 1 {
 					t.Fatal(freed, done, err)
 				}
 			} else {

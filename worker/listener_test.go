@@ -68,12 +68,17 @@ func TestNoWorkerSendsWhatWaitsForAListener(t *testing.T) {
 	// One is called off while the program has it, one answered: a success that came late is still a success.
 	h.cancel(tenant, given[0].Delivery)
 	for _, one := range given[:2] {
-		answer := listen.Answer{Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200}, Took: time.Millisecond}
-		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, endpointID, answer); err != nil || d.Status != delivery.Delivered {
+		answer := listen.Answer{
+			Delivery: one.Delivery, Attempt: one.Attempt, Result: delivery.Result{Status: 200},
+			Took: time.Millisecond,
+		}
+		if d, err := listen.TakeAnswer(t.Context(), h.db, tenant, endpointID, answer); err != nil ||
+			d.Status != delivery.Delivered {
 			t.Error(d.Status, err)
 		}
 	}
-	if again, err := listen.Lease(t.Context(), h.db, h.ring, tenant, endpointID, stream); err != nil || len(again) != 0 {
+	if again, err := listen.Lease(t.Context(), h.db, h.ring, tenant, endpointID, stream); err != nil ||
+		len(again) != 0 {
 		t.Errorf("%d were given out twice: %v", len(again), err)
 	}
 	h.balanced()

@@ -103,7 +103,11 @@ func testLog(t testing.TB) *slog.Logger {
 	if os.Getenv("POSTHORN_TEST_LOG") != "" {
 		level = slog.LevelInfo
 	}
-	return slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) { _, err := os.Stderr.Write(p); return len(p), err }), &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewTextHandler(writerFunc(func(p []byte) (int, error) {
+		_,
+			err := os.Stderr.Write(p)
+		return len(p), err
+	}), &slog.HandlerOptions{Level: level}))
 }
 
 type writerFunc func([]byte) (int, error)
@@ -161,7 +165,10 @@ func (h *house) endpoint(tenant id.UUID, url string, change func(*endpoint.Setti
 	}
 	var made endpoints.Full
 	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
-		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{Settings: s, Secret: secret, Most: 100000})
+		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{
+			Settings: s, Secret: secret,
+			Most: 100000,
+		})
 		return err
 	}); err != nil {
 		h.t.Fatal(err)
@@ -277,7 +284,10 @@ func newReceiver(t testing.TB, answer func(arrival) int) *receiver {
 	r := &receiver{answer: answer}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		a := arrival{id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), path: req.URL.Path, header: req.Header, body: body, at: time.Now()}
+		a := arrival{
+			id: req.Header.Get("webhook-id"), attempt: req.Header.Get("webhook-attempt"), path: req.URL.Path, header: req.Header,
+			body: body, at: time.Now(),
+		}
 		var outer struct {
 			Data json.RawMessage `json:"data"`
 		}

@@ -14,11 +14,13 @@ import (
 	"posthorn/domain/incidents"
 )
 
-// The fence. A worker beats; the others judge it by a beat that does not change, on their own monotonic clocks.
+// The fence. Each worker counts its beats in the database. The others declare it dead when its count has not changed
+// for too long, by their own monotonic clocks.
 const (
-	beatEvery    = 5 * time.Second
-	deadAfter    = incidents.Silent
-	sendWithin   = 20 * time.Second // of the last acknowledged beat: well before another worker can declare this one dead
+	beatEvery = 5 * time.Second
+	deadAfter = incidents.Silent
+	// of the last acknowledged beat: well before another worker can declare this one dead
+	sendWithin   = 20 * time.Second
 	registerWait = time.Second
 )
 
@@ -27,7 +29,7 @@ type membership struct {
 	mu       sync.Mutex
 	current  id.UUID // zero: not registered
 	lastBeat time.Time
-	alone    bool                 // no other worker lives
+	alone    bool                 // no other worker is alive
 	others   map[id.UUID]*silence // the last beat seen of each
 	looked   time.Time            // when they were last seen
 }
@@ -37,7 +39,7 @@ type silence struct {
 	since time.Time
 }
 
-// id is this worker's present name. It changes when the worker was declared dead and registers again.
+// id is this worker's current id. It changes when the worker was declared dead and registers again.
 func (w *Worker) id() id.UUID {
 	w.member.mu.Lock()
 	defer w.member.mu.Unlock()
@@ -57,7 +59,7 @@ func (m *membership) isAlone() bool {
 	return m.alone
 }
 
-// register makes this worker known under a new id, as often as it takes.
+// register adds this worker under a new id, and tries until it succeeds.
 func (w *Worker) register(ctx context.Context) error {
 	for {
 		began := time.Now()
@@ -80,7 +82,7 @@ func (w *Worker) register(ctx context.Context) error {
 	}
 }
 
-// beat keeps this worker alive and looks after the others until the context ends.
+// beat keeps this worker alive and watches the others until the context ends.
 func (w *Worker) beat(ctx context.Context) {
 	for loop.Sleep(ctx, beatEvery) {
 		began, me := time.Now(), w.id()
@@ -144,9 +146,9 @@ func (w *Worker) checkPeers(ctx context.Context) {
 	}
 }
 
-// observe takes in the beats of all workers and returns those that have been silent for too long. Silence counts while
-// this worker listens: after a time in which the database was away from all of them, or in which this one was frozen, a
-// beat that has not changed says nothing.
+// observe takes the beats of all workers and returns those that have been silent for too long. Silence counts only
+// while this worker can read the database: if the database was unavailable to all, or this worker was frozen, a beat
+// that has not changed proves nothing.
 func (m *membership) observe(live []sql.LiveWorkersRow, now time.Time) (silent []sql.LiveWorkersRow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

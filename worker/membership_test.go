@@ -34,7 +34,8 @@ func TestSilenceCountsOnlyWhileAWorkerListens(t *testing.T) {
 			other := db.NewID()
 			start := time.Now()
 			for _, l := range c.looks {
-				silent := m.observe([]sql.LiveWorkersRow{{ID: m.current, Beat: 1}, {ID: other, Name: "other", Beat: l.beat}}, start.Add(time.Duration(l.at)*time.Second))
+				silent := m.observe([]sql.LiveWorkersRow{{ID: m.current, Beat: 1}, {ID: other, Name: "other", Beat: l.beat}},
+					start.Add(time.Duration(l.at)*time.Second))
 				if dead := len(silent) == 1 && silent[0].ID == other; dead != l.dead {
 					t.Fatalf("after %d s: dead %v, want %v", l.at, dead, l.dead)
 				}

@@ -10,17 +10,17 @@ import (
 	"posthorn/domain/delivery"
 )
 
-// metrics are the engine's, under the names that readers of the field expect.
+// metrics are the engine's metrics, with names that are common in the field.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	latency  prometheus.Histogram
 	late     prometheus.Counter
 	pauses   prometheus.Gauge
 	steps    prometheus.Counter
-	known    map[string]struct{} // event types that have a label of their own; the recorder's alone
+	known    map[string]struct{} // event types that have a label of their own; only the recorder uses it
 }
 
-// maxTypes bounds the labels that tenants' event types make; further types are counted as "other".
+// maxTypes is the maximum number of labels for event types; further types are counted as "other".
 const maxTypes = 200
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -57,7 +57,8 @@ func (m *metrics) count(o *queue.Outcome, late bool) {
 		return
 	}
 	m.latency.Observe((time.Duration(o.Attempt.Total) * time.Microsecond).Seconds())
-	m.attempts.WithLabelValues(m.typeLabel(o.EventType), statusClass(o.Result), o.Decision.Status.String(), tier(o.Attempts)).Inc()
+	m.attempts.WithLabelValues(m.typeLabel(o.EventType), statusClass(o.Result), o.Decision.Status.String(),
+		tier(o.Attempts)).Inc()
 }
 
 func (m *metrics) typeLabel(name string) string {

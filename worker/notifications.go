@@ -8,7 +8,7 @@ import (
 	"posthorn/db/queue"
 )
 
-// notifications receives what other processes announce, until the context ends.
+// notifications receives the announcements of other processes, until the context ends.
 func (w *Worker) notifications(ctx context.Context) {
 	db.Listen(ctx, w.listen, []string{db.ChannelWake, queue.ChannelOutbox, accounts.ChannelPauses},
 		func() {

@@ -7,8 +7,8 @@ import (
 	"posthorn/worker/lanes"
 )
 
-// readyOrdered makes the oldest row of each key ready. Only the lane's owner does this, and only here, one step after
-// the other. The rules are those of the dispatcher (worker/lanes/ordering.go).
+// readyOrdered makes the oldest row of each ordering key ready. Only the lane's owner does this, only here, and one
+// step at a time. The dispatcher decides the rules (worker/lanes/ordering.go).
 func (w *Worker) readyOrdered(ctx context.Context) error {
 	work := w.dispatch.KeyWork()
 	if len(work.Recheck) > 0 {
@@ -29,7 +29,7 @@ func (w *Worker) readyOrdered(ctx context.Context) error {
 	return nil
 }
 
-// recheckKeys makes the oldest row ready of keys whose head has ended.
+// recheckKeys makes the oldest row of a key ready after the key's head has ended.
 func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
 	var p sql.MakeKeysReadyParams
 	for _, k := range keys {
@@ -49,7 +49,7 @@ func (w *Worker) recheckKeys(ctx context.Context, keys []lanes.Key) error {
 	return nil
 }
 
-// sweepKeys makes a step of a new owner's walk from key to key.
+// sweepKeys does one step of the walk over all keys that a new owner of a lane makes.
 func (w *Worker) sweepKeys(ctx context.Context, l *lanes.Lane) error {
 	sweep, ok := w.dispatch.BeginSweep(l, w.watermark.Settled())
 	if !ok {
@@ -79,7 +79,10 @@ func (w *Worker) checkArrivals(ctx context.Context, l *lanes.Lane) error {
 	settled := w.watermark.Settled() // before the statement begins
 	var rows []sql.MakeArrivalsReadyRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {
-		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{Endpoint: l.ID(), Floor: arrivals.Floor, Most: arrivals.Most})
+		rows, err = q.MakeArrivalsReady(ctx, sql.MakeArrivalsReadyParams{
+			Endpoint: l.ID(), Floor: arrivals.Floor,
+			Most: arrivals.Most,
+		})
 		return err
 	}); err != nil {
 		w.dispatch.AbandonArrivals(arrivals)

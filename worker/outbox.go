@@ -20,10 +20,13 @@ const (
 	relayEvery = time.Second
 )
 
-// relay stores what products emitted in SQL (posthorn.emit), until the context ends. It goes the way of every emission,
-// through a committer of its own, with the ids that the rows bear.
+// relay stores the events that products emitted in SQL (posthorn.emit), until the context ends. They go through a
+// committer like every other event, and keep the ids of their rows.
 func (w *Worker) relay(ctx context.Context) {
-	committer := emit.New(emit.Config{DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit, Tracer: w.tracer})
+	committer := emit.New(emit.Config{
+		DB: w.db, Log: w.log, OnCommit: w.Committed, BeforeCommit: w.BeforeCommit,
+		Tracer: w.tracer,
+	})
 	committing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -52,7 +55,7 @@ func (w *Worker) relay(ctx context.Context) {
 	}
 }
 
-// tellRelay says that there can be rows.
+// tellRelay wakes the relay: there can be rows.
 func (w *Worker) tellRelay() {
 	loop.Wake(w.outbox)
 }
@@ -80,7 +83,7 @@ func storeOutbox(ctx context.Context, committer *emit.Committer, rows []sql.Outb
 	return errs
 }
 
-// outboxItem reads a row as the API reads a request: what it would refuse is refused here.
+// outboxItem reads a row as the API reads a request, and rejects the same input.
 func outboxItem(row *sql.Outbox) (emit.Item, error) {
 	head := struct {
 		Type           string     `json:"type"`
@@ -98,8 +101,8 @@ func outboxItem(row *sql.Outbox) (emit.Item, error) {
 	}
 	body = append(body[:len(body)-1], `,"data":`...) // Marshal would rewrite the data
 	body = append(append(body, row.Data...), '}')
-	// posthorn.emit refuses reserved types; rows of such types are Posthorn's own. The bounds of time were checked when
-	// it was emitted: a relay that was down for long must not refuse what was in range.
+	// posthorn.emit rejects reserved types, so rows with such types are Posthorn's own. The limits on times were
+	// checked at the emission: after a long outage the relay must not reject what was valid then.
 	e, err := event.Parse(body, event.Limits{MaxPayload: event.DefaultMaxPayload, Reserved: true}, row.ID.Time())
 	if err != nil {
 		return emit.Item{}, err

@@ -119,7 +119,8 @@ func TestARelayThatDiesBetweenItsStepsDoublesNothing(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox"); n != 20 {
 		t.Fatalf("%d rows are left, want 20", n)
 	}
-	n, err := queue.RelayOutbox(t.Context(), h.db, 100, func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
+	n, err := queue.RelayOutbox(t.Context(), h.db, 100,
+		func(rows []sql.Outbox) []error { return storeOutbox(t.Context(), h.commit, rows) })
 	if err != nil || n != 20 {
 		t.Fatal(n, err)
 	}
@@ -164,7 +165,8 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	fail := func(err error) {
 		t.Helper()
 		h.exec("UPDATE outbox SET due_at = 'epoch'")
-		if _, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return []error{err} }); err != nil {
+		if _, err := queue.RelayOutbox(t.Context(), h.db, 10,
+			func([]sql.Outbox) []error { return []error{err} }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +174,8 @@ func TestWhatFailsForNowWaitsAndIsGivenUpAtLast(t *testing.T) {
 	if n := h.count("SELECT count(*) FROM outbox WHERE tries = 1 AND due_at > now()"); n != 1 {
 		t.Error("it does not wait")
 	}
-	if n, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return nil }); n != 0 || err != nil {
+	if n, err := queue.RelayOutbox(t.Context(), h.db, 10, func([]sql.Outbox) []error { return nil }); n != 0 ||
+		err != nil {
 		t.Error("it is taken before it is due", n, err)
 	}
 	for range 20 {
@@ -231,5 +234,27 @@ func TestNothingIsLostOrDoubledWhileRelaysComeAndGo(t *testing.T) {
 	}
 	if events, deliveries := h.count("SELECT count(*) FROM events"), h.count("SELECT count(*) FROM deliveries"); events != writers*each || deliveries != events {
 		t.Errorf("%d events and %d deliveries, want %d", events, deliveries, writers*each)
+	}
+}
+
+// The product's own transaction has committed them: they count, and no quota rejects them.
+func TestWhatIsEmittedInSQLIsCountedAndRejectedByNoQuota(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	tenant := h.tenant()
+	r := newReceiver(t, nil)
+	h.endpoint(tenant, r.URL, nil)
+	var limit int
+	h.query("UPDATE tenants SET settings = '{\"limits\": {\"events_per_month\": 1}}' WHERE id = $1 RETURNING (settings->'limits'->>'events_per_month')::int", []any{&limit}, tenant)
+	h.worker(false)
+	for n := range 5 {
+		h.emitSQL(tenant, "order.paid", fmt.Sprintf(`{"n":%d}`, n), "")
+	}
+	eventually(t, 20*time.Second, "all arrive", func() bool { return len(r.seen()) >= 5 })
+	eventually(t, 20*time.Second, "all are counted", func() bool {
+		return h.count("SELECT coalesce(sum(events), 0)::int FROM books") == 5
+	})
+	if n := h.count("SELECT count(*) FROM outbox_rejected"); limit != 1 || n != 0 {
+		t.Errorf("%d events are rejected by a limit of %d", n, limit)
 	}
 }

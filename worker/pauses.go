@@ -10,16 +10,16 @@ import (
 	"posthorn/db/accounts"
 )
 
-// pausesEvery is how soon a pause is noticed without a notification.
+// pausesEvery is how often pauses are read without a notification.
 const pausesEvery = time.Second
 
-// tellPauses says that operators paused something, or let it go on.
+// tellPauses reports that operators paused or resumed something.
 func (w *Worker) tellPauses() {
 	loop.Wake(w.pauses)
 }
 
-// learnPauses reads what is paused before anything is sent, however long that takes; an error says that the context
-// ended.
+// learnPauses reads what is paused, before anything is sent. It tries until it succeeds; an error means that the
+// context ended.
 func (w *Worker) learnPauses(ctx context.Context) error {
 	for {
 		err := w.readPauses(ctx)
@@ -33,7 +33,7 @@ func (w *Worker) learnPauses(ctx context.Context) error {
 	}
 }
 
-// followPauses keeps to what operators pause, until the context ends. What can't be read stays as it was.
+// followPauses applies the operators' pauses, until the context ends. If they can't be read, the last ones stay.
 func (w *Worker) followPauses(ctx context.Context) {
 	tick := time.NewTicker(pausesEvery)
 	defer tick.Stop()

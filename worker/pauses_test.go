@@ -22,11 +22,13 @@ func TestAPauseHoldsAcrossWorkersAndRestartsAndLosesNothing(t *testing.T) {
 	ep := h.endpoint(paused, r.URL, func(s *endpoint.Settings) { s.MaxInFlight = 20 })
 	h.endpoint(free, r.URL, nil)
 	w, stop := h.worker(true)
-	row, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test", db.Author{Kind: "operator"})
+	row, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "test",
+		db.Author{Kind: "operator"})
 	if err != nil || !made || row.TenantID == nil || *row.TenantID != paused {
 		t.Fatal(row, made, err)
 	}
-	if again, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice", db.Author{Kind: "operator"}); err != nil || made || again.ID != row.ID {
+	if again, made, err := accounts.PauseDispatch(t.Context(), h.db, pause.Pause{Scope: pause.Endpoint, Endpoint: ep}, "twice",
+		db.Author{Kind: "operator"}); err != nil || made || again.ID != row.ID {
 		t.Errorf("the same was paused twice: %+v %t %v", again, made, err)
 	}
 	took := time.Now()
@@ -161,7 +163,10 @@ func TestASuspendedTenantsDeliveriesWaitAndNoneIsLost(t *testing.T) {
 	}
 	var scope string
 	h.as(tenant, func(q *sql.Queries) error {
-		late, err := q.OldestDue(t.Context(), sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
+		late, err := q.OldestDue(t.Context(), sql.OldestDueParams{
+			TenantID:      tenant,
+			SilentSeconds: incidents.Silent.Seconds(),
+		})
 		if err != nil || late != 0 {
 			t.Errorf("what waits for a suspended tenant is late by %v: %v", late, err)
 		}

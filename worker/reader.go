@@ -29,7 +29,7 @@ const (
 	readRetry     = 200 * time.Millisecond
 )
 
-// read leases lanes, reads their heads and hands what it finds to the dispatcher, until the context ends.
+// read leases lanes, reads the heads of their queues, and gives the rows to the dispatcher, until the context ends.
 func (w *Worker) read(ctx context.Context) {
 	failing := false
 	for {
@@ -60,12 +60,12 @@ func (w *Worker) read(ctx context.Context) {
 	}
 }
 
-// signal asks for a pass; several at once are one.
+// signal asks for a pass. Several signals before it begins are one.
 func (w *Worker) signal() {
 	loop.Wake(w.signals)
 }
 
-// pass does what has come up since the last.
+// pass does everything that was asked for since the last one.
 func (w *Worker) pass(ctx context.Context) error {
 	if err := w.lease(ctx); err != nil {
 		return err
@@ -88,9 +88,12 @@ func (w *Worker) pass(ctx context.Context) error {
 	return nil
 }
 
-// find reads what a plan asks for.
+// find reads the rows of a plan.
 func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, err error) {
-	got, err := queue.ReadLanes(ctx, w.db, queue.LaneRead{Endpoints: plan.Endpoints, Floors: plan.Floors, Limits: plan.Limits, Known: plan.Known})
+	got, err := queue.ReadLanes(ctx, w.db, queue.LaneRead{
+		Endpoints: plan.Endpoints, Floors: plan.Floors,
+		Limits: plan.Limits, Known: plan.Known,
+	})
 	if err != nil {
 		return found, err
 	}
@@ -106,8 +109,11 @@ func (w *Worker) find(ctx context.Context, plan lanes.Plan) (found lanes.Found, 
 	return found, nil
 }
 
-// payloads finds the events of rows: in the cache, or in the database. An event can be cut (read it later) or dropped.
-func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool, error) {
+// payloads finds the events of rows, in the cache or in the database. An event can be cut (it is read later) or
+// dropped.
+func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.UUID]*send.Payload, map[id.UUID]bool,
+	error,
+) {
 	known, missing := w.events.find(rows)
 	gone := map[id.UUID]bool{}
 	if len(missing) == 0 {
@@ -137,11 +143,12 @@ func (w *Worker) payloads(ctx context.Context, rows []sql.ReadLanesRow) (map[id.
 	return known, gone, nil
 }
 
-// expire ends deliveries whose event is no longer there.
+// expire ends deliveries whose event no longer exists.
 func (w *Worker) expire(jobs []*lanes.Job) {
 	for _, j := range jobs {
 		w.results <- &result{job: j, outcome: queue.Outcome{
-			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen, Attempts: j.Attempts,
+			TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, Gen: j.Gen,
+			Attempts: j.Attempts,
 			Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 		}}
 	}
@@ -180,12 +187,16 @@ func (w *Worker) lease(ctx context.Context) error {
 	return nil
 }
 
-// leaseOf is a leased lane in the dispatcher's terms.
+// leaseOf translates a leased lane for the dispatcher.
 func leaseOf(l queue.Leased) lanes.Lease {
 	lease := lanes.Lease{
-		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev, DropBelow: l.DropBelow,
-		Tokens: l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
-		Health: lanes.Health{Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health), Epoch: l.Health.Epoch},
+		EndpointID: l.EndpointID, TenantID: l.TenantID, Host: pause.HostOf(l.Endpoint.URL), Rev: l.Rev,
+		DropBelow: l.DropBelow,
+		Tokens:    l.Tokens, IdleSeconds: l.IdleSeconds, WaitSeconds: l.WaitSeconds, ProbeRequest: l.Asked,
+		Health: lanes.Health{
+			Counters: endpoints.Counters(l.Health), Breaker: endpoints.Breaker(l.Health),
+			Epoch: l.Health.Epoch,
+		},
 	}
 	if lease.EndpointID.IsZero() {
 		lease.EndpointID, lease.TenantID = l.Endpoint.ID, l.Endpoint.TenantID // read again, not leased
@@ -200,7 +211,7 @@ func leaseOf(l queue.Leased) lanes.Lease {
 // of the endpoint brings the next try.
 func (w *Worker) settingsOf(l queue.Leased) *lanes.Settings {
 	if l.Endpoint.DeletedAt != nil {
-		return nil // a moment later its lane says so too
+		return nil // its lane is deleted a moment later
 	}
 	s, err := w.readSettings(l)
 	if err != nil {
@@ -222,7 +233,8 @@ func (w *Worker) readSettings(l queue.Leased) (*lanes.Settings, error) {
 		return nil, err
 	}
 	s := &lanes.Settings{
-		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", NoBreaker: !e.CircuitBreaker, Health: l.Policy,
+		Destination: to, MaxInFlight: int(e.MaxInFlight), Ordered: e.Ordering != "none", NoBreaker: !e.CircuitBreaker,
+		Health: l.Policy,
 		Policy: delivery.Policy{
 			Schedule: settings.Schedule(), AcceptConflict: e.AcceptConflict, RetryClientErrors: e.RetryClientErrors,
 			RetryGone: e.RetryClientErrors && !l.Policy.Gone,

@@ -175,7 +175,11 @@ func TestReconcilingIsBoundedAndReachesEveryPage(t *testing.T) {
 // folded is the books with nothing left in the ledger.
 func (h *house) folded() {
 	h.t.Helper()
-	if err := h.db.Worker(h.t.Context(), func(q *sql.Queries) error { _, err := q.FoldLedger(h.t.Context(), 1000); return err }); err != nil {
+	if err := h.db.Worker(h.t.Context(), func(q *sql.Queries) error {
+		_, err := q.FoldLedger(h.t.Context(),
+			1000)
+		return err
+	}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -356,11 +360,13 @@ func TestAnAcceptedDifferenceAlertsNobodyUntilItBecomesAnother(t *testing.T) {
 	var gap string
 	h.query("SELECT day, gap FROM book_differences", []any{&day, &gap})
 	by := db.Author{Kind: "operator", ID: "opr_1"}
-	if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, "queued -2", by.Because("another")); !errors.Is(err, maintenance.ErrDiscrepancyChanged) {
+	if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, "queued -2", by.Because("another")); !errors.Is(err,
+		maintenance.ErrDiscrepancyChanged) {
 		t.Errorf("one that was not shown: %v", err)
 	}
 	for i, want := range []error{nil, maintenance.ErrDiscrepancyChanged} {
-		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, by.Because("lost with the disk")); !errors.Is(err, want) {
+		if err := maintenance.AcceptDiscrepancy(t.Context(), h.db, tenant, day, gap, by.Because("lost with the disk")); !errors.Is(err,
+			want) {
 			t.Errorf("time %d: %v", i+1, err)
 		}
 	}

@@ -22,7 +22,7 @@ type result struct {
 	job     *lanes.Job
 	outcome queue.Outcome
 	health  *health.Change
-	assess  bool // what is recorded with it calls for a decision about the endpoint
+	assess  bool // the endpoint's health must be assessed after it
 }
 
 const (
@@ -46,8 +46,8 @@ func (w *Worker) mayStart() bool {
 	return w.member.mayLive() && (since == nil || time.Since(*since) < stuckAfter)
 }
 
-// runRecorder writes results until the channel is closed and empty. What gathers while one transaction commits is the
-// next.
+// runRecorder writes results until the channel is closed and empty. What arrives during a transaction is the next
+// batch.
 func (w *Worker) runRecorder(ctx context.Context) {
 	var began time.Time
 	for first := range w.results {
@@ -59,7 +59,7 @@ func (w *Worker) runRecorder(ctx context.Context) {
 	}
 }
 
-// gather takes what waits, within the bounds of one transaction.
+// gather takes the results that wait, up to the size of one transaction.
 func (w *Worker) gather(first *result) []*result {
 	batch := append(make([]*result, 0, min(len(w.results)+1, maxRecordBatch)), first)
 	for len(batch) < maxRecordBatch {
@@ -76,7 +76,7 @@ func (w *Worker) gather(first *result) []*result {
 	return batch
 }
 
-// store writes a batch, however long the database is away: a result is never given up. A batch that the database
+// store writes a batch, however long the database is unavailable: a result is never dropped. A batch that the database
 // rejects is halved until the bad result is alone.
 func (w *Worker) store(ctx context.Context, batch []*result) {
 	began := time.Now()
@@ -100,7 +100,7 @@ func (w *Worker) store(ctx context.Context, batch []*result) {
 	w.storeMine(ctx, epoch, mine, false)
 }
 
-// storeMine writes what this life of the worker sent. again: an earlier try can have committed.
+// storeMine writes what this registration of the worker sent. again: an earlier try can have committed.
 func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, again bool) {
 	if len(batch) == 0 {
 		return
@@ -134,7 +134,8 @@ func (w *Worker) storeMine(ctx context.Context, epoch id.UUID, batch []*result, 
 	}
 }
 
-// storePoison ends a delivery whose result the database rejects: visibly, without the parts that can be the cause.
+// storePoison ends a delivery whose result the database rejects. The delivery shows it; the parts that can be the cause
+// are left out.
 func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, cause error) {
 	w.log.Error("result rejected by the database", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", cause)
 	o := r.outcome
@@ -142,7 +143,10 @@ func (w *Worker) storePoison(ctx context.Context, epoch id.UUID, r *result, caus
 	o.Decision = delivery.Decision{Status: delivery.Failed, Reason: delivery.Internal}
 	matched, err := queue.RecordOutcomes(ctx, w.db, queue.OutcomeBatch{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
 	for db.IsUnavailable(err) && loop.Sleep(ctx, recordRetry) {
-		matched, err = queue.RecordOutcomes(ctx, w.db, queue.OutcomeBatch{Worker: epoch, Outcomes: []*queue.Outcome{&o}})
+		matched, err = queue.RecordOutcomes(ctx, w.db, queue.OutcomeBatch{
+			Worker:   epoch,
+			Outcomes: []*queue.Outcome{&o},
+		})
 	}
 	if err != nil {
 		w.log.Error("delivery could not be ended", "delivery", id.Delivery.Format(r.job.DeliveryID), "error", err)
@@ -184,7 +188,7 @@ func batchOf(epoch id.UUID, batch []*result, again bool) queue.OutcomeBatch {
 	return rec
 }
 
-// applied tells dispatcher, metrics and log what was recorded.
+// applied passes on what was recorded: to the dispatcher, the metrics, and the log.
 func (w *Worker) applied(batch []*result, matched queue.Applied) {
 	jobs := make([]*lanes.Job, len(batch))
 	var next time.Duration = -1
@@ -209,7 +213,7 @@ func (w *Worker) applied(batch []*result, matched queue.Applied) {
 	}
 }
 
-// logLate keeps the attempts of an earlier life on record.
+// logLate records the attempts of an earlier registration of this worker.
 func (w *Worker) logLate(ctx context.Context, batch []*result) {
 	outcomes := make([]*queue.Outcome, 0, len(batch))
 	for _, r := range batch {

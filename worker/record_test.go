@@ -15,11 +15,13 @@ func TestAnOlderChangeOverwritesNoNewer(t *testing.T) {
 	ep := db.NewID()
 	change := func(n int64, failures int, text string) *result {
 		return &result{job: &lanes.Job{Lane: l}, health: &health.Change{
-			EndpointID: ep, N: n, Counters: delivery.Counters{ConsecutiveFailures: failures}, LastError: health.LastError{Text: text},
+			EndpointID: ep, N: n, Counters: delivery.Counters{ConsecutiveFailures: failures},
+			LastError: health.LastError{Text: text},
 		}}
 	}
 	rec := batchOf(db.NewID(), []*result{change(2, 2, "b"), change(3, 0, ""), change(1, 1, "a")}, false)
-	if len(rec.Health) != 1 || rec.Health[0].N != 3 || rec.Health[0].Counters.ConsecutiveFailures != 0 || rec.Health[0].LastError.Text != "b" {
+	if len(rec.Health) != 1 || rec.Health[0].N != 3 || rec.Health[0].Counters.ConsecutiveFailures != 0 ||
+		rec.Health[0].LastError.Text != "b" {
 		t.Errorf("%+v", rec.Health)
 	}
 	l.SetHealthSaved(3)

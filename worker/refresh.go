@@ -11,11 +11,11 @@ import (
 	"posthorn/worker/lanes"
 )
 
-// refreshEvery is how soon a change of an endpoint is noticed without a notification.
+// refreshEvery is how often changes of endpoints are read without a notification.
 const refreshEvery = time.Second
 
-// refresh compares the revisions of our lanes with the database's, at once where a change was announced and of all
-// lanes once a second, until the context ends.
+// refresh compares the revisions of this worker's lanes with those in the database, until the context ends: immediately
+// after an announced change, and for all lanes once a second.
 func (w *Worker) refresh(ctx context.Context) {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()
@@ -65,8 +65,8 @@ func (w *Worker) refreshNamed(ctx context.Context, endpoints []id.UUID) error {
 	return w.applyRevisions(ctx, revs, false)
 }
 
-// applyRevisions follows what changed: lanes that are held or deleted drain, others get their new configuration. all:
-// revs are of all our lanes.
+// applyRevisions applies changes: lanes that are held or deleted drain, others get their new configuration. all: revs
+// contains every lane of this worker.
 func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all bool) error {
 	changed := w.dispatch.Compare(revs, all)
 	if len(changed) > 0 {
@@ -91,7 +91,7 @@ func (w *Worker) applyRevisions(ctx context.Context, revs []lanes.Revision, all 
 	return w.giveBack(ctx, w.dispatch.ReleaseDrained(time.Now()))
 }
 
-// giveBack tells the database that lanes have no owner.
+// giveBack releases lanes in the database.
 func (w *Worker) giveBack(ctx context.Context, released []lanes.Released) error {
 	if len(released) == 0 {
 		return nil
@@ -101,7 +101,10 @@ func (w *Worker) giveBack(ctx context.Context, released []lanes.Released) error 
 }
 
 func releaseParams(released []lanes.Released, worker id.UUID) sql.ReleaseLanesParams {
-	p := sql.ReleaseLanesParams{Worker: worker, Endpoints: make([]id.UUID, len(released)), Tokens: make([]float64, len(released))}
+	p := sql.ReleaseLanesParams{
+		Worker: worker, Endpoints: make([]id.UUID, len(released)),
+		Tokens: make([]float64, len(released)),
+	}
 	for i, r := range released {
 		p.Endpoints[i], p.Tokens[i] = r.Endpoint, r.Tokens
 	}

@@ -18,8 +18,8 @@ const (
 	rebalanceEvery = 5 * time.Second
 )
 
-// rescan is the safety net: it finds lanes with rows that were not announced, and gives back what this worker should
-// not keep, until the context ends.
+// rescan is the safety net: it finds lanes with rows that were not announced, and gives back lanes that this worker
+// should not keep, until the context ends.
 func (w *Worker) rescan(ctx context.Context) {
 	var ready, blocked id.UUID // where the scans stopped
 	balanced := time.Now()
@@ -38,7 +38,7 @@ func (w *Worker) rescan(ctx context.Context) {
 	}
 }
 
-// step goes on with a scan and returns where the next begins.
+// step continues a scan and returns where the next step begins.
 func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID, error) {
 	rows, err := queue.ScanLanes(ctx, w.db, state, after, rescanSteps)
 	if err != nil {
@@ -59,7 +59,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 		switch {
 		case r.Owner == nil:
 			w.dispatch.Want([]id.UUID{r.EndpointID})
-		case *r.Owner == me && !w.dispatch.Rescan(r.EndpointID, state == queue.Blocked, now) && w.dispatch.IsOrphaned(r.EndpointID, now):
+		case *r.Owner == me && !w.dispatch.Rescan(r.EndpointID, state == queue.Blocked, now) &&
+			w.dispatch.IsOrphaned(r.EndpointID, now):
 			lost = append(lost, r.EndpointID)
 		}
 	}
@@ -80,8 +81,8 @@ func (w *Worker) step(ctx context.Context, state int16, after id.UUID) (id.UUID,
 	return rows[len(rows)-1].EndpointID, nil
 }
 
-// rebalance gives back idle lanes: those that have been idle for long, those beyond the bound, and, where this worker
-// holds more than its share of all lanes, those that others should have.
+// rebalance gives back idle lanes: those that have been idle for a long time, those above the limit, and those above
+// this worker's share of all lanes.
 func (w *Worker) rebalance(ctx context.Context) error {
 	var counts []sql.LaneCountsRow
 	if err := w.db.Worker(ctx, func(q *sql.Queries) (err error) {

@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	scheduleEvery = 500 * time.Millisecond // when nothing is known to be due sooner: retries of other workers, new deferrals
+	// when nothing is known to be due sooner: retries of other workers, new deferrals
+	scheduleEvery = 500 * time.Millisecond
 	scheduleChunk = 1000
-	// Due times are in the future when they are written, so a scan can start where the last one ended, less the longest
-	// time that a transaction needs to commit. A scan from the beginning is done at intervals all the same.
+	// Due times are in the future when they are written, so a scan can start where the last one ended, minus the
+	// longest time that a transaction needs to commit. A scan from the beginning follows at intervals nevertheless.
 	scheduleOverlap  = 2 * time.Minute
 	scheduleAllEvery = time.Minute
 )
@@ -29,9 +30,10 @@ type scheduler struct {
 	wake chan struct{}
 }
 
-func newScheduler() *scheduler { return &scheduler{next: time.Now(), wake: make(chan struct{}, 1)} } // the first look comes at once
+// the first look comes at once
+func newScheduler() *scheduler { return &scheduler{next: time.Now(), wake: make(chan struct{}, 1)} }
 
-// soon says that something will be due after d.
+// soon reports that something is due after d.
 func (s *scheduler) soon(d time.Duration) {
 	at := time.Now().Add(d)
 	s.mu.Lock()
@@ -45,7 +47,7 @@ func (s *scheduler) soon(d time.Duration) {
 	}
 }
 
-// sleepFor is how long the scheduler can sleep.
+// sleepFor returns how long the scheduler can sleep.
 func (s *scheduler) sleepFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +98,8 @@ func (w *Worker) schedule(ctx context.Context) {
 	}
 }
 
-// scheduleDue makes ready what is due, and returns the database's clock; zero when that has stepped, and what waits
-// with it.
+// scheduleDue makes due rows ready, and returns the database's time; zero if the clock has stepped and the waiting rows
+// were moved.
 func (w *Worker) scheduleDue(ctx context.Context, since time.Time) (n int, now time.Time, err error) {
 	began := w.clock.bootTime()
 	due, err := queue.MakeDueReady(ctx, w.db, since, scheduleChunk, w.clock.bounds(began))
@@ -123,13 +125,14 @@ func (w *Worker) scheduleDue(ctx context.Context, since time.Time) (n int, now t
 	return len(due.Rows), due.Now, nil
 }
 
-// announce tells other workers of lanes that have rows again.
+// announce tells other workers about lanes that have rows again.
 func (w *Worker) announce(ctx context.Context, endpoints []id.UUID) {
 	if len(endpoints) == 0 || w.member.isAlone() {
 		return
 	}
 	payload := db.WakePayload(endpoints, true)
-	if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NotifyWake(ctx, payload) }); err != nil && ctx.Err() == nil {
+	if err := w.db.Worker(ctx, func(q *sql.Queries) error { return q.NotifyWake(ctx, payload) }); err != nil &&
+		ctx.Err() == nil {
 		w.log.Warn("other workers were not told of due deliveries; they will find them", "error", err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"posthorn/worker/lanes"
 )
 
-// startSpan starts the span of an attempt, of an event whose trace is sampled. Nil: it has none. A retry links to the
-// attempt before it.
+// startSpan starts the span of an attempt if the event's trace is sampled; otherwise it returns nil. A retry links to
+// the attempt before it.
 func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
 	if w.tracer == nil || j.Event.Traceparent == nil {
 		return nil
@@ -25,7 +25,8 @@ func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
 	if !ok || !parent.Sampled {
 		return nil
 	}
-	ctx := oteltrace.ContextWithRemoteSpanContext(withSpanID(context.Background(), trace.AttemptSpan(j.DeliveryID, number)), sampled(parent.TraceID, parent.SpanID))
+	ctx := oteltrace.ContextWithRemoteSpanContext(withSpanID(context.Background(), trace.AttemptSpan(j.DeliveryID,
+		number)), sampled(parent.TraceID, parent.SpanID))
 	options := []oteltrace.SpanStartOption{
 		oteltrace.WithSpanKind(oteltrace.SpanKindClient), oteltrace.WithAttributes(
 			attribute.String("posthorn.tenant.id", id.Tenant.Format(j.TenantID)), attribute.String("posthorn.event.id", j.EventText()),
@@ -33,13 +34,14 @@ func (w *Worker) startSpan(j *lanes.Job, number int) oteltrace.Span {
 			attribute.Int("posthorn.attempt", number), attribute.Bool("posthorn.probe", j.IsProbe), attribute.Bool("posthorn.replay", j.Replay)),
 	}
 	if number > 1 {
-		options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: sampled(parent.TraceID, trace.AttemptSpan(j.DeliveryID, number-1))}))
+		options = append(options, oteltrace.WithLinks(oteltrace.Link{SpanContext: sampled(parent.TraceID,
+			trace.AttemptSpan(j.DeliveryID, number-1))}))
 	}
 	_, span := w.tracer.Start(ctx, "posthorn.attempt", options...)
 	return span
 }
 
-// endSpan says in the span of an attempt how it ended.
+// endSpan ends the span of an attempt with its result.
 func endSpan(span oteltrace.Span, r delivery.Result, a *queue.Attempt, d delivery.Decision) {
 	span.SetAttributes(attribute.String("url.full", a.URL))
 	if r.Status != 0 {
@@ -54,7 +56,10 @@ func endSpan(span oteltrace.Span, r delivery.Result, a *queue.Attempt, d deliver
 }
 
 func sampled(traceID [16]byte, spanID [8]byte) oteltrace.SpanContext {
-	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: oteltrace.FlagsSampled, Remote: true})
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
+		TraceID: traceID, SpanID: spanID,
+		TraceFlags: oteltrace.FlagsSampled, Remote: true,
+	})
 }
 
 type spanIDKey struct{}
@@ -63,17 +68,17 @@ func withSpanID(ctx context.Context, span [8]byte) context.Context {
 	return context.WithValue(ctx, spanIDKey{}, span)
 }
 
-// SpanIDs gives the ids of traces and spans to the SDK of OpenTelemetry (trace.IDGenerator): those of attempts follow
-// from the delivery, others are random.
+// SpanIDs generates ids for OpenTelemetry's SDK (trace.IDGenerator). The ids of attempts are derived from the delivery
+// and the attempt's number; others are random.
 type SpanIDs struct{}
 
-// NewIDs draws a trace's id and that of its first span.
+// NewIDs returns a random trace id and the id of its first span.
 func (g SpanIDs) NewIDs(ctx context.Context) (traceID oteltrace.TraceID, spanID oteltrace.SpanID) {
 	_, _ = crand.Read(traceID[:]) // never fails
 	return traceID, g.NewSpanID(ctx, traceID)
 }
 
-// NewSpanID gives a span's id.
+// NewSpanID returns the id of a span.
 func (SpanIDs) NewSpanID(ctx context.Context, _ oteltrace.TraceID) (spanID oteltrace.SpanID) {
 	if given, ok := ctx.Value(spanIDKey{}).([8]byte); ok {
 		return given

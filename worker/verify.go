@@ -16,7 +16,7 @@ const (
 	verifyMost  = 20
 )
 
-// verifyDelays are the waits after a failed try; then the verification has failed.
+// verifyDelays are the delays after failed tries; after the last one the verification has failed.
 var verifyDelays = []time.Duration{2 * time.Second, 10 * time.Second, time.Minute, 5 * time.Minute}
 
 // verifications sends the verification requests that are due.
@@ -53,8 +53,8 @@ func (w *Worker) verifications(ctx context.Context) {
 	}
 }
 
-// verify makes one try at a verification and writes down what came of it. What a stop breaks off is tried again when
-// its claim has run out.
+// verify makes one try of a verification and records the result. A try that a stop interrupts is repeated when its
+// claim has expired.
 func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 	details, err := queue.LaneDetails(ctx, w.db, []id.UUID{v.EndpointID})
 	if err != nil {
@@ -80,7 +80,8 @@ func (w *Worker) verify(ctx context.Context, v sql.PendingVerificationsRow) {
 	default:
 		err = w.db.Worker(ctx, func(q *sql.Queries) error {
 			return q.PostponeVerification(ctx, sql.PostponeVerificationParams{
-				TenantID: v.TenantID, ID: v.ID, Seconds: verifyDelays[v.Tries-1].Seconds(), LastStatus: statusOrNull(status), LastDetail: detail,
+				TenantID: v.TenantID, ID: v.ID, Seconds: verifyDelays[v.Tries-1].Seconds(),
+				LastStatus: statusOrNull(status), LastDetail: detail,
 			})
 		})
 	}
@@ -98,7 +99,9 @@ func statusOrNull(status int) *int32 {
 	return &s
 }
 
-func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificationsRow, status int, detail, state string) {
+func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificationsRow, status int, detail,
+	state string,
+) {
 	if err := w.db.Worker(ctx, func(q *sql.Queries) error {
 		_, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
 			TenantID: v.TenantID, ID: v.ID, State: state, LastStatus: statusOrNull(status), LastDetail: detail,
@@ -109,7 +112,7 @@ func (w *Worker) finishVerification(ctx context.Context, v sql.PendingVerificati
 	}
 }
 
-// verified opens the endpoint and wakes its lane.
+// verified activates the endpoint and wakes its lane.
 func (w *Worker) verified(ctx context.Context, v sql.PendingVerificationsRow, status int) {
 	opened, err := endpoints.OpenVerified(ctx, w.db, v.TenantID, v.EndpointID, v.ID, int32(status))
 	if err != nil {

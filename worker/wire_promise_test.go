@@ -50,7 +50,11 @@ func TestReplaysKeepTheIDThatReceiversDeduplicateBy(t *testing.T) {
 			raw = d.ID
 			return err
 		})
-		again("the replay of the replay", 1, func(q *sql.Queries) error { _, err := deliveries.Replay(t.Context(), q, tenant, raw, true); return err })
+		again("the replay of the replay", 1, func(q *sql.Queries) error {
+			_, err := deliveries.Replay(t.Context(), q, tenant, raw,
+				true)
+			return err
+		})
 	}
 	again("the event's replay", len(formats), func(q *sql.Queries) error {
 		_, err := deliveries.ReplayEvent(t.Context(), q, tenant, event, nil)
@@ -150,7 +154,10 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 	before := newest()
 	receives("before", before)
 	h.as(tenant, func(q *sql.Queries) error {
-		_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{Overlap: 3600, Choose: freshSecret})
+		_, err := endpoints.RotateSecret(t.Context(), q, h.ring, tenant, ep, endpoints.Rotation{
+			Overlap: 3600,
+			Choose:  freshSecret,
+		})
 		return err
 	})
 	receives("during the overlap", before)
@@ -167,7 +174,8 @@ func TestReceiversOfOneSignatureVerifyBeforeDuringAndAfterARotation(t *testing.T
 	h.emit(tenant, item("order.completed", "", sent))
 	h.settled(10*time.Second, delivery.Delivered, sent+1)
 	a := r.seen()[sent]
-	if n := strings.Count(a.header.Get("X-Webhook-Signature"), "v1="); n != 2 || !signedBy(signature.XWebhook, a, before) || !signedBy(signature.XWebhook, a, newest()) {
+	if n := strings.Count(a.header.Get("X-Webhook-Signature"), "v1="); n != 2 || !signedBy(signature.XWebhook, a, before) ||
+		!signedBy(signature.XWebhook, a, newest()) {
 		t.Errorf("%d signatures in %s", n, a.header.Get("X-Webhook-Signature"))
 	}
 }

@@ -1,4 +1,5 @@
-// Package worker is the engine: it leases lanes, reads their heads, sends what is there and records what came of it.
+// Package worker is the engine: it leases lanes, reads the heads of their queues, sends deliveries, and records the
+// results.
 //
 // A delivery passes five stages, each typed and small:
 //
@@ -8,9 +9,9 @@
 //	              -> decide (pure)               domain/delivery
 //	              -> recorder (one transaction)  record.go
 //
-// Around them: membership (who lives), scheduler (what is due), refresh (what changed), rescan (what was missed) and
-// maintenance (periodic jobs). Everything of note is in PostgreSQL; a worker that is killed loses only the knowledge of
-// what it was sending.
+// Around them are membership (which workers are alive), scheduler (what is due), refresh (what changed), rescan (what
+// was missed), and maintenance (periodic jobs). All state is in PostgreSQL: a worker that is killed loses only the
+// knowledge of what it was sending.
 package worker
 
 import (
@@ -37,6 +38,7 @@ import (
 	"posthorn/domain/fault"
 	"posthorn/domain/health"
 	"posthorn/domain/id"
+	"posthorn/worker/history"
 	"posthorn/worker/jobs"
 	"posthorn/worker/lanes"
 	"posthorn/worker/loop"
@@ -52,13 +54,14 @@ type Config struct {
 	Egress    egress.Policy
 	Keys      *seal.Ring
 	Name      string                // shown to operators; default the host's name
-	Registry  prometheus.Registerer // nil: metrics are kept to itself
-	Grace     time.Duration         // how long a stop waits for requests under way; default 20 s
+	Registry  prometheus.Registerer // nil: metrics are not exported
+	Grace     time.Duration         // how long a stop waits for requests in flight; default 20 s
 	Tracer    oteltrace.Tracer      // makes a span of each attempt of a sampled event; nil: none
-	Inbox     http.Handler          // receives what is sent to test inboxes; nil: nothing reaches them
+	History   *history.Keeper       // moves closed days into a store; nil: they stay
+	Inbox     http.Handler          // receives requests to test inboxes; nil: they fail
 }
 
-// Worker serves lanes. Make it with New; Run it once.
+// Worker serves lanes. New makes one; Run can be called once.
 type Worker struct {
 	db     *db.DB
 	listen string
@@ -81,21 +84,22 @@ type Worker struct {
 	metrics     *metrics
 	signals     chan struct{}
 	outbox      chan struct{} // something was emitted in SQL
-	pauses      chan struct{} // operators paused something, or let it go on
+	pauses      chan struct{} // operators paused or resumed something
 	results     chan *result
-	storing     atomic.Pointer[time.Time] // since when the recorder has been at its present batch; nil: it rests
+	storing     atomic.Pointer[time.Time] // since when the recorder has been writing its current batch; nil: it is idle
 	background  sync.WaitGroup
 	sends       sync.WaitGroup
-	sending     context.Context // of the requests under way
+	sending     context.Context // of the requests in flight
 }
 
-// New makes a worker; it does nothing before Run.
+// New makes a worker. It does nothing before Run.
 func New(c Config) *Worker {
 	w := &Worker{
 		db: c.DB, listen: c.ListenURL, log: c.Log, keys: c.Keys, name: c.Name, grace: c.Grace,
 		sender: send.New(c.Egress), events: newEventCache(), scheduler: newScheduler(), clock: newClock(),
 		changed: loop.NewAsked(),
-		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1), results: make(chan *result, 8192), sending: context.Background(),
+		signals: make(chan struct{}, 1), outbox: make(chan struct{}, 1), pauses: make(chan struct{}, 1),
+		results: make(chan *result, 8192), sending: context.Background(),
 	}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -108,15 +112,16 @@ func New(c Config) *Worker {
 	w.dispatch = lanes.New(w.startJob, w.signal, w.mayStart)
 	w.maintenance = maintenance.New(maintenance.Config{
 		DB: w.db, Log: w.log, Registry: c.Registry, Changed: func(ep id.UUID) { w.changed.Ask(ep) },
+		History: c.History,
 	})
 	return w
 }
 
-// BeforeCommit is the moment before a transaction of a committer of this process, for Committed.
+// BeforeCommit returns a mark of the moment before a committer's transaction, for Committed.
 func (w *Worker) BeforeCommit() int64 { return w.dispatch.Mark() }
 
-// Committed takes in what a committer of this process has stored and returns the endpoints that others should hear of.
-// Rows go straight to lanes that have nothing to read; the others are announced, and read.
+// Committed takes the rows that a committer of this process has stored. Rows of lanes with nothing left to read go
+// straight to the dispatcher. It returns the endpoints of the other rows, which are announced and read.
 func (w *Worker) Committed(b emit.Batch) []id.UUID {
 	fresh := make([]*send.Payload, len(b.Events))
 	rows := make([]lanes.Fresh, 0, len(b.Events))
@@ -146,8 +151,8 @@ func (w *Worker) Ready() error {
 	return nil
 }
 
-// Run serves lanes until the context ends; then it starts nothing more, waits for the requests under way within its
-// grace, records what came of them, and gives its lanes back.
+// Run serves lanes until the context ends. Then it starts nothing more, waits for requests in flight within the grace
+// period, records their results, and gives its lanes back.
 func (w *Worker) Run(ctx context.Context) error {
 	if w.learnPauses(ctx) != nil || w.register(ctx) != nil {
 		return nil // asked to stop before it began
@@ -157,12 +162,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	sending, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	w.sending = sending
-	// The recorder and the beat outlive the context: what was sent must be recorded, under a worker that lives.
+	// The recorder and the beat outlive the context: what was sent must be recorded while this worker is alive.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	recorder.Go(func() { w.runRecorder(work) })
 	for _, loop := range []func(context.Context){
-		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.noteLimits, w.followPauses, w.maintenance.Run, w.relay, w.verifications,
+		w.read, w.schedule, w.notifications, w.rescan, w.refresh, w.noteLimits, w.followPauses, w.maintenance.Run,
+		w.relay, w.verifications,
 		jobs.New(w.db, w.listen, w.log).Run,
 	} {
 		loops.Go(func() { loop(ctx) })
@@ -188,7 +194,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// openInbox lets test inboxes receive until the returned function is called.
+// openInbox lets test inboxes receive requests until the returned function is called.
 func (w *Worker) openInbox() (shut func()) {
 	if w.inbox == nil {
 		return func() {}
@@ -196,7 +202,7 @@ func (w *Worker) openInbox() (shut func()) {
 	return w.sender.OpenInbox(w.inbox)
 }
 
-// drain waits for the requests under way; what is not done within the grace is broken off and recorded as it is.
+// drain waits for requests in flight. After the grace period they are canceled and recorded as they are.
 func (w *Worker) drain(abort context.CancelFunc) {
 	grace := time.AfterFunc(w.grace, abort)
 	defer grace.Stop()
@@ -212,7 +218,7 @@ func waitFor(ctx context.Context, group *sync.WaitGroup) {
 	}
 }
 
-// signOff gives the lanes back with their tokens, and takes the worker's name off the list.
+// signOff gives the lanes back with their tokens, and removes this worker from the list.
 func (w *Worker) signOff(ctx context.Context) {
 	me := w.id()
 	if me.IsZero() {
@@ -233,7 +239,7 @@ func (w *Worker) signOff(ctx context.Context) {
 	}
 }
 
-// startJob sends in a goroutine that goes on with the next delivery as long as there is one.
+// startJob sends a delivery in a new goroutine, which continues with the next one as long as there is one.
 func (w *Worker) startJob(j *lanes.Job) {
 	w.sends.Add(1)
 	go func() {
@@ -244,44 +250,50 @@ func (w *Worker) startJob(j *lanes.Job) {
 	}()
 }
 
-// perform makes one attempt, decides, hands the outcome to the recorder and returns the delivery that starts next.
+// perform makes one attempt, decides, gives the outcome to the recorder, and returns the delivery that starts next.
 func (w *Worker) perform(j *lanes.Job) (next *lanes.Job) {
 	s := j.Lane.Settings()
 	number := int(j.Attempts) + 1
 	span := w.startSpan(j, number)
 	response, attempt := w.sender.Deliver(w.sending, s.Destination, send.Message{
-		Event: j.Event, EventID: j.EventText(), Delivery: j.DeliveryID, DeliveryID: j.DeliveryText(), FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
+		Event: j.Event, EventID: j.EventText(), Delivery: j.DeliveryID, DeliveryID: j.DeliveryText(),
+		FirstID: j.FirstText(), Attempt: number, Replayed: j.Replay,
 	})
 	decision := delivery.Decide(s.Policy, number-int(j.Probes), response, rand.Float64())
 	if span != nil {
 		endSpan(span, response, attempt, decision)
 	}
 	attempt.Class, attempt.Held = statClass(response, decision.Class), j.HeldBack
-	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil && response.Failure == delivery.FailReset}
+	o := lanes.Outcome{Decision: decision, Result: response, Aborted: w.sending.Err() != nil &&
+		response.Failure == delivery.FailReset}
 	if decision.Class != delivery.Success {
 		o.LastError = lastError(response, attempt)
 	}
 	then := w.dispatch.Finish(j, o, time.Now())
 	w.results <- &result{job: j, health: then.Change, assess: then.Assess, outcome: queue.Outcome{
-		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID, EventType: j.Event.Type, Gen: j.Gen,
+		TenantID: j.TenantID, DeliveryID: j.DeliveryID, EventID: j.EventID, EndpointID: j.EndpointID,
+		EventType: j.Event.Type, Gen: j.Gen,
 		Attempts: int16(number), Probes: j.Probes, Decision: then.Decision, Result: response, Attempt: attempt,
 	}}
 	return then.Next
 }
 
-// maxLastExcerpt is how much of a response's body a notice shows an endpoint's owner, in bytes.
+// maxLastExcerpt is how much of a response's body a notice to the endpoint's owner shows, in bytes.
 const maxLastExcerpt = 500
 
-// lastError is what the endpoint's owner is told of a failure.
+// lastError is the text about a failure for the endpoint's owner.
 func lastError(r delivery.Result, a *queue.Attempt) health.LastError {
-	e := health.LastError{Status: r.Status, Failure: r.Failure, Text: a.Error, Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt)}
+	e := health.LastError{
+		Status: r.Status, Failure: r.Failure, Text: a.Error,
+		Excerpt: delivery.Clip(string(a.ResponseExcerpt), maxLastExcerpt),
+	}
 	if e.Text == "" {
 		e.Text = "the endpoint returned " + strings.TrimSpace(strconv.Itoa(r.Status)+" "+http.StatusText(r.Status))
 	}
 	return e
 }
 
-// The classes of the roll-ups, as the schema numbers them.
+// The classes of attempts in the roll-ups, by their numbers in the database.
 const (
 	statOK int16 = iota
 	statRedirect
@@ -295,7 +307,7 @@ const (
 func statClass(r delivery.Result, class delivery.Class) int16 {
 	switch {
 	case class == delivery.Success:
-		return statOK // a conflict that the endpoint takes for delivered is one too
+		return statOK // also a conflict that the endpoint accepts as delivered
 	case r.Failure == delivery.FailTimeout:
 		return statTimeout
 	case r.Failure == delivery.FailBlocked:

@@ -48,7 +48,14 @@ func TestAConflictThatIsTakenForDeliveredCountsAsASuccessInTheRollUps(t *testing
 		status int
 		accept bool
 		want   int16
-	}{{409, true, statOK}, {409, false, statClient}, {204, false, statOK}, {302, false, statRedirect}, {500, false, statServer}, {999, false, statNetwork}} {
+	}{
+		{409, true, statOK},
+		{409, false, statClient},
+		{204, false, statOK},
+		{302, false, statRedirect},
+		{500, false, statServer},
+		{999, false, statNetwork},
+	} {
 		r := delivery.Result{Status: tt.status}
 		if got := statClass(r, delivery.Classify(r, tt.accept)); got != tt.want {
 			t.Errorf("%d (accepted: %v) counts as class %d, want %d", tt.status, tt.accept, got, tt.want)

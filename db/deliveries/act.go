@@ -23,7 +23,9 @@ const (
 
 // ActOn does something to a delivery, and writes the audit log if it changed anything. A replay returns the new
 // delivery; its audit entry is on the original.
-func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d State, changed bool, err error) {
+func ActOn(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, act Act, by db.Author) (d State,
+	changed bool, err error,
+) {
 	changed = true
 	switch act {
 	case ActRetryNow:

@@ -94,12 +94,16 @@ func Cancel(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID) (St
 	if err := q.DropQueued(ctx, sql.DropQueuedParams{TenantID: tenant, DeliveryID: deliveryID}); err != nil {
 		return d, err
 	}
-	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
+	settled, err := q.CancelDelivery(ctx, sql.CancelDeliveryParams{
+		TenantID: tenant, CreatedAt: deliveryID.Time(),
+		ID: deliveryID,
+	})
 	if err != nil {
 		return d, err
 	}
 	if err := q.InsertCancellation(ctx, sql.InsertCancellationParams{
-		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.EndpointID, EventType: d.EventType, Attempted: max(settled.Attempts, row.Attempts) > 0,
+		TenantID: tenant, DeliveryID: deliveryID, EndpointID: d.EndpointID, EventType: d.EventType,
+		Attempted: max(settled.Attempts, row.Attempts) > 0,
 	}); err != nil {
 		return d, err
 	}
@@ -145,7 +149,10 @@ func Replay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, aga
 
 // lockReplay locks a delivery for who replays it, and refuses one that was replayed before.
 func lockReplay(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, again bool) error {
-	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID}); err != nil || again {
+	if _, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
+		TenantID: tenant, CreatedAt: deliveryID.Time(),
+		ID: deliveryID,
+	}); err != nil || again {
 		return err
 	}
 	// As bulk jobs do, so that of a job and a person one replays it.
@@ -180,12 +187,16 @@ func replay(ctx context.Context, q *sql.Queries, tenant id.UUID, original State)
 	}
 	again, first := db.NewID(), queue.First(original.Delivery)
 	if err := q.InsertReplay(ctx, sql.InsertReplayParams{
-		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID, EndpointID: original.EndpointID,
-		EventType: original.EventType, ReplayOf: &original.ID, FirstID: &first,
+		TenantID: tenant, CreatedAt: again.Time(), ID: again, EventID: original.EventID,
+		EndpointID: original.EndpointID,
+		EventType:  original.EventType, ReplayOf: &original.ID, FirstID: &first,
 	}); err != nil {
 		return original, err
 	}
-	row := sql.QueueReplayParams{TenantID: tenant, DeliveryID: again, EventID: original.EventID, EndpointID: original.EndpointID, FirstID: &first}
+	row := sql.QueueReplayParams{
+		TenantID: tenant, DeliveryID: again, EventID: original.EventID,
+		EndpointID: original.EndpointID, FirstID: &first,
+	}
 	if row.OrderKey = orderKey(ordering, key); row.OrderKey != nil {
 		row.State = queue.Blocked
 	}
@@ -212,7 +223,10 @@ func noteReplays(ctx context.Context, q *sql.Queries, tenant id.UUID, job *id.UU
 	if err := q.MarkLettersReplayed(ctx, sql.MarkLettersReplayedParams{TenantID: tenant, Ids: originals}); err != nil {
 		return err
 	}
-	return q.NoteReplays(ctx, sql.NoteReplaysParams{TenantID: tenant, JobID: job, ReplaysOf: originals, Deliveries: made})
+	return q.NoteReplays(ctx, sql.NoteReplaysParams{
+		TenantID: tenant, JobID: job, ReplaysOf: originals,
+		Deliveries: made,
+	})
 }
 
 // replayable is the ordering key of an event that can still be sent.
@@ -225,7 +239,10 @@ func replayable(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (*st
 		return nil, delivery.ErrEventExpired
 	}
 	e, err := q.ReplayableEvent(ctx, sql.ReplayableEventParams{TenantID: tenant, CreatedAt: event.Time(), ID: event})
-	if db.IsNoRows(err) || err == nil && !e.HasData {
+	if db.IsNoRows(err) {
+		return nil, storedOr(ctx, q, tenant, []id.UUID{event}, delivery.ErrEventExpired)
+	}
+	if err == nil && !e.HasData {
 		return nil, delivery.ErrEventExpired
 	}
 	return e.Key, err
@@ -244,14 +261,19 @@ func orderKey(ordering string, key *string) *string {
 }
 
 // archive hides a settled delivery from lists, or shows it again; changed is false where it was so already.
-func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d State, changed bool, err error) {
+func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, archived bool) (d State, changed bool,
+	err error,
+) {
 	if d, err = Read(ctx, q, tenant, deliveryID); err != nil {
 		return d, false, err
 	}
 	if !delivery.CanArchive(d.Shown) {
 		return d, false, delivery.RefuseArchive(d.Shown)
 	}
-	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID})
+	row, err := q.LockDelivery(ctx, sql.LockDeliveryParams{
+		TenantID: tenant, CreatedAt: deliveryID.Time(),
+		ID: deliveryID,
+	})
 	if err != nil {
 		return d, false, err
 	}
@@ -259,13 +281,22 @@ func archive(ctx context.Context, q *sql.Queries, tenant, deliveryID id.UUID, ar
 	if (row.ArchivedAt != nil) == archived {
 		return d, false, nil
 	}
-	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{Archived: archived, TenantID: tenant, CreatedAt: deliveryID.Time(), ID: deliveryID}); err != nil {
+	if err := q.ArchiveDelivery(ctx, sql.ArchiveDeliveryParams{
+		Archived: archived, TenantID: tenant,
+		CreatedAt: deliveryID.Time(), ID: deliveryID,
+	}); err != nil {
 		return d, false, err
 	}
-	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{Archived: archived, TenantID: tenant, DeliveryID: deliveryID}); err != nil {
+	if err := q.ArchiveDeadLetter(ctx, sql.ArchiveDeadLetterParams{
+		Archived: archived, TenantID: tenant,
+		DeliveryID: deliveryID,
+	}); err != nil {
 		return d, false, err
 	}
-	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{Archived: archived, TenantID: tenant, DeliveryID: deliveryID}); err != nil {
+	if err := q.ArchiveCancellation(ctx, sql.ArchiveCancellationParams{
+		Archived: archived, TenantID: tenant,
+		DeliveryID: deliveryID,
+	}); err != nil {
 		return d, false, err
 	}
 	d, err = Read(ctx, q, tenant, deliveryID)

@@ -10,6 +10,7 @@ import (
 	"posthorn/db/sql"
 	"posthorn/domain/bulk"
 	"posthorn/domain/fault"
+	"posthorn/domain/history"
 	"posthorn/domain/id"
 )
 
@@ -47,6 +48,19 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 	if err != nil {
 		return e, err
 	}
+	if n.Kind == bulk.Expunge {
+		// What is in storage is not looked at, and a person who asks for deletion means all of it. Replays are younger
+		// than their events.
+		since := time.Unix(0, 0)
+		if n.Filter.Since != nil {
+			since = *n.Filter.Since
+		}
+		if day, err := q.StoredDaySince(ctx, sql.StoredDaySinceParams{TenantID: tenant, Since: since}); err == nil {
+			return e, history.ErrStored(day)
+		} else if !db.IsNoRows(err) {
+			return e, err
+		}
+	}
 	e.Skipped, e.Exact = map[bulk.Skip]int64{}, true
 	began, after := time.Now(), id.UUID{}
 	for {
@@ -75,7 +89,9 @@ func EstimateBulk(ctx context.Context, q *sql.Queries, tenant id.UUID, n NewBulk
 }
 
 // StartBulkJob stores a job, with what it is expected to do, and wakes the workers.
-func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob, error) {
+func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob) (sql.BulkJob,
+	error,
+) {
 	e, err := EstimateBulk(ctx, q, tenant, n) // before anything is locked: it can take a second
 	if err != nil {
 		return sql.BulkJob{}, err
@@ -91,14 +107,17 @@ func StartBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Aut
 	return insertBulkJob(ctx, q, tenant, by, n, e)
 }
 
-func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob, e Estimate) (sql.BulkJob, error) {
+func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Author, n NewBulkJob,
+	e Estimate,
+) (sql.BulkJob, error) {
 	filter, err := json.Marshal(n.Filter)
 	if err != nil {
 		return sql.BulkJob{}, fmt.Errorf("encode filter: %w", err)
 	}
 	jobID := db.NewID()
 	row := sql.InsertBulkJobParams{
-		TenantID: tenant, ID: jobID, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact, AskedKind: by.Kind, AskedBy: by.ID,
+		TenantID: tenant, ID: jobID, Kind: n.Kind, Filter: filter, Expected: e.Count, Exact: e.Exact,
+		AskedKind: by.Kind, AskedBy: by.ID,
 		Reason: n.Reason, CreatedAt: jobID.Time(),
 	}
 	if n.Pace > 0 {
@@ -116,7 +135,9 @@ func insertBulkJob(ctx context.Context, q *sql.Queries, tenant id.UUID, by db.Au
 }
 
 // auditJob writes what happened to a job, and what it is.
-func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob, more map[string]any) error {
+func auditJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob,
+	more map[string]any,
+) error {
 	details := map[string]any{"kind": job.Kind, "filter": job.Filter}
 	for k, v := range more {
 		details[k] = v
@@ -155,7 +176,9 @@ func abandon(ctx context.Context, q *sql.Queries, job *sql.BulkJob) error {
 }
 
 // endBulkJob writes a job's last state, and what it came to.
-func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob, error) {
+func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string, job sql.BulkJob) (sql.BulkJob,
+	error,
+) {
 	job, err := q.SaveBulkJob(ctx, saved(job, 0))
 	if err != nil {
 		return job, err
@@ -167,8 +190,9 @@ func endBulkJob(ctx context.Context, q *sql.Queries, by db.Author, action string
 
 func saved(job sql.BulkJob, rest time.Duration) sql.SaveBulkJobParams {
 	return sql.SaveBulkJobParams{
-		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon, Failure: job.Failure,
-		Tries: job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
+		State: job.State, Done: job.Done, Skipped: job.Skipped, Position: job.Position, Horizon: job.Horizon,
+		Failure: job.Failure,
+		Tries:   job.Tries, Rest: rest.Seconds(), TenantID: job.TenantID, ID: job.ID,
 	}
 }
 

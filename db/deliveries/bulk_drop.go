@@ -13,7 +13,9 @@ import (
 
 // DropHeld drops what is queued for an endpoint that is being resumed, in the transaction that resumes it: the lane's
 // owner sends nothing of it from that commit on, and a job cancels it, while newer events are delivered.
-func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob, error) {
+func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Author, reason string) (sql.BulkJob,
+	error,
+) {
 	below, err := q.MarkDropped(ctx, sql.MarkDroppedParams{TenantID: tenant, EndpointID: ep})
 	if err != nil {
 		return sql.BulkJob{}, err
@@ -21,11 +23,17 @@ func DropHeld(ctx context.Context, q *sql.Queries, tenant, ep id.UUID, by db.Aut
 	if err := q.PlanByIndex(ctx); err != nil {
 		return sql.BulkJob{}, err
 	}
-	n, err := q.CountDropped(ctx, sql.CountDroppedParams{TenantID: tenant, EndpointID: ep, Below: below, Most: estimateMost + 1})
+	n, err := q.CountDropped(ctx, sql.CountDroppedParams{
+		TenantID: tenant, EndpointID: ep, Below: below,
+		Most: estimateMost + 1,
+	})
 	if err != nil {
 		return sql.BulkJob{}, err
 	}
-	job := NewBulkJob{Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below}, Reason: reason}
+	job := NewBulkJob{
+		Kind: bulk.Drop, Filter: bulk.Filter{Endpoint: id.Endpoint.Format(ep), Below: below},
+		Reason: reason,
+	}
 	made, err := insertBulkJob(ctx, q, tenant, by, job, Estimate{Count: min(n, estimateMost), Exact: n <= estimateMost})
 	if err != nil {
 		return made, err
@@ -43,7 +51,10 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 	if w.oldest, err = w.q.OldestRunningXid(ctx); err != nil {
 		return part, err
 	}
-	rows, err := w.q.LockDropped(ctx, sql.LockDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: int32(most)})
+	rows, err := w.q.LockDropped(ctx, sql.LockDroppedParams{
+		TenantID: w.tenant, EndpointID: w.endpoint,
+		Below: w.filter.Below, Most: int32(most),
+	})
 	if err != nil {
 		return part, err
 	}
@@ -60,7 +71,10 @@ func (w *bulkWork) planDrop(ctx context.Context, most int) (part bulkPart, err e
 // overDrop reports whether nothing is left and nothing more can appear: a number up to the mark can have been drawn by
 // a transaction that had not ended (worker/lanes/watermark.go). Then the mark is no longer needed.
 func (w *bulkWork) overDrop(ctx context.Context, job *sql.BulkJob) (over bool, rest time.Duration, err error) {
-	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{TenantID: w.tenant, EndpointID: w.endpoint, Below: w.filter.Below, Most: 1})
+	left, err := w.q.CountDropped(ctx, sql.CountDroppedParams{
+		TenantID: w.tenant, EndpointID: w.endpoint,
+		Below: w.filter.Below, Most: 1,
+	})
 	if err != nil || left > 0 {
 		return false, dropRest, err
 	}
@@ -84,7 +98,10 @@ func liftDrop(ctx context.Context, q *sql.Queries, job *sql.BulkJob, f bulk.Filt
 	if err != nil {
 		return err
 	}
-	if err := q.UnmarkDropped(ctx, sql.UnmarkDroppedParams{TenantID: job.TenantID, EndpointID: ep, Below: f.Below}); err != nil {
+	if err := q.UnmarkDropped(ctx, sql.UnmarkDroppedParams{
+		TenantID: job.TenantID, EndpointID: ep,
+		Below: f.Below,
+	}); err != nil {
 		return err
 	}
 	return q.NotifyWake(ctx, db.WakePayload([]id.UUID{ep}, true))

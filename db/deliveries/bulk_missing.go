@@ -70,7 +70,8 @@ func (w *bulkWork) planMissing(ctx context.Context, after id.UUID, most int, loc
 	}
 	wanted := make([]sql.ScanEventsUpRow, 0, len(rows))
 	for _, e := range rows {
-		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), db.TextOf(e.Version)); takes && e.Type != endpoint.TestType {
+		if takes, _, _ := m.loose.Takes(filter.NewInput(e.Type, nil, e.Channels), db.TextOf(e.Version)); takes &&
+			e.Type != endpoint.TestType {
 			wanted = append(wanted, e)
 		}
 	}
@@ -126,7 +127,9 @@ const dataBudget = 8 << 20
 
 // readData reads the data of events, in order, and hands each to take, until take refuses one. Expunged ones are
 // counted as left alone. Where the data is more than a chunk looks at, the chunk ends there.
-func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow, take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool) error {
+func (w *bulkWork) readData(ctx context.Context, part *bulkPart, events []sql.ScanEventsUpRow,
+	take func(sql.ScanEventsUpRow, sql.EventsDataRow) bool,
+) error {
 	ids := make([]id.UUID, len(events))
 	of := make(map[id.UUID]sql.ScanEventsUpRow, len(events))
 	for i, e := range events {
@@ -180,8 +183,9 @@ func (w *bulkWork) scanEvents(ctx context.Context, part *bulkPart, most int) ([]
 			look = whole.slice(slice, time.Time{}, true)
 		}
 		rows, err := w.q.ScanEventsUp(ctx, sql.ScanEventsUpParams{
-			Type: w.filter.Type, Channel: w.filter.Channel, TenantID: w.tenant, LowAt: look.low.Time(), HighAt: look.high.Time(),
-			Low: look.low, High: look.high, Scan: int32(most), Most: int32(most),
+			Type: w.filter.Type, Channel: w.filter.Channel, TenantID: w.tenant, LowAt: look.low.Time(),
+			HighAt: look.high.Time(),
+			Low:    look.low, High: look.high, Scan: int32(most), Most: int32(most),
 		})
 		if err != nil {
 			return nil, err

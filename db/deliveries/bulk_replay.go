@@ -122,7 +122,10 @@ func (w *bulkWork) sendable(ctx context.Context, events []id.UUID) (map[id.UUID]
 func (w *bulkWork) applyReplay(ctx context.Context, part *bulkPart) error {
 	again := make([]againDelivery, len(part.rows))
 	for i, d := range part.rows {
-		again[i] = againDelivery{event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID, first: queue.First(d.Delivery)}
+		again[i] = againDelivery{
+			event: d.EventID, endpoint: d.EndpointID, eventType: d.EventType, replayOf: d.ID,
+			first: queue.First(d.Delivery),
+		}
 		if key := orderKey(part.orders[d.EndpointID], part.keys[d.EventID]); key != nil {
 			again[i].orderKey = *key
 		}
@@ -142,7 +145,9 @@ type againDelivery struct {
 }
 
 // sendAgain stores new deliveries of old events, in their order, enters them in the books and wakes their lanes.
-func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID, error) {
+func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []againDelivery, job *id.UUID) ([]id.UUID,
+	error,
+) {
 	d := sql.InsertReplaysParams{TenantID: tenant, JobID: job}
 	row := sql.QueueReplaysParams{TenantID: tenant}
 	totals := ledger.Totals{}
@@ -155,14 +160,18 @@ func sendAgain(ctx context.Context, q *sql.Queries, tenant id.UUID, again []agai
 		} else if a.orderKey != "" {
 			state = queue.Blocked
 		}
-		d.Created, d.Ids, d.Events = append(d.Created, deliveryID.Time()), append(d.Ids, deliveryID), append(d.Events, a.event)
-		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType), append(d.ReplaysOf, a.replayOf)
+		d.Created, d.Ids, d.Events = append(d.Created, deliveryID.Time()), append(d.Ids, deliveryID),
+			append(d.Events, a.event)
+		d.Endpoints, d.Types, d.ReplaysOf = append(d.Endpoints, a.endpoint), append(d.Types, a.eventType),
+			append(d.ReplaysOf, a.replayOf)
 		if a.first.IsZero() {
 			a.first = deliveryID // it begins the chain
 		}
 		d.Firsts, row.Firsts = append(d.Firsts, a.first), append(row.Firsts, a.first)
-		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, deliveryID), append(row.Events, a.event), append(row.Endpoints, a.endpoint)
-		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey), append(row.Due, due)
+		row.Deliveries, row.Events, row.Endpoints = append(row.Deliveries, deliveryID), append(row.Events, a.event),
+			append(row.Endpoints, a.endpoint)
+		row.States, row.OrderKeys, row.Due = append(row.States, state), append(row.OrderKeys, a.orderKey),
+			append(row.Due, due)
 		totals.At(tenant, deliveryID.Time()).Accepted++
 		lanes = append(lanes, a.endpoint)
 	}

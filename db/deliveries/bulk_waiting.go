@@ -58,7 +58,9 @@ func (w *bulkWork) skipQueued(queued map[id.UUID]sql.Queue, deliveryID id.UUID) 
 // how many it covers, at least one. Waiting for a row while holding others can deadlock with the recorder, so
 // lockQueued waits for the first row only, before it holds any. Deliveries without a row are settled, and are left out
 // of the result.
-func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue, reached int, err error) {
+func lockQueued(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (rows map[id.UUID]sql.Queue,
+	reached int, err error,
+) {
 	rows = make(map[id.UUID]sql.Queue, len(ids))
 	if len(ids) == 0 {
 		return rows, 0, nil
@@ -110,7 +112,9 @@ func (w *bulkWork) applyCancel(ctx context.Context, part *bulkPart, reason deliv
 }
 
 // cancelMany ends waiting deliveries, in order of their ids, whose queue rows the transaction holds.
-func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, queued map[id.UUID]sql.Queue, reason delivery.Reason) error {
+func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID, queued map[id.UUID]sql.Queue,
+	reason delivery.Reason,
+) error {
 	if err := q.DropManyQueued(ctx, sql.DropManyQueuedParams{TenantID: tenant, Ids: ids}); err != nil {
 		return err
 	}
@@ -124,7 +128,8 @@ func cancelMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UU
 			return err
 		}
 		for _, d := range ended {
-			listed.Deliveries, listed.Endpoints = append(listed.Deliveries, d.ID), append(listed.Endpoints, d.EndpointID)
+			listed.Deliveries, listed.Endpoints = append(listed.Deliveries, d.ID), append(listed.Endpoints,
+				d.EndpointID)
 			listed.Types = append(listed.Types, d.EventType)
 			listed.Attempted = append(listed.Attempted, max(d.Attempts, queued[d.ID].Attempts) > 0)
 			totals.At(tenant, d.ID.Time()).Canceled++
@@ -171,7 +176,10 @@ func (w *bulkWork) applyArchive(ctx context.Context, part *bulkPart) error {
 		}
 		part.take(d, why)
 	}
-	if err := w.q.ArchiveLetters(ctx, sql.ArchiveLettersParams{Archived: wanted, TenantID: w.tenant, Ids: ids}); err != nil {
+	if err := w.q.ArchiveLetters(ctx, sql.ArchiveLettersParams{
+		Archived: wanted, TenantID: w.tenant,
+		Ids: ids,
+	}); err != nil {
 		return err
 	}
 	return w.q.ArchiveCancellations(ctx, sql.ArchiveCancellationsParams{Archived: wanted, TenantID: w.tenant, Ids: ids})

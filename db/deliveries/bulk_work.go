@@ -51,7 +51,9 @@ func (p *bulkPart) count() int64 {
 
 func (p *bulkPart) skip(why bulk.Skip) { p.skipped[why]++ }
 
-func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.Kind, f bulk.Filter, ceiling time.Time) (*bulkWork, error) {
+func newBulkWork(ctx context.Context, q *sql.Queries, tenant id.UUID, kind bulk.Kind, f bulk.Filter,
+	ceiling time.Time,
+) (*bulkWork, error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -131,7 +133,8 @@ func (w *bulkWork) pick(ctx context.Context, after id.UUID, most int) (bulkPart,
 func (w *bulkWork) pickIDs(ctx context.Context, part *bulkPart, most int) error {
 	ids := make([]id.UUID, 0, len(w.filter.IDs))
 	for _, text := range w.filter.IDs {
-		if deliveryID, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(deliveryID, part.position) > 0 && !deliveryID.Time().Before(w.floor) {
+		if deliveryID, err := id.Delivery.Parse(text); err == nil && db.CompareIDs(deliveryID, part.position) > 0 &&
+			!deliveryID.Time().Before(w.floor) {
 			ids = append(ids, deliveryID)
 		}
 	}

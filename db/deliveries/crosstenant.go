@@ -73,7 +73,10 @@ func labelsOf(ctx context.Context, q *sql.Queries, endpoints []id.UUID) (map[id.
 
 // of is the list of one tenant, or of one of its endpoints.
 func (l CrossTenant) of(endpoint *id.UUID) ListOptions {
-	return ListOptions{Status: l.Status, EventType: l.EventType, Endpoint: endpoint, Since: l.Since, Until: l.Until, After: l.After, Most: l.Most}
+	return ListOptions{
+		Status: l.Status, EventType: l.EventType, Endpoint: endpoint, Since: l.Since, Until: l.Until,
+		After: l.After, Most: l.Most,
+	}
 }
 
 // listOfEndpoints lays the lists of a few endpoints together. Where one of them could not be followed to the end, the
@@ -88,7 +91,10 @@ func listOfEndpoints(ctx context.Context, q *sql.Queries, l CrossTenant) (page C
 		if err != nil {
 			return page, err
 		}
-	} else if found, err = q.EndpointsOfHost(ctx, sql.EndpointsOfHostParams{TenantID: l.Tenant, Host: l.Host, Most: crossTenantHosts}); err != nil {
+	} else if found, err = q.EndpointsOfHost(ctx, sql.EndpointsOfHostParams{
+		TenantID: l.Tenant, Host: l.Host,
+		Most: crossTenantHosts,
+	}); err != nil {
 		return page, err
 	}
 	var whole id.UUID // above and at this id nothing is missing
@@ -139,7 +145,8 @@ func listOfAll(ctx context.Context, q *sql.Queries, l CrossTenant) (page CrossTe
 	}
 	for range crossTenantParts {
 		part := w.slice(length, time.Now(), false)
-		ask.Low, ask.High, ask.LowAt, ask.HighAt, ask.Most = part.low, part.high, part.low.Time(), part.high.Time(), int32(l.Most+1-len(page.Rows))
+		ask.Low, ask.High, ask.LowAt, ask.HighAt, ask.Most = part.low, part.high, part.low.Time(), part.high.Time(),
+			int32(l.Most+1-len(page.Rows))
 		found, err := q.ScanAllDeliveries(ctx, ask)
 		if err != nil {
 			return page, err
@@ -186,12 +193,15 @@ func from(p *sql.ScanAllDeliveriesParams, s delivery.Status) {
 
 // readCrossTenant reads the rows of what was found, in its order, a day's partition at a time, without those that do
 // not fit.
-func readCrossTenant(ctx context.Context, q *sql.Queries, found sql.ScanAllDeliveriesRow, l *ListOptions) ([]State, error) {
+func readCrossTenant(ctx context.Context, q *sql.Queries, found sql.ScanAllDeliveriesRow, l *ListOptions) ([]State,
+	error,
+) {
 	read := make(map[id.UUID]State, len(found.Ids))
 	at := 0
 	for _, day := range splitByDay(found.Ids) {
 		rows, err := q.ReadAllDeliveries(ctx, sql.ReadAllDeliveriesParams{
-			Tenants: found.Tenants[at : at+len(day.ids)], Ids: day.ids, Created: day.created, First: day.first, Last: day.last,
+			Tenants: found.Tenants[at : at+len(day.ids)], Ids: day.ids, Created: day.created, First: day.first,
+			Last: day.last,
 		})
 		if err != nil {
 			return nil, err
@@ -226,7 +236,9 @@ type CrossTenantEvents struct {
 
 // ListCrossTenantEvents reads a page of the events of all tenants, and where the next page starts. It changes how its
 // transaction plans.
-func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEvents) (page []sql.ScanAllEventsRow, next *id.UUID, err error) {
+func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEvents) (page []sql.ScanAllEventsRow,
+	next *id.UUID, err error,
+) {
 	floor, err := q.OldestShown(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -243,7 +255,8 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 	for range crossTenantParts {
 		part := w.slice(length, time.Now(), false)
 		rows, err := q.ScanAllEvents(ctx, sql.ScanAllEventsParams{
-			TenantID: l.Tenant, Type: l.Type, Low: part.low, High: part.high, LowAt: part.low.Time(), HighAt: part.high.Time(), Scan: int32(scan), Most: int32(scan + 1),
+			TenantID: l.Tenant, Type: l.Type, Low: part.low, High: part.high, LowAt: part.low.Time(),
+			HighAt: part.high.Time(), Scan: int32(scan), Most: int32(scan + 1),
 		})
 		if err != nil {
 			return nil, nil, err
@@ -272,7 +285,9 @@ func ListCrossTenantEvents(ctx context.Context, q *sql.Queries, l CrossTenantEve
 
 // DeliveriesOf are the newest deliveries of one event, with what their endpoints are called. It changes how its
 // transaction plans.
-func DeliveriesOf(ctx context.Context, q *sql.Queries, tenant, event id.UUID, most int) (page CrossTenantPage, err error) {
+func DeliveriesOf(ctx context.Context, q *sql.Queries, tenant, event id.UUID, most int) (page CrossTenantPage,
+	err error,
+) {
 	p, err := List(ctx, q, tenant, ListOptions{Event: &event, Most: most})
 	if err != nil {
 		return page, err

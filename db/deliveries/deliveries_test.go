@@ -65,7 +65,10 @@ func (h *history) invent(n int) {
 	for i := range n {
 		at := now.Add(-time.Duration(n-i) * (weeks * 7 * 24 * time.Hour / time.Duration(n+1)))
 		p := past{
-			id: id.New(at, [10]byte{byte(i >> 8), byte(i), 0xff, 1}), event: id.New(at, [10]byte{byte(i >> 8), byte(i), 0xff, 2}),
+			id: id.New(at, [10]byte{byte(i >> 8), byte(i), 0xff, 1}), event: id.New(at, [10]byte{
+				byte(i >> 8), byte(i),
+				0xff, 2,
+			}),
 			endpoint: id.UUID{15: byte(1 + random.IntN(3))}, eventType: "common", tried: random.IntN(2) == 0,
 		}
 		if random.IntN(20) == 0 {
@@ -75,7 +78,8 @@ func (h *history) invent(n int) {
 			p.channel = "vip"
 		}
 		p.shown = []delivery.Status{
-			delivery.Delivered, delivery.Delivered, delivery.Delivered, delivery.Pending, delivery.Retrying, delivery.Failed, delivery.Canceled,
+			delivery.Delivered, delivery.Delivered, delivery.Delivered, delivery.Pending, delivery.Retrying,
+			delivery.Failed, delivery.Canceled,
 		}[random.IntN(7)]
 		p.archived = p.shown.Terminal() && random.IntN(5) == 0
 		if p.shown == delivery.Retrying {
@@ -149,13 +153,15 @@ func (h *history) store(t *testing.T, url string) {
 // want is what a list has to show, by looking at every row.
 func (h *history) want(l deliveries.ListOptions) (ids []id.UUID) {
 	for _, p := range h.rows {
-		takes := p.archived == l.Archived && (l.EventType == "" || l.EventType == p.eventType) && (l.Channel == "" || l.Channel == p.channel) &&
+		takes := p.archived == l.Archived && (l.EventType == "" || l.EventType == p.eventType) &&
+			(l.Channel == "" || l.Channel == p.channel) &&
 			(l.Endpoint == nil || *l.Endpoint == p.endpoint) && (l.Event == nil || *l.Event == p.event) &&
 			!p.id.Time().Before(l.Since) && (l.Until.IsZero() || p.id.Time().Before(l.Until))
 		switch {
 		case l.Status == nil:
 		case *l.Status == deliveries.AllFailed:
-			takes = takes && (p.shown == delivery.Failed || p.shown == delivery.Retrying || p.shown == delivery.Canceled && p.tried)
+			takes = takes && (p.shown == delivery.Failed || p.shown == delivery.Retrying ||
+				p.shown == delivery.Canceled && p.tried)
 		default:
 			takes = takes && p.shown == *l.Status
 		}
@@ -207,7 +213,8 @@ func TestEveryListOfDeliveriesShowsEachRowOnceInOrder(t *testing.T) {
 		}
 	}
 	for _, s := range []delivery.Status{
-		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled, deliveries.AllFailed,
+		delivery.Pending, delivery.Retrying, delivery.Held, delivery.Delivered, delivery.Failed, delivery.Canceled,
+		deliveries.AllFailed,
 	} {
 		lists[fmt.Sprintf("status %d", s)] = deliveries.ListOptions{Status: &s}
 	}

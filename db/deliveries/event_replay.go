@@ -23,7 +23,9 @@ type EventReplay struct {
 const mostOfEvent = 2000
 
 // ReplayEventBy is ReplayEvent with its line in the audit log, where it made any delivery.
-func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID, by db.Author) (EventReplay, error) {
+func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID,
+	by db.Author,
+) (EventReplay, error) {
 	made, err := ReplayEvent(ctx, q, tenant, event, only)
 	if err != nil || len(made.Deliveries) == 0 {
 		return made, err
@@ -39,7 +41,9 @@ func ReplayEventBy(ctx context.Context, q *sql.Queries, tenant, event id.UUID, o
 
 // ReplayEvent sends an event again to every endpoint that it once went to, or to one endpoint, which need not have had
 // it. Where a delivery of it still waits, another would send it twice.
-func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay, err error) {
+func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, only *id.UUID) (out EventReplay,
+	err error,
+) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return out, err
@@ -94,7 +98,9 @@ func ReplayEvent(ctx context.Context, q *sql.Queries, tenant, event id.UUID, onl
 
 // planEvent decides for each endpoint that an event went to. letters are the endpoint's deliveries of it before the
 // newest one.
-func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.DeliveriesOfEventRow, only *id.UUID) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {
+func planEvent(ctx context.Context, q *sql.Queries, e sql.Event, rows []sql.DeliveriesOfEventRow,
+	only *id.UUID,
+) (again []againDelivery, letters map[id.UUID][]id.UUID, skipped map[bulk.Skip]int64, err error) {
 	newest := map[id.UUID]sql.DeliveriesOfEventRow{}
 	waits := map[id.UUID]bool{}
 	letters = map[id.UUID][]id.UUID{}

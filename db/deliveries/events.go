@@ -11,7 +11,9 @@ import (
 
 // ScanEvents is a page of a tenant's events, newest first or oldest first. It changes how its transaction plans: it
 // comes last.
-func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams, ascending bool) ([]sql.ScanEventsDownRow, error) {
+func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams,
+	ascending bool,
+) ([]sql.ScanEventsDownRow, error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, err
 	}
@@ -30,7 +32,8 @@ func ScanEvents(ctx context.Context, q *sql.Queries, l sql.ScanEventsDownParams,
 // empty text asks for nothing.
 func MatchesEvent(wantedType, wantedChannel, typ string, channels []string) bool {
 	family, isFamily := strings.CutSuffix(wantedType, "*")
-	return (wantedType == "" || typ == wantedType || isFamily && strings.HasPrefix(typ, family)) && (wantedChannel == "" || slices.Contains(channels, wantedChannel))
+	return (wantedType == "" || typ == wantedType || isFamily && strings.HasPrefix(typ, family)) &&
+		(wantedChannel == "" || slices.Contains(channels, wantedChannel))
 }
 
 // TenantOfDelivery finds the tenant of a delivery by the delivery's id alone. It changes how its transaction plans: it

@@ -42,7 +42,10 @@ func BeginExport(ctx context.Context, d *db.DB, tenant id.UUID, reason string, b
 		if e.floor, err = q.VisibleSince(ctx, tenant); err != nil {
 			return err
 		}
-		return db.Audit(ctx, q, by, db.Audited{Tenant: &tenant, Action: "tenant.exported", Kind: "tenant", Object: id.Tenant.Format(tenant), Reason: reason})
+		return db.Audit(ctx, q, by, db.Audited{
+			Tenant: &tenant, Action: "tenant.exported", Kind: "tenant", Object: id.Tenant.Format(tenant),
+			Reason: reason,
+		})
 	})
 	// As far back as it kept anything: what is hidden lies a retention before now.
 	e.At = e.floor.UTC().AddDate(0, 0, int(e.Tenant.RetentionDays))
@@ -61,7 +64,8 @@ func (e *Export) Still(ctx context.Context) error {
 func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) error {
 	return e.d.Tenant(ctx, e.Tenant.ID, func(q *sql.Queries) error {
 		return db.Audit(ctx, q, by, db.Audited{
-			Tenant: &e.Tenant.ID, Action: "tenant.export_sent", Kind: "tenant", Object: id.Tenant.Format(e.Tenant.ID), Details: map[string]any{"lines": lines},
+			Tenant: &e.Tenant.ID, Action: "tenant.export_sent", Kind: "tenant", Object: id.Tenant.Format(e.Tenant.ID),
+			Details: map[string]any{"lines": lines},
 		})
 	})
 }
@@ -69,7 +73,8 @@ func (e *Export) End(ctx context.Context, lines map[string]int, by db.Author) er
 // StandingExport returns when the last export was sent that still holds everything the tenant has now; nil: there is
 // none.
 func StandingExport(ctx context.Context, q *sql.Queries, tenant id.UUID) (*time.Time, error) {
-	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts + db.ClockSkew).Seconds()})
+	last, err := q.ExportSent(ctx, sql.ExportSentParams{TenantID: &tenant, Seconds: (export.Lasts +
+		db.ClockSkew).Seconds()})
 	if db.IsNoRows(err) {
 		return nil, nil
 	}
@@ -121,7 +126,8 @@ func (e *Export) Events(ctx context.Context, take func([]sql.ExportEventsRow) er
 		var rows []sql.ExportEventsRow
 		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
 			rows, err = q.ExportEvents(ctx, sql.ExportEventsParams{
-				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows, Bytes: exportBytes,
+				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(),
+				Most: exportRows, Bytes: exportBytes,
 			})
 			return err
 		})
@@ -137,7 +143,10 @@ func (e *Export) Rejected(ctx context.Context, take func([]sql.ExportRejectedRow
 	for after := (id.UUID{}); ; {
 		var rows []sql.ExportRejectedRow
 		err := e.Read(ctx, func(ctx context.Context, q *sql.Queries) (err error) {
-			rows, err = q.ExportRejected(ctx, sql.ExportRejectedParams{TenantID: e.Tenant.ID, After: after, Most: exportRows, Bytes: exportBytes})
+			rows, err = q.ExportRejected(ctx, sql.ExportRejectedParams{
+				TenantID: e.Tenant.ID, After: after,
+				Most: exportRows, Bytes: exportBytes,
+			})
 			return err
 		})
 		if err != nil || len(rows) == 0 {
@@ -162,7 +171,8 @@ func (e *Export) Deliveries(ctx context.Context, take func([]ExportedDelivery) e
 		var rows []State
 		err = e.Read(ctx, func(ctx context.Context, q *sql.Queries) error {
 			ids, err := q.ExportDeliveries(ctx, sql.ExportDeliveriesParams{
-				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(), Most: exportRows,
+				TenantID: e.Tenant.ID, Low: w.low, LowAt: w.low.Time(), High: w.high, HighAt: w.high.Time(),
+				Most: exportRows,
 			})
 			if err != nil || len(ids) == 0 {
 				return err
@@ -201,7 +211,10 @@ func fewAttempts(rows []State) int {
 func withAttempts(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []State) ([]ExportedDelivery, error) {
 	out := make([]ExportedDelivery, len(rows))
 	at := make(map[id.UUID]int, len(rows))
-	ask := sql.ExportAttemptsParams{TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew), Until: rows[0].CreatedAt}
+	ask := sql.ExportAttemptsParams{
+		TenantID: tenant, Since: rows[0].CreatedAt.Add(-db.ClockSkew),
+		Until: rows[0].CreatedAt,
+	}
 	for i, d := range rows {
 		out[i].State, at[d.ID] = d, i
 		if d.Attempts == 0 && !d.Status.Terminal() {

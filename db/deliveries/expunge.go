@@ -24,7 +24,9 @@ type Expunged struct {
 
 // ExpungeEvent is ExpungeEvents of one event, with its line in the audit log where it destroyed anything;
 // fault.ErrNotFound where there is no such event.
-func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged, error) {
+func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, reason string, by db.Author) (Expunged,
+	error,
+) {
 	exists, err := q.EventExists(ctx, sql.EventExistsParams{TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID})
 	if err == nil && !exists {
 		err = fault.ErrNotFound
@@ -44,6 +46,7 @@ func ExpungeEvent(ctx context.Context, q *sql.Queries, tenant, eventID id.UUID, 
 
 // ExpungeEvents destroys the data of events permanently, and the responses of receivers. The rows stay: an event, its
 // deliveries and attempts can still be listed with their times and outcomes. Waiting deliveries are canceled, visibly.
+// It fails if anything of the events is of a day in storage: nothing is destroyed then.
 func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events []id.UUID) (out Expunged, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return out, err
@@ -63,11 +66,14 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 		}
 	}
 	if len(out.Events) == 0 {
-		return out, nil
+		return out, storedOr(ctx, q, tenant, events, nil)
 	}
 	slices.SortFunc(out.Events, db.CompareIDs)
 	since := out.Events[0].Time().Add(-db.ClockSkew)
-	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{TenantID: tenant, Events: out.Events, Since: since})
+	rows, err := q.DeliveriesOfEvents(ctx, sql.DeliveriesOfEventsParams{
+		TenantID: tenant, Events: out.Events,
+		Since: since,
+	})
 	if err != nil {
 		return out, err
 	}
@@ -89,7 +95,11 @@ func ExpungeEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, events [
 	if err := forgetBodies(ctx, q, out.Events); err != nil {
 		return out, err
 	}
-	return out, ledger.Enter(ctx, q, totals)
+	if err := ledger.Enter(ctx, q, totals); err != nil {
+		return out, err
+	}
+	// Last, so that it sees what has left in between.
+	return out, storedOr(ctx, q, tenant, events, nil)
 }
 
 // forgetLastAnswers clears the other copies of responses of the endpoints concerned.
@@ -103,7 +113,10 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 	if err := q.ClearInboxes(ctx, sql.ClearInboxesParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
 		return err
 	}
-	if err := q.ForgetLastAnswers(ctx, sql.ForgetLastAnswersParams{TenantID: tenant, Endpoints: endpoints}); err != nil {
+	if err := q.ForgetLastAnswers(ctx, sql.ForgetLastAnswersParams{
+		TenantID:  tenant,
+		Endpoints: endpoints,
+	}); err != nil {
 		return err
 	}
 	return q.ForgetAnswersInNotices(ctx, sql.ForgetAnswersInNoticesParams{TenantID: tenant, Endpoints: endpoints})
@@ -111,7 +124,9 @@ func forgetLastAnswers(ctx context.Context, q *sql.Queries, tenant id.UUID, rows
 
 // cancelExpunged cancels the deliveries that wait. It waits for rows that the recorder holds. If the database makes one
 // of the two start over, that one does.
-func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int, error) {
+func cancelExpunged(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.DeliveriesOfEventsRow) (int,
+	error,
+) {
 	var waiting []id.UUID
 	for _, d := range rows {
 		if !d.Status.Terminal() {

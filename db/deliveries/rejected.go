@@ -10,7 +10,9 @@ import (
 
 // ListRejected is a page of what a tenant emitted in SQL and could not become an event, beyond the row after: the zero
 // id at the list's beginning.
-func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, ascending bool, most int) ([]sql.RejectedDownRow, error) {
+func ListRejected(ctx context.Context, q *sql.Queries, tenant, after id.UUID, ascending bool,
+	most int,
+) ([]sql.RejectedDownRow, error) {
 	if !ascending {
 		if after.IsZero() {
 			after = id.Last
@@ -47,5 +49,8 @@ func DiscardRejected(ctx context.Context, q *sql.Queries, tenant, eventID id.UUI
 }
 
 func rejectedAudit(action string, tenant, eventID id.UUID, code string) db.Audited {
-	return db.Audited{Tenant: &tenant, Action: action, Kind: "event", Object: id.Event.Format(eventID), Details: map[string]string{"code": code}}
+	return db.Audited{
+		Tenant: &tenant, Action: action, Kind: "event", Object: id.Event.Format(eventID),
+		Details: map[string]string{"code": code},
+	}
 }

@@ -21,7 +21,9 @@ type scanned struct {
 }
 
 // scanDeliveries looks at so many rows of the table that knows the wanted status.
-func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned, error) {
+func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, w window, n int) (scanned,
+	error,
+) {
 	newest, most := !l.Ascending, int32(n)
 	status := delivery.Status(-2)
 	if l.Status != nil {
@@ -35,7 +37,10 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 		return scanned{ids: ids, asked: n, scanned: int(seen), reached: reached}, err
 	}
 	if l.Job != nil {
-		r, err := q.ScanJob(ctx, sql.ScanJobParams{Newest: newest, TenantID: tenant, JobID: l.Job, Low: w.low, High: w.high, Scan: most})
+		r, err := q.ScanJob(ctx, sql.ScanJobParams{
+			Newest: newest, TenantID: tenant, JobID: l.Job, Low: w.low,
+			High: w.high, Scan: most,
+		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	}
 	switch any := status == -2 && l.Wait != ""; {
@@ -44,8 +49,9 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 			return scanned{asked: 1}, nil // what waits can't be archived
 		}
 		r, err := q.ScanQueue(ctx, sql.ScanQueueParams{
-			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying, TenantID: tenant,
-			Low: w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
+			Waiting: any, Newest: newest, Held: status == delivery.Held, Tried: status == delivery.Retrying,
+			TenantID: tenant,
+			Low:      w.low, High: w.high, EndpointID: l.Endpoint, Scan: most,
 		})
 		return found(r.Ids, r.Scanned, r.Reached, err)
 	case status == delivery.Failed, status == DeadLetters:
@@ -69,13 +75,16 @@ func scanDeliveries(ctx context.Context, q *sql.Queries, tenant id.UUID, l *List
 	}
 	r, err := q.ScanDeliveries(ctx, sql.ScanDeliveriesParams{
 		Newest: newest, Archived: l.Archived, Status: int32(status), EventType: l.EventType, TenantID: tenant,
-		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, EventID: l.Event, Scan: most,
+		LowAt: w.low.Time(), HighAt: w.high.Time(), Low: w.low, High: w.high, EndpointID: l.Endpoint, EventID: l.Event,
+		Scan: most,
 	})
 	return found(r.Ids, r.Scanned, r.Reached, err)
 }
 
 // readPage reads the first rows of ids, in their order, leaving out what the scan could not judge.
-func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]State, error) {
+func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOptions, ids []id.UUID, room int) ([]State,
+	error,
+) {
 	var rows []State
 	for len(ids) > 0 && len(rows) < room {
 		n := min(len(ids), room)
@@ -101,7 +110,8 @@ func readPage(ctx context.Context, q *sql.Queries, tenant id.UUID, l *ListOption
 // takes judges by the whole row what a scan of another table could not.
 func (l *ListOptions) takes(d State) bool {
 	switch {
-	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType), l.Event != nil && d.EventID != *l.Event:
+	case l.EventType != "" && !filter.MatchType([]string{l.EventType}, d.EventType), l.Event != nil &&
+		d.EventID != *l.Event:
 		return false
 	case l.Wait != "" && (d.Wait == nil || d.Wait.Reason != l.Wait):
 		return false
@@ -143,7 +153,8 @@ func ReadMany(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID
 	if err != nil {
 		return nil, err
 	}
-	shown := slices.DeleteFunc(slices.Clone(ids), func(deliveryID id.UUID) bool { return deliveryID.Time().Before(floor) })
+	shown := slices.DeleteFunc(slices.Clone(ids),
+		func(deliveryID id.UUID) bool { return deliveryID.Time().Before(floor) })
 	slices.SortFunc(shown, func(a, b id.UUID) int { return db.CompareIDs(b, a) })
 	return readDeliveries(ctx, q, tenant, slices.Compact(shown))
 }

@@ -120,7 +120,9 @@ func headsOf(ctx context.Context, q *sql.Queries, rows []State, waiting []int) (
 }
 
 // countAhead counts what goes before ready deliveries in lanes at their rate limit.
-func countAhead(ctx context.Context, q *sql.Queries, rows []State, waiting []int, lanes map[id.UUID]endpoints.WaitingLane) (map[id.UUID]int64, error) {
+func countAhead(ctx context.Context, q *sql.Queries, rows []State, waiting []int,
+	lanes map[id.UUID]endpoints.WaitingLane,
+) (map[id.UUID]int64, error) {
 	ask := sql.CountAheadParams{Most: aheadCounted}
 	for _, i := range waiting {
 		d := &rows[i]

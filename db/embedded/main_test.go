@@ -78,7 +78,10 @@ type scene struct {
 func play(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cfg := Config{DataDir: os.Getenv(dirVariable), Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Settings: small()}
+	cfg := Config{
+		DataDir: os.Getenv(dirVariable), Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Settings: small(),
+	}
 	begin := Start
 	if name == "attach" {
 		begin = Attach

@@ -45,7 +45,8 @@ type Item struct {
 	Whole    [32]byte      // SHA-256 of the whole body, which earlier versions stored
 	Only     *id.UUID      // this endpoint alone, whatever it subscribes to: a test send
 	Trace    trace.Context // that the event belongs to; the zero value is none
-	ID       id.UUID       // of the event; zero draws one. With an id that was given before, what is stored already stays as it is
+	// of the event; zero draws one. With an id that was given before, what is stored already stays as it is
+	ID id.UUID
 }
 
 // Keyed is an item whose repetitions are told by its idempotency key and its body.
@@ -127,8 +128,9 @@ type item struct {
 // New makes a committer; it stores nothing before Run.
 func New(c Config) *Committer {
 	return &Committer{
-		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB), quotas: newQuotas(c.DB),
-		queue: make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
+		db: c.DB, log: c.Log, onCommit: c.OnCommit, before: c.BeforeCommit, tracer: c.Tracer, routes: newRoutes(c.DB),
+		quotas: newQuotas(c.DB),
+		queue:  make(chan *request, 8192), announce: newAnnouncer(c.DB, c.Log),
 	}
 }
 
@@ -208,7 +210,10 @@ func newItem(tenant id.UUID, from *Item, result *Result) *item {
 		eventID = db.NewID()
 	}
 	it := &item{only: from.Only, given: !from.ID.IsZero(), result: result}
-	it.Event = sql.Event{TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data, Channels: m.Channels}
+	it.Event = sql.Event{
+		TenantID: tenant, CreatedAt: eventID.Time(), ID: eventID, Type: m.Type, Data: m.Data,
+		Channels: m.Channels,
+	}
 	if m.Key != "" {
 		it.Key = &m.Key
 	}

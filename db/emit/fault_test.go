@@ -52,7 +52,8 @@ func newProxy(t testing.TB, database string) (p *proxy, through string) {
 			go p.forward(c)
 		}
 	}()
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/" + cfg.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(cfg.User, cfg.Password), Host: l.Addr().String(), Path: "/" +
+		cfg.Database, RawQuery: "sslmode=disable"}
 	return p, u.String()
 }
 
@@ -75,7 +76,8 @@ func (p *proxy) forward(client net.Conn) {
 			return
 		}
 		seen := append(tail, buf[:n]...)
-		if bytes.Contains(seen, []byte("COMMIT\x00")) && takeOne(&p.cutAfterCommit) || bytes.Contains(seen, []byte("INSERT 0 ")) && takeOne(&p.cutBefore) {
+		if bytes.Contains(seen, []byte("COMMIT\x00")) && takeOne(&p.cutAfterCommit) || bytes.Contains(seen, []byte("INSERT 0 ")) &&
+			takeOne(&p.cutBefore) {
 			p.cuts.Add(1)
 			return
 		}

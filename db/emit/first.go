@@ -11,7 +11,9 @@ import (
 // EmitFirst stores an emission together with the tenant that it creates: in one transaction, or not at all. create
 // finds the tenant or creates it, and reports whether it did. If it found the tenant, nothing is stored and stored is
 // false: the caller emits as to any tenant. A new tenant has no endpoints, so there is nobody to tell.
-func (c *Committer) EmitFirst(ctx context.Context, create func(*sql.Queries) (tenant id.UUID, created bool, err error), from Item) (r Result, stored bool) {
+func (c *Committer) EmitFirst(ctx context.Context, create func(*sql.Queries) (tenant id.UUID, created bool, err error),
+	from Item,
+) (r Result, stored bool) {
 	it := newItem(id.UUID{}, &from, &r)
 	stored, err := queue.StoreFirst(ctx, c.db, create, func(q *sql.Queries, tenant id.UUID) (*queue.NewEvent, error) {
 		route, err := load(ctx, q, tenant, nil)

@@ -61,7 +61,10 @@ func TestTwoEventsOfOneBatchUnderOneKeyAreOne(t *testing.T) {
 	h := newHouse(t)
 	tenant := h.tenant()
 	h.endpoint(tenant, nil)
-	r := h.commit.Emit(t.Context(), tenant, []Item{posted(1, "a"), posted(1, "a"), posted(2, "a"), posted(3, ""), posted(3, ""), posted(4, "b")})
+	r := h.commit.Emit(t.Context(), tenant, []Item{
+		posted(1, "a"), posted(1, "a"), posted(2, "a"), posted(3, ""), posted(3, ""),
+		posted(4, "b"),
+	})
 	if r[0].Err != nil || r[0].Duplicate || r[1].ID != r[0].ID || !r[1].Duplicate {
 		t.Errorf("the same twice: %+v, %+v", r[0], r[1])
 	}

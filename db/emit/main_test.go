@@ -124,7 +124,10 @@ func (h *house) endpoint(tenant id.UUID, change func(*endpoint.Settings)) id.UUI
 	}
 	var made endpoints.Full
 	if err := h.db.Tenant(h.t.Context(), tenant, func(q *sql.Queries) (err error) {
-		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{Settings: s, Secret: secret, Most: 100000})
+		made, err = endpoints.Create(h.t.Context(), q, h.ring, tenant, endpoints.New{
+			Settings: s, Secret: secret,
+			Most: 100000,
+		})
 		return err
 	}); err != nil {
 		h.t.Error(err) // also called from other goroutines

@@ -94,7 +94,8 @@ func TestADatabaseThatIsAwayLimitsNothing(t *testing.T) {
 	at := time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC)
 	away := errors.New("away")
 	q := clocked(&at, func(int) (int, error) { return 0, away }, func() (int64, error) { return 0, away })
-	if n, err := q.take(t.Context(), db.NewID(), quota.Limits{EventsPerSecond: 1, EventsPerMonth: 1000}, 5); n != 5 || err != nil {
+	if n, err := q.take(t.Context(), db.NewID(), quota.Limits{EventsPerSecond: 1, EventsPerMonth: 1000}, 5); n != 5 ||
+		err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }
@@ -221,7 +222,11 @@ func TestATenantHearsOnceOfEachStageOfItsMonth(t *testing.T) {
 	tenant := h.tenant()
 	h.limit(tenant, map[string]int64{perMonth: 10})
 	fold := func() {
-		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error { _, err := q.FoldLedger(t.Context(), 1000); return err }); err != nil {
+		if err := h.db.Worker(t.Context(), func(q *sql.Queries) error {
+			_, err := q.FoldLedger(t.Context(),
+				1000)
+			return err
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,7 +246,10 @@ func TestATenantHearsOnceOfEachStageOfItsMonth(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := h.count("SELECT count(*) FROM notices WHERE tenant_id = $1", tenant); n != map[string]int{"": 0, string(notice.QuotaWarning): 1, string(notice.QuotaReached): 2}[tt.want] {
+		if n := h.count("SELECT count(*) FROM notices WHERE tenant_id = $1", tenant); n != map[string]int{
+			"": 0, string(notice.QuotaWarning): 1,
+			string(notice.QuotaReached): 2,
+		}[tt.want] {
 			t.Errorf("after %d events there are %d notices", tt.until, n)
 		}
 	}

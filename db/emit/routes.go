@@ -84,9 +84,20 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		return nil, err
 	}
 	if len(rows) == 0 {
+		// It was here when the request's key was checked.
+		left, err := q.HasLeft(ctx, tenant)
+		switch {
+		case err != nil:
+			return nil, err
+		case left:
+			return nil, db.ErrMoving
+		}
 		return nil, fault.ErrNotFound
 	}
-	t := &tenantRoutes{version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", moving: rows[0].Moving, strict: rows[0].StrictTypes}
+	t := &tenantRoutes{
+		version: rows[0].RoutingVersion, suspended: rows[0].State == "suspended", moving: rows[0].Moving,
+		strict: rows[0].StrictTypes,
+	}
 	t.limits = quota.Read(rows[0].Defaults, rows[0].Settings)
 	if err := t.loadTypes(ctx, q, tenant, before); err != nil {
 		return nil, err
@@ -96,7 +107,10 @@ func load(ctx context.Context, q *sql.Queries, tenant id.UUID, before *tenantRou
 		return nil, err
 	}
 	for _, e := range endpoints {
-		rule := routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop}
+		rule := routing.Rule{
+			EventTypes: e.EventTypes, Channels: e.Channels, Status: endpoint.Status(e.Status),
+			Drops: e.WhenHeld == endpoint.Drop,
+		}
 		if e.Filter != nil {
 			rule.Filter = *e.Filter
 		}
@@ -206,7 +220,10 @@ func (t *tenantRoutes) fanOut(it *item) error {
 			input = filter.NewInput(it.Type, it.Data, it.Channels)
 		}
 		if matched, _, _ := e.Takes(input, it.payloadVersion()); matched {
-			it.Deliveries = append(it.Deliveries, queue.NewDelivery{ID: db.NewID(), EndpointID: e.id, OrderKey: e.orderKey(it)})
+			it.Deliveries = append(it.Deliveries, queue.NewDelivery{
+				ID: db.NewID(), EndpointID: e.id,
+				OrderKey: e.orderKey(it),
+			})
 		}
 	}
 	if it.only != nil {

@@ -12,19 +12,29 @@ import (
 	"posthorn/domain/trace"
 )
 
+// ofServer is made once: an option is an allocation.
+var ofServer = oteltrace.WithSpanKind(oteltrace.SpanKindServer)
+
 // startSpans starts a span of each item that is sampled: from the request until the event is durable. The context that
-// is stored with the event is the span's, so that attempts follow it.
+// is stored with the event is the span's, so that attempts follow it. Most items are not sampled: nothing is made for
+// those.
 func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item) []oteltrace.Span {
 	spans := make([]oteltrace.Span, len(items))
 	for i := range items {
 		m := &items[i]
 		parent := ctx
 		if m.Trace.Valid() {
+			if !m.Trace.Sampled {
+				continue // the producer decided
+			}
 			parent = oteltrace.ContextWithRemoteSpanContext(ctx, spanContext(m.Trace))
 		}
-		_, span := c.tracer.Start(parent, "posthorn.emit", oteltrace.WithSpanKind(oteltrace.SpanKindServer), oteltrace.WithAttributes(
-			attribute.String("posthorn.tenant.id", id.Tenant.Format(tenant)), attribute.String("posthorn.event.type", m.Emission.Type)))
+		_, span := c.tracer.Start(parent, "posthorn.emit", ofServer)
+		if !span.IsRecording() {
+			continue
+		}
 		spans[i] = span
+		span.SetAttributes(attribute.String("posthorn.tenant.id", id.Tenant.Format(tenant)), attribute.String("posthorn.event.type", m.Emission.Type))
 		if own := span.SpanContext(); own.IsSampled() {
 			m.Trace = trace.Context{TraceID: own.TraceID(), SpanID: own.SpanID(), Sampled: true}
 		}
@@ -32,9 +42,12 @@ func (c *Committer) startSpans(ctx context.Context, tenant id.UUID, items []Item
 	return spans
 }
 
-// endSpans says in each span what became of the item.
+// endSpans says in each span what became of its item.
 func endSpans(spans []oteltrace.Span, results []Result) {
 	for i, span := range spans {
+		if span == nil {
+			continue
+		}
 		switch r := results[i]; {
 		case r.Err != nil:
 			code := "internal"

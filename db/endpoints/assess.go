@@ -46,7 +46,10 @@ func Assess(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, now time.
 		if err != nil {
 			return err
 		}
-		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}})
+		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{
+			TenantID:  tenant,
+			Endpoints: []id.UUID{endpointID},
+		})
 		if err != nil || len(rows) == 0 || e.Status != string(endpoint.Active) {
 			return err
 		}
@@ -109,14 +112,22 @@ func evaluate(h sql.EndpointHealth, p health.Policy, sent []health.SentWarning, 
 func sentWarnings(rows []sql.EndpointWarning) []health.SentWarning {
 	sent := make([]health.SentWarning, len(rows))
 	for i, r := range rows {
-		sent[i] = health.SentWarning{Reason: health.Reason(r.Reason), Stage: health.Stage(r.Stage), Since: db.OrZero(r.Since), At: r.At}
+		sent[i] = health.SentWarning{
+			Reason: health.Reason(r.Reason), Stage: health.Stage(r.Stage),
+			Since: db.OrZero(r.Since), At: r.At,
+		}
 	}
 	return sent
 }
 
 // disable switches an active endpoint off; what follows is held, not lost.
-func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason, now time.Time) error {
-	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{TenantID: e.TenantID, ID: e.ID, Reason: string(reason)})
+func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
+	now time.Time,
+) error {
+	off, err := q.DisableEndpoint(ctx, sql.DisableEndpointParams{
+		TenantID: e.TenantID, ID: e.ID,
+		Reason: string(reason),
+	})
 	if err != nil {
 		return err
 	}
@@ -143,9 +154,12 @@ func disable(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoint
 	})
 }
 
-func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, w health.Warning, now time.Time) error {
+func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, w health.Warning,
+	now time.Time,
+) error {
 	if err := q.RememberWarning(ctx, sql.RememberWarningParams{
-		TenantID: e.TenantID, EndpointID: e.ID, Reason: string(w.Reason), Stage: string(w.Stage), Since: db.OrNull(w.Since), At: now,
+		TenantID: e.TenantID, EndpointID: e.ID, Reason: string(w.Reason), Stage: string(w.Stage),
+		Since: db.OrNull(w.Since), At: now,
 	}); err != nil {
 		return err
 	}
@@ -162,7 +176,9 @@ func warn(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHea
 }
 
 // recovered tells that an endpoint is well which its owner was warned about, or which was out for long.
-func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, sent []sql.EndpointWarning) error {
+func recovered(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth,
+	sent []sql.EndpointWarning,
+) error {
 	since, details := db.OrZero(h.OutageFrom), endpointDetails(e, h)
 	for _, w := range sent {
 		since, details.Reason = w.At, w.Reason
@@ -181,16 +197,22 @@ func key(endpointID id.UUID, since time.Time) string {
 	return fmt.Sprintf("%s:%d", id.Endpoint.Format(endpointID), since.UnixMicro())
 }
 
-func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind, key string, details notice.EndpointDetails) error {
+func tell(ctx context.Context, q *sql.Queries, e sql.Endpoint, kind notice.Kind, key string,
+	details notice.EndpointDetails,
+) error {
 	endpointID := e.ID
-	_, err := accounts.PostNotice(ctx, q, accounts.Notice{Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key, Endpoint: &endpointID, Details: details})
+	_, err := accounts.PostNotice(ctx, q, accounts.Notice{
+		Tenant: e.TenantID, Kind: kind, Key: string(kind) + ":" + key,
+		Endpoint: &endpointID, Details: details,
+	})
 	return err
 }
 
 // endpointDetails is what every notice about an endpoint's health holds.
 func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetails {
 	return notice.EndpointDetails{
-		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Drops: e.WhenHeld == endpoint.Drop,
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
+		Drops:               e.WhenHeld == endpoint.Drop,
 		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak),
 		LastStatus: int(h.LastStatus), LastFailure: h.LastFailure.String(), LastExcerpt: h.LastExcerpt,
 		FirstFailureAt: h.FirstFailureAt, LastFailureAt: h.LastFailureAt, LastSuccessAt: h.LastSuccessAt,
@@ -199,12 +221,17 @@ func endpointDetails(e sql.Endpoint, h sql.EndpointHealth) notice.EndpointDetail
 
 // describe is endpointDetails with what is counted: what its attempts of the last 24 hours ended with, and how many
 // deliveries failed permanently since the first failure.
-func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason, now time.Time) (notice.EndpointDetails, error) {
+func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.EndpointHealth, reason health.Reason,
+	now time.Time,
+) (notice.EndpointDetails, error) {
 	out := endpointDetails(e, h)
 	out.Reason, out.RetryClientErrors = string(reason), e.RetryClientErrors
 	since, until := now.Add(-24*time.Hour), now.Add(time.Minute)
 	in := health.EndpointInput{ID: out.Endpoint, Name: out.URL, Disabled: reason}
-	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{TenantID: e.TenantID, Since: since, Until: until, Endpoint: &e.ID})
+	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
+		TenantID: e.TenantID, Since: since, Until: until,
+		Endpoint: &e.ID,
+	})
 	if err != nil {
 		return out, err
 	}
@@ -224,9 +251,13 @@ func describe(ctx context.Context, q *sql.Queries, e sql.Endpoint, h sql.Endpoin
 	}
 	in.Day = cell.Attempts
 	a := health.AlertOf(in)
-	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(), a.Response.Count, a.Attempts
+	out.Problem, out.Response, out.ResponseCount, out.Attempts = string(a.Problem), a.Response.String(),
+		a.Response.Count, a.Attempts
 	from := db.OrZero(out.FirstFailureAt).Add(-db.ClockSkew)
-	failed, err := q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{TenantID: e.TenantID, EndpointID: &e.ID, Since: &from, Most: heldCounted + 1})
+	failed, err := q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
+		TenantID: e.TenantID, EndpointID: &e.ID,
+		Since: &from, Most: heldCounted + 1,
+	})
 	out.FailedPermanently, out.FailedMore = min(failed, heldCounted), failed > heldCounted
 	return out, err
 }
@@ -236,7 +267,10 @@ const heldCounted = 10_000
 
 // held is how many deliveries wait for an endpoint, at most most; more says that there are more.
 func held(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, most int) (n int64, more bool, err error) {
-	rows, err := q.CountHeld(ctx, sql.CountHeldParams{TenantID: tenant, Endpoints: []id.UUID{endpointID}, Most: int32(most) + 1})
+	rows, err := q.CountHeld(ctx, sql.CountHeldParams{
+		TenantID: tenant, Endpoints: []id.UUID{endpointID},
+		Most: int32(most) + 1,
+	})
 	if err != nil || len(rows) == 0 {
 		return 0, false, err
 	}
@@ -264,7 +298,9 @@ type AssessPage struct {
 
 // Assessable looks at active endpoints that fail, were warned of or recover, by id beyond after, and finds those that
 // Assess would decide something about at now. named are the only ones looked at; empty: all.
-func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int, now time.Time) (page AssessPage, err error) {
+func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, most int,
+	now time.Time,
+) (page AssessPage, err error) {
 	if named == nil {
 		named = []id.UUID{}
 	}
@@ -275,7 +311,8 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		}
 		var ask sql.WarningsToAssessParams
 		for _, r := range rows {
-			ask.Tenants, ask.Endpoints = append(ask.Tenants, r.EndpointHealth.TenantID), append(ask.Endpoints, r.EndpointHealth.EndpointID)
+			ask.Tenants, ask.Endpoints = append(ask.Tenants, r.EndpointHealth.TenantID),
+				append(ask.Endpoints, r.EndpointHealth.EndpointID)
 		}
 		warnings, err := q.WarningsToAssess(ctx, ask)
 		if err != nil {
@@ -291,7 +328,8 @@ func Assessable(ctx context.Context, d *db.DB, named []id.UUID, after id.UUID, m
 		}
 		for _, r := range rows {
 			h := r.EndpointHealth
-			if !evaluate(h, health.ReadPolicy(r.PlatformSettings, r.Settings), sentWarnings(sent[h.EndpointID]), now, db.OrZero(stepped)).None() {
+			if !evaluate(h, health.ReadPolicy(r.PlatformSettings, r.Settings), sentWarnings(sent[h.EndpointID]), now,
+				db.OrZero(stepped)).None() {
 				page.Due = append(page.Due, h)
 			}
 		}

@@ -67,9 +67,14 @@ func PostDigest(ctx context.Context, d *db.DB, tenant id.UUID, now time.Time) (p
 	return posted && err == nil, err
 }
 
-func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (bool, error) {
+func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary,
+	h TenantHealth,
+) (bool, error) {
 	noticeID := db.NewID()
-	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{TenantID: tenant, Day: day, NoticeID: noticeID, CreatedAt: noticeID.Time()})
+	n, err := q.InsertDigest(ctx, sql.InsertDigestParams{
+		TenantID: tenant, Day: day, NoticeID: noticeID,
+		CreatedAt: noticeID.Time(),
+	})
 	if err != nil || n == 0 {
 		return false, err
 	}
@@ -77,22 +82,32 @@ func postDigest(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Ti
 	if err != nil {
 		return false, err
 	}
-	return accounts.PostNotice(ctx, q, accounts.Notice{ID: noticeID, Tenant: tenant, Kind: notice.Digest, Key: "digest:" + details.Day, Details: details})
+	return accounts.PostNotice(ctx, q, accounts.Notice{ID: noticeID, Tenant: tenant, Kind: notice.Digest, Key: "digest:" +
+		details.Day, Details: details})
 }
 
-func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary, h TenantHealth) (notice.DigestDetails, error) {
+func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, s health.Summary,
+	h TenantHealth,
+) (notice.DigestDetails, error) {
 	out := notice.DigestDetails{
-		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action, ActiveEndpoints: s.ActiveEndpoints,
-		SuccessDay: s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total, Retries: s.Retries,
-		FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(), P95Milliseconds: s.P95.Milliseconds(),
-		ActionEndpoint: s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
+		Day: day.Format(time.DateOnly), Severity: s.Severity.String(), Action: s.Action,
+		ActiveEndpoints: s.ActiveEndpoints,
+		SuccessDay:      s.SuccessDay.String(), SuccessHour: s.SuccessHour.String(), Attempts: s.SuccessDay.Total,
+		Retries:          s.Retries,
+		FailedDeliveries: s.FailedDeliveries, P50Milliseconds: s.P50.Milliseconds(),
+		P95Milliseconds: s.P95.Milliseconds(),
+		ActionEndpoint:  s.ActionEndpoint, MoreAlerts: s.MoreAlerts, DeadLetters: h.DeadLetters,
 	}
 	for _, f := range s.Findings {
-		out.Findings = append(out.Findings, notice.DigestFinding{Severity: f.Severity.String(), Code: f.Code, Detail: f.Detail, Endpoint: f.Endpoint})
+		out.Findings = append(out.Findings, notice.DigestFinding{
+			Severity: f.Severity.String(), Code: f.Code,
+			Detail: f.Detail, Endpoint: f.Endpoint,
+		})
 	}
 	for _, a := range s.Alerts {
 		out.Alerts = append(out.Alerts, notice.DigestAlert{
-			Endpoint: a.Endpoint, Name: a.Name, Severity: a.Severity.String(), Code: a.Code, Detail: a.Detail, Action: a.Action,
+			Endpoint: a.Endpoint, Name: a.Name, Severity: a.Severity.String(), Code: a.Code, Detail: a.Detail,
+			Action: a.Action,
 		})
 	}
 	var ids []id.UUID
@@ -114,7 +129,8 @@ func digestDetails(ctx context.Context, q *sql.Queries, tenant id.UUID, day time
 	for _, r := range h.Top {
 		if e, ok := known[r.Endpoint]; ok && r.Failed() > 0 {
 			out.Endpoints = append(out.Endpoints, notice.DigestEndpoint{
-				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL), Status: string(states[e.ID].State), Failed: r.Failed(), Attempts: r.Total(),
+				Endpoint: id.Endpoint.Format(e.ID), Name: e.Description, URL: egress.Mask(e.URL),
+				Status: string(states[e.ID].State), Failed: r.Failed(), Attempts: r.Total(),
 			})
 		}
 	}
@@ -132,15 +148,21 @@ type Promise struct {
 func AlertOverdue(ctx context.Context, d *db.DB, links accounts.Links, p Promise, now time.Time) error {
 	tenant, name := p.Tenant, p.Name
 	return d.Worker(ctx, func(q *sql.Queries) error {
-		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
+		seconds, err := q.OldestDue(ctx, sql.OldestDueParams{
+			TenantID:      tenant,
+			SilentSeconds: incidents.Silent.Seconds(),
+		})
 		if err != nil || time.Duration(seconds*float64(time.Second)) <= p.Bound {
 			return err
 		}
 		u := id.Tenant.Format(tenant)
 		return accounts.AlertOperators(ctx, q, "overdue:"+u+":"+now.UTC().Format(time.DateOnly), mail.OperatorAlertData{
-			What:  "Deliveries of " + name + " are overdue",
-			Facts: []mail.Fact{{Name: "Tenant", Value: name + " (" + u + ")"}, {Name: "Oldest overdue for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()}},
-			Link:  links.Console(tenant), LinkText: "View tenant", At: now,
+			What: "Deliveries of " + name + " are overdue",
+			Facts: []mail.Fact{
+				{Name: "Tenant", Value: name + " (" + u + ")"},
+				{Name: "Oldest overdue for", Value: time.Duration(seconds * float64(time.Second)).Round(time.Second).String()},
+			},
+			Link: links.Console(tenant), LinkText: "View tenant", At: now,
 		})
 	})
 }

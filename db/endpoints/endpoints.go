@@ -119,7 +119,9 @@ func addEndpoint(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id
 }
 
 // Insert stores an endpoint with its first secret and its lane, which is held. Nothing is routed to it yet.
-func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings, secret endpoint.Secret) (sql.Endpoint, error) {
+func Insert(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
+	secret endpoint.Secret,
+) (sql.Endpoint, error) {
 	endpointID := db.NewID()
 	kept, err := addSecret(ctx, q, ring, tenant, endpointID, secret)
 	if err != nil {
@@ -148,7 +150,9 @@ func Read(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoint
 }
 
 // complete adds to endpoints of one tenant what is not in their rows.
-func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, rows []sql.Endpoint) ([]Full, error) {
+func complete(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, rows []sql.Endpoint) ([]Full,
+	error,
+) {
 	full := make([]Full, len(rows))
 	ids := make([]id.UUID, len(rows))
 	for i, e := range rows {
@@ -185,13 +189,19 @@ func List(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, 
 	var rows []sql.Endpoint
 	var err error
 	if l.Ascending {
-		rows, err = q.ListEndpointsOldest(ctx, sql.ListEndpointsOldestParams{TenantID: tenant, After: l.After, Status: l.Status, Most: int32(l.Most)})
+		rows, err = q.ListEndpointsOldest(ctx, sql.ListEndpointsOldestParams{
+			TenantID: tenant, After: l.After,
+			Status: l.Status, Most: int32(l.Most),
+		})
 	} else {
 		before := l.After
 		if before.IsZero() {
 			before = id.Last
 		}
-		rows, err = q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{TenantID: tenant, Before: before, Status: l.Status, Most: int32(l.Most)})
+		rows, err = q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{
+			TenantID: tenant, Before: before,
+			Status: l.Status, Most: int32(l.Most),
+		})
 	}
 	if err != nil {
 		return nil, err
@@ -207,7 +217,8 @@ type Editor struct {
 
 // Edit is Change with its line in the audit log, which says what changed; what changes nothing has none.
 func (ed Editor) Edit(
-	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error),
+	ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings,
+		error),
 ) (Full, error) {
 	before, after, err := Change(ctx, q, ed.Keys, tenant, endpointID, change)
 	if err != nil {
@@ -229,7 +240,9 @@ func (ed Editor) Edit(
 // Change gives an endpoint the settings that change makes of its present ones; change also checks them. Another URL
 // makes the endpoint unverified and sends a verification; another format is refused where the live secrets can't sign
 // in it. before is the endpoint as it was.
-func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, change func(endpoint.Settings) (endpoint.Settings, error)) (before, after Full, err error) {
+func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	change func(endpoint.Settings) (endpoint.Settings, error),
+) (before, after Full, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return before, after, err
 	}
@@ -269,7 +282,9 @@ func Change(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpoi
 	return before, after, err
 }
 
-func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Full, to endpoint.Settings) (Full, error) {
+func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Full, to endpoint.Settings) (Full,
+	error,
+) {
 	tenant, endpointID := before.TenantID, before.ID
 	e, err := q.UpdateEndpoint(ctx, updateRow(settingsRow(ring, tenant, endpointID, to)))
 	if err = externalInUse(err); err != nil {
@@ -278,7 +293,10 @@ func storeChange(ctx context.Context, q *sql.Queries, ring *seal.Ring, before Fu
 	after := Full{Endpoint: e, Settings: to, Verification: before.Verification, Health: before.Health}
 	moved := to.Moved(before.Settings)
 	if moved {
-		if after.Endpoint, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
+		if after.Endpoint, err = q.UnverifyEndpoint(ctx, sql.UnverifyEndpointParams{
+			TenantID: tenant,
+			ID:       endpointID,
+		}); err != nil {
 			return Full{}, err
 		}
 		v, err := requestVerification(ctx, q, tenant, endpointID)
@@ -312,7 +330,9 @@ func closeBreaker(ctx context.Context, q *sql.Queries, e *Full) error {
 }
 
 // checkSecrets says whether all live secrets can sign in a format.
-func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, w signature.Wire) error {
+func checkSecrets(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	w signature.Wire,
+) error {
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return err
@@ -352,7 +372,10 @@ func Remove(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 	if err := q.DropSecrets(ctx, sql.DropSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return sql.Endpoint{}, err
 	}
-	if err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.SupersedeVerifications(ctx, sql.SupersedeVerificationsParams{
+		TenantID:   tenant,
+		EndpointID: endpointID,
+	}); err != nil {
 		return sql.Endpoint{}, err
 	}
 	if endpoint.Kind(e.Kind) == endpoint.Inbox {

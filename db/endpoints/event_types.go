@@ -99,7 +99,9 @@ const (
 
 // Import creates entries, which the caller has validated, and replaces those of the same name if replace is set. It
 // returns what it did with each.
-func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string, error) {
+func (c Catalogue) Import(ctx context.Context, q *sql.Queries, entries []catalogue.Entry, replace bool) ([]string,
+	error,
+) {
 	if err := c.lock(ctx, q); err != nil {
 		return nil, err
 	}
@@ -139,8 +141,10 @@ func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry
 		return false, err
 	}
 	n, err := q.InsertEventType(ctx, sql.InsertEventTypeParams{
-		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
-		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated, Versions: versions,
+		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group,
+		Schema:  db.TextOrNull(string(e.Schema)),
+		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated,
+		Versions: versions,
 	})
 	if err != nil || n == 0 {
 		return false, err
@@ -148,14 +152,18 @@ func (c Catalogue) insert(ctx context.Context, q *sql.Queries, e catalogue.Entry
 	return true, c.audit(ctx, q, "event_type.created", e.Name)
 }
 
-func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry) (sql.EventType, bool, error) {
+func (c Catalogue) update(ctx context.Context, q *sql.Queries, before sql.EventType, e catalogue.Entry) (sql.EventType,
+	bool, error,
+) {
 	versions, err := e.EncodeVersions()
 	if err != nil {
 		return before, false, err
 	}
 	after, err := q.UpdateEventType(ctx, sql.UpdateEventTypeParams{
-		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group, Schema: db.TextOrNull(string(e.Schema)),
-		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated, Versions: versions,
+		TenantID: c.Tenant, Name: e.Name, Description: e.Description, TypeGroup: e.Group,
+		Schema:  db.TextOrNull(string(e.Schema)),
+		Example: db.TextOrNull(string(e.Example)), SchemaCheck: string(e.Check), Deprecated: e.Deprecated,
+		Versions: versions,
 	})
 	if err != nil || !typesDiffer(before, after) {
 		return after, false, err
@@ -179,14 +187,16 @@ func (c Catalogue) audit(ctx context.Context, q *sql.Queries, action, name strin
 // typesDiffer reports whether two rows of an event type say something different.
 func typesDiffer(a, b sql.EventType) bool {
 	same := func(x, y *string) bool { return (x == nil) == (y == nil) && (x == nil || *x == *y) }
-	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck || a.Deprecated != b.Deprecated ||
+	return a.Description != b.Description || a.TypeGroup != b.TypeGroup || a.SchemaCheck != b.SchemaCheck ||
+		a.Deprecated != b.Deprecated ||
 		!same(a.Schema, b.Schema) || !same(a.Example, b.Example) || !same(a.Versions, b.Versions)
 }
 
 // EventTypeEntry is an event type's row as an entry of the catalogue.
 func EventTypeEntry(t sql.EventType) (catalogue.Entry, error) {
 	e := catalogue.Entry{
-		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck), Deprecated: t.Deprecated,
+		Name: t.Name, Description: t.Description, Group: t.TypeGroup, Check: catalogue.Mode(t.SchemaCheck),
+		Deprecated: t.Deprecated,
 	}
 	if t.Schema != nil {
 		e.Schema = json.RawMessage(*t.Schema)

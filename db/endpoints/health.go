@@ -33,7 +33,8 @@ func (e Full) Condition(now time.Time) condition.Condition {
 
 func (r Health) condition(e sql.Endpoint, now time.Time) condition.Condition {
 	f := condition.Facts{
-		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt, Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
+		Status: endpoint.Status(e.Status), Reason: e.StatusReason, StatusAt: e.StatusAt,
+		Breaker: Breaker(r.EndpointHealth), Last: last(r.EndpointHealth),
 		Held: r.Held, HeldAtLeast: !r.HeldExact,
 	}
 	if v := Verdict(r.EndpointHealth, r.Policy, now); !v.Disable {
@@ -129,8 +130,9 @@ func addHeld(ctx context.Context, q *sql.Queries, tenant id.UUID, full []Full, p
 func Counters(h sql.EndpointHealth) delivery.Counters {
 	return delivery.Counters{
 		ConsecutiveFailures: int(h.ConsecutiveFailures), AuthStreak: int(h.AuthStreak), Exhausted: int(h.Exhausted),
-		UnhealthySince: db.OrZero(h.UnhealthySince), TLSOnlySince: db.OrZero(h.TLSOnlySince), FirstFailureAt: db.OrZero(h.FirstFailureAt),
-		LastFailureAt: db.OrZero(h.LastFailureAt), LastSuccessAt: db.OrZero(h.LastSuccessAt),
+		UnhealthySince: db.OrZero(h.UnhealthySince), TLSOnlySince: db.OrZero(h.TLSOnlySince),
+		FirstFailureAt: db.OrZero(h.FirstFailureAt),
+		LastFailureAt:  db.OrZero(h.LastFailureAt), LastSuccessAt: db.OrZero(h.LastSuccessAt),
 	}
 }
 

@@ -42,11 +42,13 @@ const topRows = 5
 
 // HealthInputs reads the numbers of a tenant's health summary. Works for the tenant and for the worker role.
 func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time) (h TenantHealth, err error) {
-	day, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-24*time.Hour), now.Add(time.Minute), now), ByEndpoint: true, ByType: true})
+	day, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-24*time.Hour),
+		now.Add(time.Minute), now), ByEndpoint: true, ByType: true})
 	if err != nil {
 		return h, err
 	}
-	hour, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-time.Hour), now.Add(time.Minute), now)})
+	hour, err := ledger.AttemptSeries(ctx, q, tenant, ledger.StatsAsked{Window: analytics.Between(now.Add(-time.Hour),
+		now.Add(time.Minute), now)})
 	if err != nil {
 		return h, err
 	}
@@ -69,7 +71,10 @@ func HealthInputs(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.
 
 // healthNow reads what is counted at the moment and not in roll-ups.
 func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, h *TenantHealth) error {
-	counts, err := q.CountConditions(ctx, sql.CountConditionsParams{TenantID: &tenant, SilentSeconds: incidents.Silent.Seconds()})
+	counts, err := q.CountConditions(ctx, sql.CountConditionsParams{
+		TenantID:      &tenant,
+		SilentSeconds: incidents.Silent.Seconds(),
+	})
 	if err != nil {
 		return err
 	}
@@ -81,10 +86,16 @@ func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Tim
 			h.BreakersOpen = int(c.N)
 		}
 	}
-	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{TenantID: tenant, Since: now.Add(-24 * time.Hour)}); err != nil {
+	if h.FailedDeliveries, err = q.CountRecentFailures(ctx, sql.CountRecentFailuresParams{
+		TenantID: tenant,
+		Since:    now.Add(-24 * time.Hour),
+	}); err != nil {
 		return err
 	}
-	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{TenantID: tenant, Most: deadLettersCounted}); err != nil {
+	if h.DeadLetters, err = q.CountDeadLettersOf(ctx, sql.CountDeadLettersOfParams{
+		TenantID: tenant,
+		Most:     deadLettersCounted,
+	}); err != nil {
 		return err
 	}
 	due, err := q.OldestDue(ctx, sql.OldestDueParams{TenantID: tenant, SilentSeconds: incidents.Silent.Seconds()})
@@ -106,7 +117,9 @@ func healthNow(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Tim
 }
 
 // healthOfEndpoints reads how each endpoint is that failed, was disabled, or has a breaker or a warning.
-func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, rows []analytics.Row, h *TenantHealth) error {
+func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, rows []analytics.Row,
+	h *TenantHealth,
+) error {
 	since, found := now.Add(-24*time.Hour), map[id.UUID]*health.EndpointInput{}
 	of := func(endpointID id.UUID) *health.EndpointInput {
 		if found[endpointID] == nil {
@@ -119,7 +132,10 @@ func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now 
 			of(r.Endpoint).Day = r.Attempts
 		}
 	}
-	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{TenantID: tenant, Since: since, Until: now.Add(time.Minute)})
+	codes, err := q.FailureCodes(ctx, sql.FailureCodesParams{
+		TenantID: tenant, Since: since,
+		Until: now.Add(time.Minute),
+	})
 	if err != nil {
 		return err
 	}
@@ -145,7 +161,9 @@ func healthOfEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, now 
 	return nameEndpoints(ctx, q, tenant, found, h)
 }
 
-func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time, of func(id.UUID) *health.EndpointInput, h *TenantHealth) error {
+func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, now time.Time,
+	of func(id.UUID) *health.EndpointInput, h *TenantHealth,
+) error {
 	policy, err := healthPolicy(ctx, q, tenant)
 	if err != nil {
 		return err
@@ -174,7 +192,9 @@ func breakersAndWarnings(ctx context.Context, q *sql.Queries, tenant id.UUID, no
 }
 
 // nameEndpoints hands over the endpoints by their names, those that are deleted left out.
-func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found map[id.UUID]*health.EndpointInput, h *TenantHealth) error {
+func nameEndpoints(ctx context.Context, q *sql.Queries, tenant id.UUID, found map[id.UUID]*health.EndpointInput,
+	h *TenantHealth,
+) error {
 	ids := slices.SortedFunc(maps.Keys(found), db.CompareIDs)
 	rows, err := q.EndpointNames(ctx, sql.EndpointNamesParams{TenantID: tenant, Ids: ids})
 	if err != nil {

@@ -21,8 +21,13 @@ type WaitingLane struct {
 }
 
 // WaitingLanes returns the lanes of endpoints as they are now. The console passes no tenant and sees all.
-func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane, error) {
-	found, err := q.LanesOf(ctx, sql.LanesOfParams{SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints, TenantID: tenant})
+func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoints []id.UUID) (map[id.UUID]WaitingLane,
+	error,
+) {
+	found, err := q.LanesOf(ctx, sql.LanesOfParams{
+		SilentSeconds: incidents.Silent.Seconds(), Ids: endpoints,
+		TenantID: tenant,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +43,13 @@ func WaitingLanes(ctx context.Context, q *sql.Queries, tenant *id.UUID, endpoint
 	for _, l := range found {
 		h := health[l.ID]
 		facts := condition.Facts{
-			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h), Last: last(h),
+			Status: endpoint.Status(l.Status), Reason: l.StatusReason, StatusAt: l.StatusAt, Breaker: Breaker(h),
+			Last:  last(h),
 			Scope: pause.Scope(l.Scope), ScopeSince: notEpoch(l.Since),
 		}
 		lane := condition.Lane{
-			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served, LimitedBy: condition.Limit(l.LimitedBy),
+			Condition: condition.Of(facts, l.Now), Listens: l.Kind == string(endpoint.Listen), Served: l.Served,
+			LimitedBy: condition.Limit(l.LimitedBy),
 			NotBefore: db.OrZero(l.NotBefore),
 		}
 		if l.RateLimit != nil {

@@ -11,7 +11,10 @@ import (
 
 // Newest is a tenant's endpoints, the newest first, without what their rows don't hold.
 func Newest(ctx context.Context, q *sql.Queries, tenant id.UUID, most int) ([]sql.Endpoint, error) {
-	return q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{TenantID: tenant, Before: id.Last, Most: int32(most)})
+	return q.ListEndpointsNewest(ctx, sql.ListEndpointsNewestParams{
+		TenantID: tenant, Before: id.Last,
+		Most: int32(most),
+	})
 }
 
 // LaneState is how the endpoint of a lane is.
@@ -31,7 +34,9 @@ func ConditionsCrossTenant(ctx context.Context, q *sql.Queries, ids []id.UUID) (
 }
 
 // Conditions is how some endpoints of a tenant are at a moment.
-func Conditions(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.Endpoint, now time.Time) (map[id.UUID]condition.Condition, error) {
+func Conditions(ctx context.Context, q *sql.Queries, tenant id.UUID, rows []sql.Endpoint,
+	now time.Time,
+) (map[id.UUID]condition.Condition, error) {
 	full := make([]Full, len(rows))
 	for i, e := range rows {
 		full[i].Endpoint = e

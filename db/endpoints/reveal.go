@@ -12,7 +12,9 @@ import (
 
 // Reveal opens the newest secret of an endpoint, for a platform that asks as it asked Svix, and writes into the audit
 // log that it did.
-func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string, error) {
+func Reveal(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, by db.Author) (string,
+	error,
+) {
 	if _, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID}); err != nil {
 		return "", err
 	}

@@ -36,14 +36,20 @@ func ReadRouting(ctx context.Context, q *sql.Queries, tenant, event id.UUID) (r 
 	if err := q.PlanByIndex(ctx); err != nil {
 		return r, err
 	}
-	rows, err := q.RoutesOfEvent(ctx, sql.RoutesOfEventParams{TenantID: tenant, RoutingVersion: r.RoutingVersion, EventAt: event.Time(), DayBefore: event.Time().Add(-24 * time.Hour), Most: mostExplained + 1})
+	rows, err := q.RoutesOfEvent(ctx, sql.RoutesOfEventParams{
+		TenantID: tenant, RoutingVersion: r.RoutingVersion,
+		EventAt: event.Time(), DayBefore: event.Time().Add(-24 * time.Hour), Most: mostExplained + 1,
+	})
 	if err != nil {
 		return r, err
 	}
 	if len(rows) > mostExplained {
 		rows, r.More = rows[:mostExplained], true
 	}
-	sent, err := q.FirstDeliveriesOfEvent(ctx, sql.FirstDeliveriesOfEventParams{TenantID: tenant, EventID: event, Since: event.Time()})
+	sent, err := q.FirstDeliveriesOfEvent(ctx, sql.FirstDeliveriesOfEventParams{
+		TenantID: tenant, EventID: event,
+		Since: event.Time(),
+	})
 	if err != nil {
 		return r, err
 	}
@@ -74,7 +80,10 @@ func (r *RoutedEvent) Explain() routing.Explanation {
 	candidates := make([]routing.Candidate, len(r.Endpoints))
 	for i, e := range r.Endpoints {
 		candidates[i] = routing.Candidate{
-			Rule:  routing.Rule{EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter, Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop, Version: e.PayloadVersion},
+			Rule: routing.Rule{
+				EventTypes: e.EventTypes, Channels: e.Channels, Filter: e.Filter,
+				Status: endpoint.Status(e.Status), Drops: e.WhenHeld == endpoint.Drop, Version: e.PayloadVersion,
+			},
 			Later: e.Later, Deleted: e.Deleted, Sent: e.Delivery != nil,
 		}
 	}

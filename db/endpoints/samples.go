@@ -17,7 +17,9 @@ const (
 
 // SampleEvents reads a tenant's newest events of the types that some patterns take, at most so many, newest first.
 // whole is false where the sample ended earlier for the sake of its size.
-func SampleEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, patterns []string, most int, now time.Time) (rows []sql.SampledEventsRow, whole bool, err error) {
+func SampleEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, patterns []string, most int,
+	now time.Time,
+) (rows []sql.SampledEventsRow, whole bool, err error) {
 	if err := q.PlanByIndex(ctx); err != nil {
 		return nil, false, err
 	}
@@ -26,7 +28,8 @@ func SampleEvents(ctx context.Context, q *sql.Queries, tenant id.UUID, patterns 
 		return nil, false, err
 	}
 	latest, err := q.LatestEvents(ctx, sql.LatestEventsParams{
-		Patterns: patterns, TenantID: tenant, LowAt: floor, HighAt: now.Add(time.Minute), Scan: sampleScan, Most: int32(most),
+		Patterns: patterns, TenantID: tenant, LowAt: floor, HighAt: now.Add(time.Minute), Scan: sampleScan,
+		Most: int32(most),
 	})
 	if err != nil || len(latest) == 0 {
 		return nil, true, err

@@ -52,7 +52,9 @@ type SearchedEvents struct {
 
 // SearchEvents looks at a tenant's events, newest first, until it has found enough or its time is over. Each look is a
 // short transaction of its own.
-func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, now time.Time) (out SearchedEvents, err error) {
+func SearchEvents(ctx context.Context, d *db.DB, tenant id.UUID, s EventSearch, now time.Time) (out SearchedEvents,
+	err error,
+) {
 	started, scan := time.Now(), int32(searchFirst)
 	high := s.Before
 	for {
@@ -105,7 +107,9 @@ func (s EventSearch) cut(out SearchedEvents) SearchedEvents {
 }
 
 // look finds candidates among the next events.
-func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.UUID, scan int32, now time.Time) (page sql.SearchEventsRow, err error) {
+func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.UUID, scan int32,
+	now time.Time,
+) (page sql.SearchEventsRow, err error) {
 	floor, err := q.VisibleSince(ctx, tenant)
 	if err != nil {
 		return page, err
@@ -116,7 +120,10 @@ func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.U
 	if err := q.BoundStatements(ctx, int32(searchStatement.Milliseconds())); err != nil {
 		return page, err
 	}
-	ask := sql.SearchEventsParams{TenantID: tenant, LowAt: floor, HighAt: now.Add(time.Minute), High: id.Last, Key: s.Text, InData: s.InData, Needle: s.Needle(), Scan: scan}
+	ask := sql.SearchEventsParams{
+		TenantID: tenant, LowAt: floor, HighAt: now.Add(time.Minute), High: id.Last,
+		Key: s.Text, InData: s.InData, Needle: s.Needle(), Scan: scan,
+	}
 	if !high.IsZero() {
 		ask.High, ask.HighAt = high, high.Time()
 	}
@@ -124,7 +131,9 @@ func (s EventSearch) look(ctx context.Context, q *sql.Queries, tenant, high id.U
 }
 
 // open reads candidates and keeps those that have what is searched for.
-func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (out []FoundEvent, err error) {
+func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, ids []id.UUID) (out []FoundEvent,
+	err error,
+) {
 	for some := range slices.Chunk(ids, searchOpened) {
 		ask := sql.FoundEventsParams{TenantID: tenant, Ids: some, WithData: s.InData}
 		for _, u := range some {
@@ -136,7 +145,10 @@ func (s EventSearch) open(ctx context.Context, q *sql.Queries, tenant id.UUID, i
 			return out, err
 		}
 		for _, r := range rows {
-			f := FoundEvent{FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text, ByTrace: trace.ID(r.Traceparent) == s.Text}
+			f := FoundEvent{
+				FoundEventsRow: r, ByKey: r.Key != nil && *r.Key == s.Text,
+				ByTrace: trace.ID(r.Traceparent) == s.Text,
+			}
 			in := false
 			if !f.ByKey && !f.ByTrace && s.InData {
 				f.Where, in = s.In(r.Data)
@@ -164,10 +176,16 @@ func EventsOfID(ctx context.Context, q *sql.Queries, tenant id.UUID, text string
 	if err != nil {
 		return nil, err
 	}
-	rows, err := q.EventsOfExternalID(ctx, sql.EventsOfExternalIDParams{TenantID: tenant, ExternalID: text, Since: floor, Until: now.Add(time.Minute), Most: maxOfID})
+	rows, err := q.EventsOfExternalID(ctx, sql.EventsOfExternalIDParams{
+		TenantID: tenant, ExternalID: text,
+		Since: floor, Until: now.Add(time.Minute), Most: maxOfID,
+	})
 	out := make([]sql.Event, len(rows))
 	for i, r := range rows {
-		out[i] = sql.Event{TenantID: tenant, ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key, Channels: r.Channels, ExternalID: r.ExternalID}
+		out[i] = sql.Event{
+			TenantID: tenant, ID: r.ID, CreatedAt: r.CreatedAt, Type: r.Type, Key: r.Key,
+			Channels: r.Channels, ExternalID: r.ExternalID,
+		}
 	}
 	return out, err
 }

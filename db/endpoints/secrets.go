@@ -21,10 +21,13 @@ type SecretState struct {
 }
 
 // addSecret seals and stores a secret of an endpoint.
-func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, secret endpoint.Secret) (sql.EndpointSecret, error) {
+func addSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	secret endpoint.Secret,
+) (sql.EndpointSecret, error) {
 	secretID := db.NewID()
 	return q.InsertSecret(ctx, sql.InsertSecretParams{
-		TenantID: tenant, ID: secretID, EndpointID: endpointID, Sealed: ring.Seal([]byte(secret.Text), tenant, endpointID),
+		TenantID: tenant, ID: secretID, EndpointID: endpointID, Sealed: ring.Seal([]byte(secret.Text), tenant,
+			endpointID),
 		PublicKey: db.TextOrNull(secret.Public), Hint: secret.Hint, CreatedAt: secretID.Time(),
 	})
 }
@@ -68,7 +71,9 @@ type Rotation struct {
 
 // RotateSecret adds the secret that the rotation chooses for the endpoint, given the newest of the live ones. What
 // signed until now goes on for the overlap.
-func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, r Rotation) (SecretState, error) {
+func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	r Rotation,
+) (SecretState, error) {
 	overlap := r.Overlap
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
@@ -95,10 +100,16 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	if err != nil {
 		return SecretState{}, err
 	}
-	if err := q.ExpireSecrets(ctx, sql.ExpireSecretsParams{OverlapSeconds: int32(overlap), TenantID: tenant, EndpointID: endpointID, Kept: added.ID}); err != nil {
+	if err := q.ExpireSecrets(ctx, sql.ExpireSecretsParams{
+		OverlapSeconds: int32(overlap), TenantID: tenant,
+		EndpointID: endpointID, Kept: added.ID,
+	}); err != nil {
 		return SecretState{}, err
 	}
-	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+	if err := q.DropEndedSecrets(ctx, sql.DropEndedSecretsParams{
+		TenantID:   tenant,
+		EndpointID: endpointID,
+	}); err != nil {
 		return SecretState{}, err
 	}
 	// Where one secret signs alone it goes on doing so for the overlap: what signs now is named, so that the new one
@@ -107,7 +118,10 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 	if overlap > 0 && len(live) > 0 {
 		slot = live[SlotOf(live, e.SlotSecretID)].ID
 	}
-	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &slot, TenantID: tenant, ID: endpointID}); err != nil {
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
+		SlotSecretID: &slot, TenantID: tenant,
+		ID: endpointID,
+	}); err != nil {
 		return SecretState{}, err
 	}
 	if err := tellRotated(ctx, q, e, added, overlap); err != nil {
@@ -120,21 +134,25 @@ func RotateSecret(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, 
 // tellRotated posts the notice of a rotation: the receiver's developers need the new secret.
 func tellRotated(ctx context.Context, q *sql.Queries, e sql.Endpoint, added sql.EndpointSecret, overlap int) error {
 	details := notice.SecretDetails{
-		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description, Secret: id.Secret.Format(added.ID), Hint: added.Hint,
+		Endpoint: id.Endpoint.Format(e.ID), URL: egress.Mask(e.URL), Description: e.Description,
+		Secret: id.Secret.Format(added.ID), Hint: added.Hint,
 	}
 	if overlap > 0 {
 		until := added.CreatedAt.Add(time.Duration(overlap) * time.Second)
 		details.OldUntil = &until
 	}
 	_, err := accounts.PostNotice(ctx, q, accounts.Notice{
-		Tenant: e.TenantID, Kind: notice.SecretRotated, Key: string(notice.SecretRotated) + ":" + details.Secret, Endpoint: &e.ID, Details: details,
+		Tenant: e.TenantID, Kind: notice.SecretRotated, Key: string(notice.SecretRotated) + ":" + details.Secret,
+		Endpoint: &e.ID, Details: details,
 	})
 	return err
 }
 
 // SwitchSecret makes an endpoint sign with its newest secret where one secret signs at a time. changed is false
 // where it does so already.
-func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool, err error) {
+func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (newest SecretState, changed bool,
+	err error,
+) {
 	e, err := q.LockEndpoint(ctx, sql.LockEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return newest, false, err
@@ -150,7 +168,10 @@ func SwitchSecret(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUI
 	if newest.Signing {
 		return newest, false, nil
 	}
-	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{SlotSecretID: &newest.ID, TenantID: tenant, ID: endpointID}); err != nil {
+	if err := q.SetSlotSecret(ctx, sql.SetSlotSecretParams{
+		SlotSecretID: &newest.ID, TenantID: tenant,
+		ID: endpointID,
+	}); err != nil {
 		return newest, false, err
 	}
 	newest.Signing = true

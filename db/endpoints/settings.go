@@ -47,7 +47,10 @@ func openConnection(e sql.Endpoint, ring *seal.Ring) (endpoint.Connection, error
 
 // Wire is how the endpoint's requests are rendered now.
 func Wire(e sql.Endpoint) signature.Wire {
-	return signature.Wire{Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField), Shape: shapeOf(e)}
+	return signature.Wire{
+		Format: signature.Format(e.Format), Prefix: e.Prefix,
+		TypeField: signature.TypeField(e.TypeField), Shape: shapeOf(e),
+	}
 }
 
 // shapeOf is what the endpoint changes about its format; nil is nothing.
@@ -84,11 +87,15 @@ func Headers(e sql.Endpoint, ring *seal.Ring) (endpoint.Headers, error) {
 // BareSettings is what a stored endpoint says, without what is sealed.
 func BareSettings(e sql.Endpoint) endpoint.Settings {
 	s := endpoint.Settings{
-		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes, Channels: e.Channels,
-		Format: signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
-		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter, RetryClientErrors: e.RetryClientErrors,
-		TimeoutSeconds: int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit), Burst: toInt(e.Burst),
-		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker, SendTraceparent: e.SendTraceparent, Verification: e.Verification, WhenHeld: e.WhenHeld,
+		Kind: endpoint.Kind(e.Kind), URL: e.URL, Description: e.Description, EventTypes: e.EventTypes,
+		Channels: e.Channels,
+		Format:   signature.Format(e.Format), Prefix: e.Prefix, TypeField: signature.TypeField(e.TypeField),
+		Rotation: signature.Rotation(e.RotationSignatures), RetryPolicy: e.RetryPolicy, RetryJitter: e.RetryJitter,
+		RetryClientErrors: e.RetryClientErrors,
+		TimeoutSeconds:    int(e.TimeoutSeconds), MaxInFlight: int(e.MaxInFlight), RateLimit: toInt(e.RateLimit),
+		Burst:    toInt(e.Burst),
+		Ordering: e.Ordering, AcceptConflict: e.AcceptConflict, CircuitBreaker: e.CircuitBreaker,
+		SendTraceparent: e.SendTraceparent, Verification: e.Verification, WhenHeld: e.WhenHeld,
 		Headers: endpoint.Headers{}, Metadata: map[string]string{}, Shape: shapeOf(e),
 	}
 	for _, seconds := range e.RetryDelays {
@@ -110,11 +117,14 @@ func BareSettings(e sql.Endpoint) endpoint.Settings {
 // settingsRow is settings as columns. They have been checked: numbers fit.
 func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Settings) sql.InsertEndpointParams {
 	p := sql.InsertEndpointParams{
-		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description, EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
+		TenantID: tenant, ID: endpointID, Kind: string(s.Kind), URL: s.URL, Description: s.Description,
+		EventTypes: s.EventTypes, Filter: db.TextOrNull(s.Filter),
 		Channels: s.Channels, Format: string(s.Format), Prefix: s.Prefix, TypeField: string(s.TypeField),
 		RotationSignatures: string(s.Rotation), RetryPolicy: s.RetryPolicy, RetryJitter: s.RetryJitter,
-		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds), MaxInFlight: int32(s.MaxInFlight),
-		RateLimit: toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering, PayloadVersion: db.TextOrNull(s.PayloadVersion),
+		RetryClientErrors: s.RetryClientErrors, TimeoutSeconds: int32(s.TimeoutSeconds),
+		MaxInFlight: int32(s.MaxInFlight),
+		RateLimit:   toInt32(s.RateLimit), Burst: toInt32(s.Burst), Ordering: s.Ordering,
+		PayloadVersion: db.TextOrNull(s.PayloadVersion),
 		AcceptConflict: s.AcceptConflict, CircuitBreaker: s.CircuitBreaker, SendTraceparent: s.SendTraceparent,
 		Verification: s.Verification, WhenHeld: s.WhenHeld, Metadata: encodeMetadata(s.Metadata),
 		SensitiveHeaders: s.Headers.Marked(), ExternalID: db.TextOrNull(s.ExternalID),
@@ -142,11 +152,16 @@ func settingsRow(ring *seal.Ring, tenant, endpointID id.UUID, s endpoint.Setting
 
 func updateRow(p sql.InsertEndpointParams) sql.UpdateEndpointParams {
 	return sql.UpdateEndpointParams{
-		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels, Format: p.Format,
-		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy, RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
-		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst, Ordering: p.Ordering,
-		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker, SendTraceparent: p.SendTraceparent, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
-		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection, ExternalID: p.ExternalID, Wire: p.Wire, AlsoSecret: p.AlsoSecret, TenantID: p.TenantID, ID: p.ID,
+		URL: p.URL, Description: p.Description, EventTypes: p.EventTypes, Filter: p.Filter, Channels: p.Channels,
+		Format: p.Format,
+		Prefix: p.Prefix, TypeField: p.TypeField, RotationSignatures: p.RotationSignatures, RetryPolicy: p.RetryPolicy,
+		RetryJitter: p.RetryJitter, RetryDelays: p.RetryDelays, RetryClientErrors: p.RetryClientErrors,
+		TimeoutSeconds: p.TimeoutSeconds, MaxInFlight: p.MaxInFlight, RateLimit: p.RateLimit, Burst: p.Burst,
+		Ordering:       p.Ordering,
+		PayloadVersion: p.PayloadVersion, AcceptConflict: p.AcceptConflict, CircuitBreaker: p.CircuitBreaker,
+		SendTraceparent: p.SendTraceparent, Verification: p.Verification, WhenHeld: p.WhenHeld, Metadata: p.Metadata,
+		CustomHeaders: p.CustomHeaders, SensitiveHeaders: p.SensitiveHeaders, Connection: p.Connection,
+		ExternalID: p.ExternalID, Wire: p.Wire, AlsoSecret: p.AlsoSecret, TenantID: p.TenantID, ID: p.ID,
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 )
 
 // SetState pauses or resumes an endpoint as the rule says; changed is false where it was so already, or is on its way.
-func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, rule func(endpoint.Status) (endpoint.Change, error)) (e Full, changed bool, err error) {
+func SetState(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	rule func(endpoint.Status) (endpoint.Change, error),
+) (e Full, changed bool, err error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return e, false, err
 	}
@@ -70,7 +72,10 @@ func Verify(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sq
 // askOnce asks for a verification unless that was done since the endpoint's state changed: who resumes twice resumes
 // once. The tenant is locked.
 func askOnce(ctx context.Context, q *sql.Queries, e sql.Endpoint) (bool, error) {
-	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{TenantID: e.TenantID, EndpointID: e.ID, Since: e.StatusAt})
+	n, err := q.HastenVerification(ctx, sql.HastenVerificationParams{
+		TenantID: e.TenantID, EndpointID: e.ID,
+		Since: e.StatusAt,
+	})
 	if err != nil {
 		return false, err
 	}
@@ -87,7 +92,10 @@ func requestVerification(ctx context.Context, q *sql.Queries, tenant, endpointID
 	if err != nil {
 		return sql.Verification{}, err
 	}
-	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{TenantID: tenant, ID: db.NewID(), EndpointID: endpointID, Challenge: rand.Text()})
+	v, err := q.InsertVerification(ctx, sql.InsertVerificationParams{
+		TenantID: tenant, ID: db.NewID(),
+		EndpointID: endpointID, Challenge: rand.Text(),
+	})
 	if err != nil {
 		return sql.Verification{}, err
 	}
@@ -113,7 +121,10 @@ func keepRevision(ctx context.Context, q *sql.Queries, e sql.Endpoint, version i
 // holdLane tells an endpoint's lane that the endpoint changed, and whether workers can send from it now. Workers never
 // send from a listener's lane.
 func holdLane(ctx context.Context, q *sql.Queries, e sql.Endpoint) error {
-	hold := sql.HoldLaneParams{Held: e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen), TenantID: e.TenantID, EndpointID: e.ID}
+	hold := sql.HoldLaneParams{
+		Held:     e.Status != string(endpoint.Active) || e.Kind == string(endpoint.Listen),
+		TenantID: e.TenantID, EndpointID: e.ID,
+	}
 	if err := q.HoldLane(ctx, hold); err != nil {
 		return err
 	}

@@ -95,7 +95,8 @@ func newStatesWorld(t *testing.T) *statesWorld {
 	}
 	defer conn.Close(context.Background())
 	w.asAdmin(conn, func() error {
-		_, err := conn.Exec(t.Context(), everyLane, []string{w.active.String(), w.suspended.String()}, w.live.String(), dead.String())
+		_, err := conn.Exec(t.Context(), everyLane, []string{w.active.String(), w.suspended.String()}, w.live.String(),
+			dead.String())
 		return err
 	})
 	return w
@@ -150,7 +151,8 @@ func (w *statesWorld) states(role string, of *id.UUID) (found []laneState) {
 			return err
 		}
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s laneState, err error) {
-			return s, row.Scan((*[16]byte)(&s.endpoint), (*[16]byte)(&s.tenant), &s.condition, &s.waits, &s.listens, &s.ready, &s.due, &s.notBefore)
+			return s, row.Scan((*[16]byte)(&s.endpoint), (*[16]byte)(&s.tenant), &s.condition, &s.waits, &s.listens,
+				&s.ready, &s.due, &s.notBefore)
 		})
 		return err
 	})
@@ -252,11 +254,15 @@ func (w *statesWorld) rowsAgree(all []laneState, seen map[string]bool) {
 	w.asAdmin(conn, func() error { return nil })
 	lanes, kinds := w.lanes(all), map[string]laneState{}
 	for _, s := range all {
-		kinds[fmt.Sprint(s.condition, s.waits, s.notBefore == nil, s.notBefore != nil && s.notBefore.After(time.Now()))] = s
+		kinds[fmt.Sprint(s.condition, s.waits, s.notBefore == nil, s.notBefore != nil &&
+			s.notBefore.After(time.Now()))] = s
 	}
 	for _, s := range kinds {
 		l := lanes[s.endpoint]
-		for _, state := range []int16{condition.RowReady, condition.RowRetry, condition.RowBlocked, condition.RowDeferred} {
+		for _, state := range []int16{
+			condition.RowReady, condition.RowRetry, condition.RowBlocked,
+			condition.RowDeferred,
+		} {
 			for _, due := range []time.Duration{-time.Minute, 30 * time.Second, time.Hour} {
 				for _, asked := range []bool{false, true} {
 					at := l.At.Add(due)

@@ -20,7 +20,10 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 			return err
 		}
 		// A replaced verification proves nothing about the endpoint's present settings.
-		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{TenantID: tenant, ID: verification, State: "succeeded", LastStatus: &status})
+		n, err := q.FinishVerification(ctx, sql.FinishVerificationParams{
+			TenantID: tenant, ID: verification, State: "succeeded",
+			LastStatus: &status,
+		})
 		if err == nil && n == 0 {
 			err = errNotPending
 		}
@@ -49,7 +52,10 @@ func OpenVerified(ctx context.Context, d *db.DB, tenant, endpointID, verificatio
 // open does what follows when an endpoint has become active by itself.
 func open(ctx context.Context, q *sql.Queries, was, e sql.Endpoint) error {
 	if was.Status == string(endpoint.Disabled) {
-		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{TenantID: e.TenantID, Endpoints: []id.UUID{e.ID}})
+		rows, err := q.EndpointHealthOf(ctx, sql.EndpointHealthOfParams{
+			TenantID:  e.TenantID,
+			Endpoints: []id.UUID{e.ID},
+		})
 		if err != nil {
 			return err
 		}

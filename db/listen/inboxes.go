@@ -23,7 +23,9 @@ type Inboxes struct {
 
 // Create creates a test inbox: an endpoint whose URL is a path of this server with an unguessable token. The settings
 // have been checked except for the URL.
-func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New, by db.Author) (endpoints.Full, error) {
+func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n endpoints.New,
+	by db.Author,
+) (endpoints.Full, error) {
 	token, hash := accounts.NewToken()
 	n.Settings.Kind, n.Settings.URL = endpoint.Inbox, i.BaseURL+inbox.Path+token
 	e, err := endpoints.CreateAny(ctx, q, i.Keys, tenant, n)
@@ -42,7 +44,10 @@ func (i Inboxes) Create(ctx context.Context, q *sql.Queries, tenant id.UUID, n e
 		return e, err
 	}
 	return e, db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.create", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{"inbox": true, "event_types": e.EventTypes},
+		Tenant: &tenant, Action: "endpoint.create", Kind: "endpoint", Object: id.Endpoint.Format(e.ID), Details: map[string]any{
+			"inbox":       true,
+			"event_types": e.EventTypes,
+		},
 	})
 }
 
@@ -66,7 +71,9 @@ type InboxRequest struct {
 
 // ReceiveInInbox stores a request with the verdict on its signature, and returns the response: the challenge, or the
 // status that the tenant selected.
-func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, r InboxRequest) (answer inbox.Answer, challenge string, err error) {
+func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	r InboxRequest,
+) (answer inbox.Answer, challenge string, err error) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return "", "", err
@@ -91,18 +98,25 @@ func ReceiveInInbox(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant
 		hidden[http.CanonicalHeaderKey(name)] = headers.Hidden(name)
 	}
 	err = q.InsertInboxRequest(ctx, sql.InsertInboxRequestParams{
-		TenantID: tenant, EndpointID: endpointID, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header, func(name string) bool { return hidden[name] }),
-		Body: append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...), BodyBytes: int32(len(r.Body)), Challenge: challenge != "", Answer: box.Answer,
+		TenantID: tenant, EndpointID: endpointID, ID: db.NewID(), Method: r.Method, Head: inbox.Head(r.Header,
+			func(name string) bool { return hidden[name] }),
+		Body: append([]byte{}, r.Body[:min(len(r.Body), inbox.MaxBody)]...), BodyBytes: int32(len(r.Body)),
+		Challenge: challenge != "", Answer: box.Answer,
 		Good: verdict.Good, Code: verdict.Code, Detail: verdict.Detail, SecretHint: hint,
 	})
 	if err != nil {
 		return "", "", err
 	}
-	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{TenantID: tenant, EndpointID: endpointID, Others: inbox.Kept - 1})
+	return inbox.Answer(box.Answer), challenge, q.TrimInbox(ctx, sql.TrimInboxParams{
+		TenantID:   tenant,
+		EndpointID: endpointID, Others: inbox.Kept - 1,
+	})
 }
 
 // verify checks a request's signature with the endpoint's live secrets; hint tells which of them it is good for.
-func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (v inbox.Verdict, hint string, err error) {
+func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint, r InboxRequest) (v inbox.Verdict,
+	hint string, err error,
+) {
 	live, err := q.LiveSecrets(ctx, sql.LiveSecretsParams{TenantID: e.TenantID, EndpointID: e.ID})
 	if err != nil {
 		return v, "", err
@@ -123,16 +137,22 @@ func verify(ctx context.Context, q *sql.Queries, ring *seal.Ring, e sql.Endpoint
 }
 
 // AnswerInbox selects an inbox's response. A change is audited.
-func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer, by db.Author) error {
+func AnswerInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID, answer inbox.Answer,
+	by db.Author,
+) error {
 	if _, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
 		return err
 	}
-	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{TenantID: tenant, EndpointID: endpointID, Answer: string(answer)})
+	n, err := q.SetInboxAnswer(ctx, sql.SetInboxAnswerParams{
+		TenantID: tenant, EndpointID: endpointID,
+		Answer: string(answer),
+	})
 	if err != nil || n == 0 {
 		return err
 	}
 	return db.Audit(ctx, q, by, db.Audited{
-		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(endpointID), Details: map[string]string{"answer": string(answer)},
+		Tenant: &tenant, Action: "endpoint.inbox_answer", Kind: "endpoint", Object: id.Endpoint.Format(endpointID),
+		Details: map[string]string{"answer": string(answer)},
 	})
 }
 
@@ -151,16 +171,24 @@ func EmptyInbox(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID,
 }
 
 // InboxRequests are what an inbox has received lately, newest first, without the bodies.
-func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Inbox, []sql.ListInboxRequestsRow, error) {
+func InboxRequests(ctx context.Context, q *sql.Queries, tenant, endpointID id.UUID) (sql.Inbox,
+	[]sql.ListInboxRequestsRow, error,
+) {
 	box, err := q.GetInbox(ctx, sql.GetInboxParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil {
 		return box, nil, err
 	}
-	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{TenantID: tenant, EndpointID: endpointID, KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept})
+	rows, err := q.ListInboxRequests(ctx, sql.ListInboxRequestsParams{
+		TenantID: tenant, EndpointID: endpointID,
+		KeptSeconds: inbox.KeptFor.Seconds(), Most: inbox.Kept,
+	})
 	return box, rows, err
 }
 
 // ReadInboxRequest is one of a tenant's, whole.
 func ReadInboxRequest(ctx context.Context, q *sql.Queries, tenant, requestID id.UUID) (sql.InboxRequestRow, error) {
-	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{TenantID: tenant, ID: requestID, KeptSeconds: inbox.KeptFor.Seconds()})
+	return q.GetInboxRequest(ctx, sql.GetInboxRequestParams{
+		TenantID: tenant, ID: requestID,
+		KeptSeconds: inbox.KeptFor.Seconds(),
+	})
 }

@@ -37,7 +37,9 @@ var ErrListenedElsewhere = fault.New(fault.Conflict, "listened_elsewhere", "Anot
 
 // Lease gives a listener's stream what waits at the head of its lane, freshly signed, up to what its program can hold.
 // It returns fault.ErrNotFound if the listener was deleted, and ErrListenedElsewhere if another stream has started.
-func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) ([]Request, error) {
+func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) ([]Request,
+	error,
+) {
 	var given []Request
 	var gone []*queue.Outcome
 	err := d.Tenant(ctx, tenant, func(q *sql.Queries) error {
@@ -51,7 +53,10 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 		case listener.Stream != stream:
 			return ErrListenedElsewhere
 		case listener.Silent:
-			if err := q.TouchListener(ctx, sql.TouchListenerParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+			if err := q.TouchListener(ctx, sql.TouchListenerParams{
+				TenantID:   tenant,
+				EndpointID: endpointID,
+			}); err != nil {
 				return err
 			}
 		}
@@ -69,7 +74,9 @@ func Lease(ctx context.Context, d *db.DB, ring *seal.Ring, tenant, endpointID id
 
 // leaseRows stores each lease before the request goes out. The next stream revokes the leases that its client does not
 // name, since the program never received those. gone are deliveries whose event can't be sent any more.
-func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID, stream int64) (given []Request, gone []*queue.Outcome, err error) {
+func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID,
+	stream int64,
+) (given []Request, gone []*queue.Outcome, err error) {
 	leased, err := q.CountLeased(ctx, sql.CountLeasedParams{TenantID: tenant, EndpointID: endpointID})
 	if err != nil || leased >= leaseWindow {
 		return nil, nil, err
@@ -84,7 +91,10 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 	if err != nil {
 		return nil, nil, err
 	}
-	rows, err := q.NextToLease(ctx, sql.NextToLeaseParams{TenantID: tenant, EndpointID: endpointID, Most: int32(leaseWindow - leased)})
+	rows, err := q.NextToLease(ctx, sql.NextToLeaseParams{
+		TenantID: tenant, EndpointID: endpointID,
+		Most: int32(leaseWindow - leased),
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +103,8 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		event, err := q.GetEvent(ctx, sql.GetEventParams{TenantID: tenant, CreatedAt: r.EventID.Time(), ID: r.EventID})
 		if db.IsNoRows(err) || err == nil && event.Data == nil {
 			gone = append(gone, &queue.Outcome{
-				TenantID: tenant, DeliveryID: r.DeliveryID, EventID: r.EventID, EndpointID: endpointID, Gen: r.Gen, Attempts: r.Attempts,
+				TenantID: tenant, DeliveryID: r.DeliveryID, EventID: r.EventID, EndpointID: endpointID, Gen: r.Gen,
+				Attempts: r.Attempts,
 				Decision: delivery.Decision{Status: delivery.Failed, Reason: delivery.Expired},
 			})
 			continue
@@ -107,7 +118,8 @@ func leaseRows(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 		one := requestOf(e, signing, event, r, sent)
 		given = append(given, one)
 		if err := q.InsertLease(ctx, sql.InsertLeaseParams{
-			TenantID: tenant, EndpointID: endpointID, DeliveryID: r.DeliveryID, Number: sent, Gen: r.Gen, Attempts: int16(one.Attempts),
+			TenantID: tenant, EndpointID: endpointID, DeliveryID: r.DeliveryID, Number: sent, Gen: r.Gen,
+			Attempts:  int16(one.Attempts),
 			AttemptID: one.Attempt, Signature: signing.Kept(one.Headers),
 		}); err != nil {
 			return nil, nil, err
@@ -132,12 +144,17 @@ func requestOf(e sql.Endpoint, signing signature.Signing, event sql.Event, r sql
 		m.FirstID = id.Delivery.Format(*r.FirstID)
 	}
 	h.Body = signature.AppendBody(nil, signing.Format, m)
-	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{At: h.Attempt.Time(), Attempt: h.Attempts, Replayed: h.Replayed})
+	h.Headers = signing.Headers(signature.FixedHeaders(), m, h.Body, signature.Send{
+		At:      h.Attempt.Time(),
+		Attempt: h.Attempts, Replayed: h.Replayed,
+	})
 	return h
 }
 
 // signingOf is how an endpoint's requests are signed now.
-func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint, signature.Signing, error) {
+func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, endpointID id.UUID) (sql.Endpoint,
+	signature.Signing, error,
+) {
 	e, err := q.GetEndpoint(ctx, sql.GetEndpointParams{TenantID: tenant, ID: endpointID})
 	if err != nil {
 		return e, signature.Signing{}, err
@@ -146,7 +163,11 @@ func signingOf(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant, end
 	if err != nil {
 		return e, signature.Signing{}, err
 	}
-	s := signature.Signing{Format: signature.Format(e.Format), Prefix: e.Prefix, Rotation: signature.Rotation(e.RotationSignatures), Slot: endpoints.SlotOf(live, e.SlotSecretID), Shape: endpoints.Wire(e).Shape}
+	s := signature.Signing{
+		Format: signature.Format(e.Format), Prefix: e.Prefix,
+		Rotation: signature.Rotation(e.RotationSignatures), Slot: endpoints.SlotOf(live, e.SlotSecretID),
+		Shape: endpoints.Wire(e).Shape,
+	}
 	s.Prepare()
 	for _, one := range live {
 		text, err := ring.Open(one.Sealed, tenant, endpointID)

@@ -20,7 +20,9 @@ import (
 
 // Create stores a listener whose settings have been checked. It receives at once: its deliveries wait in a lane that
 // stays held, so that no worker ever leases it, until a stream hands them out.
-func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings, secret endpoint.Secret) (endpoints.Full, error) {
+func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID, s endpoint.Settings,
+	secret endpoint.Secret,
+) (endpoints.Full, error) {
 	if _, err := q.LockTenant(ctx, tenant); err != nil {
 		return endpoints.Full{}, err
 	}
@@ -39,14 +41,18 @@ func Create(ctx context.Context, q *sql.Queries, ring *seal.Ring, tenant id.UUID
 	if err := q.InsertListener(ctx, sql.InsertListenerParams{TenantID: tenant, EndpointID: e.ID}); err != nil {
 		return endpoints.Full{}, err
 	}
-	return endpoints.Full{Endpoint: e, Settings: s, Health: endpoints.Health{HeldExact: true}}, endpoints.Reroute(ctx, q, e, false)
+	return endpoints.Full{Endpoint: e, Settings: s, Health: endpoints.Health{HeldExact: true}},
+		endpoints.Reroute(ctx, q, e, false)
 }
 
 // BeginListening starts a listener's stream, which replaces one that is still open. seen is the number of the last
 // delivery that the client has. Later ones are sent again. 0 is a client that has nothing.
 func BeginListening(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, seen int64) (stream int64, err error) {
 	err = d.Tenant(ctx, tenant, func(q *sql.Queries) error {
-		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{TenantID: tenant, EndpointID: endpointID}); err != nil {
+		if stream, err = q.BeginStream(ctx, sql.BeginStreamParams{
+			TenantID:   tenant,
+			EndpointID: endpointID,
+		}); err != nil {
 			return err
 		}
 		return q.TakeBack(ctx, sql.TakeBackParams{TenantID: tenant, EndpointID: endpointID, Seen: seen})
@@ -88,11 +94,17 @@ func TakeAnswer(ctx context.Context, d *db.DB, tenant, endpointID id.UUID, a Ans
 		if err := read(q); err != nil {
 			return err
 		}
-		given, err = q.GetLease(ctx, sql.GetLeaseParams{TenantID: tenant, EndpointID: endpointID, DeliveryID: a.Delivery, AttemptID: a.Attempt})
+		given, err = q.GetLease(ctx, sql.GetLeaseParams{
+			TenantID: tenant, EndpointID: endpointID,
+			DeliveryID: a.Delivery, AttemptID: a.Attempt,
+		})
 		if !db.IsNoRows(err) {
 			return err
 		}
-		answered, err = q.AttemptExists(ctx, sql.AttemptExistsParams{TenantID: tenant, DeliveryID: a.Delivery, CreatedAt: a.Attempt.Time(), ID: a.Attempt})
+		answered, err = q.AttemptExists(ctx, sql.AttemptExistsParams{
+			TenantID: tenant, DeliveryID: a.Delivery,
+			CreatedAt: a.Attempt.Time(), ID: a.Attempt,
+		})
 		if err == nil && !answered {
 			err = errNotLeased
 		}
@@ -113,14 +125,21 @@ func recordAnswer(ctx context.Context, d *db.DB, of sql.Delivery, given sql.Leas
 		return err
 	}
 	o := &queue.Outcome{
-		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.EndpointID, EventType: of.EventType,
-		Gen: given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{}, int(given.Attempts), a.Result, 0),
+		TenantID: of.TenantID, DeliveryID: of.ID, EventID: of.EventID, EndpointID: of.EndpointID,
+		EventType: of.EventType,
+		Gen:       given.Gen, Attempts: given.Attempts, Result: a.Result, Decision: delivery.Decide(delivery.Policy{},
+			int(given.Attempts), a.Result, 0),
 		Attempt: &queue.Attempt{
-			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()), Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
-			URL: e.URL, Format: endpoints.Wire(e).String(), Signature: given.Signature, ResponseHeaders: a.Headers, ResponseExcerpt: a.Excerpt, Error: a.Error,
+			ID: a.Attempt, StartedAt: a.Attempt.Time(), Wait: int32(min(a.Took, time.Hour).Microseconds()),
+			Total: int32(min(max(a.Took, time.Microsecond), time.Hour).Microseconds()),
+			URL:   e.URL, Format: endpoints.Wire(e).String(), Signature: given.Signature, ResponseHeaders: a.Headers,
+			ResponseExcerpt: a.Excerpt, Error: a.Error,
 		},
 	}
-	_, err = queue.RecordOutcomes(ctx, d, queue.OutcomeBatch{Listened: true, Outcomes: []*queue.Outcome{o}, Again: true})
+	_, err = queue.RecordOutcomes(ctx, d, queue.OutcomeBatch{
+		Listened: true, Outcomes: []*queue.Outcome{o},
+		Again: true,
+	})
 	return err
 }
 
@@ -147,7 +166,10 @@ func EndAbandoned(ctx context.Context, d *db.DB, silent time.Duration, most int3
 			if _, err := q.LockTenant(ctx, l.TenantID); err != nil { // first, as who deletes it
 				return err
 			}
-			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{TenantID: l.TenantID, EndpointID: l.EndpointID, Seconds: silent.Seconds()}); err != nil {
+			if _, err := q.LockAbandoned(ctx, sql.LockAbandonedParams{
+				TenantID: l.TenantID, EndpointID: l.EndpointID,
+				Seconds: silent.Seconds(),
+			}); err != nil {
 				return err
 			}
 			if _, err := endpoints.Remove(ctx, q, l.TenantID, l.EndpointID); err != nil {

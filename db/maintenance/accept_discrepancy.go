@@ -18,7 +18,10 @@ var ErrDiscrepancyChanged = errors.New("This discrepancy has changed, was resolv
 // gets ErrDiscrepancyChanged. An unknown or deleted tenant is fault.ErrNotFound.
 func AcceptDiscrepancy(ctx context.Context, d *db.DB, tenant id.UUID, day time.Time, gap string, by db.Author) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
-		row, err := q.AcceptDiscrepancy(ctx, sql.AcceptDiscrepancyParams{TenantID: tenant, Day: day, Gap: gap, AcceptedBy: by.ID, Reason: by.Reason})
+		row, err := q.AcceptDiscrepancy(ctx, sql.AcceptDiscrepancyParams{
+			TenantID: tenant, Day: day, Gap: gap,
+			AcceptedBy: by.ID, Reason: by.Reason,
+		})
 		if db.IsNoRows(err) {
 			if _, err := q.GetTenant(ctx, tenant); err != nil {
 				return err

@@ -37,7 +37,9 @@ func DeleteExported(ctx context.Context, d *db.DB, tenant id.UUID, reason string
 }
 
 // deleteTenant calls the check once the tenant is locked.
-func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author, may func(*sql.Queries) error) error {
+func deleteTenant(ctx context.Context, d *db.DB, tenant id.UUID, reason string, by db.Author,
+	may func(*sql.Queries) error,
+) error {
 	return d.Console(ctx, func(q *sql.Queries) error {
 		// Before the tenant's lock: a chunk of a job that is under way takes its locks in this order too.
 		if err := q.EndBulkJobs(ctx, tenant); err != nil {
@@ -85,7 +87,10 @@ func endTenant(ctx context.Context, q *sql.Queries, tenant id.UUID) error {
 			return err
 		}
 	}
-	for _, end := range []func(context.Context, id.UUID) error{q.EndMemberships, q.EndInvitations, q.EndPortalLinks, q.EndViews, q.EndTenant} {
+	for _, end := range []func(context.Context, id.UUID) error{
+		q.EndMemberships, q.EndInvitations, q.EndPortalLinks,
+		q.EndViews, q.EndTenant,
+	} {
 		if err := end(ctx, tenant); err != nil {
 			return err
 		}

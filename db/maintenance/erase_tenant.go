@@ -30,7 +30,9 @@ func TenantsToErase(ctx context.Context, d *db.DB, after time.Duration) (ids []i
 // tables after the other. Partitions are shared with other tenants, and none is dropped or locked for it. After each
 // batch it calls rest with how long the batch took. It stops if another worker works on the same tenant, if something
 // still has to end, or if rest fails. The next call continues from there.
-func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32, rest func(took time.Duration) error) (out Erased, err error) {
+func EraseTenant(ctx context.Context, d *db.DB, tenant id.UUID, most int32,
+	rest func(took time.Duration) error,
+) (out Erased, err error) {
 	if err := endQueued(ctx, d, tenant, most); err != nil {
 		return out, err
 	}
@@ -170,7 +172,10 @@ func (e *erasure) left(ctx context.Context, days []time.Time) (waits, leftovers 
 func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 	for page := int64(0); page >= 0; {
 		more, err := e.batch(ctx, func(q *sql.Queries) (int64, error) {
-			row, err := q.EraseLeftovers(ctx, sql.EraseLeftoversParams{TenantID: e.tenant, Day: day, FromPage: page, Pages: leftoverPages})
+			row, err := q.EraseLeftovers(ctx, sql.EraseLeftoversParams{
+				TenantID: e.tenant, Day: day, FromPage: page,
+				Pages: leftoverPages,
+			})
 			e.sum.Attempts += row.N
 			page = row.NextPage
 			return page, err
@@ -184,7 +189,10 @@ func (e *erasure) leftovers(ctx context.Context, day time.Time) error {
 
 func (e *erasure) deliveries(ctx context.Context, q *sql.Queries, of span) (int64, time.Time, error) {
 	// An attempt's time comes from the machine that made it: no clock is wrong by more than a day.
-	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{TenantID: e.tenant, Low: of.low, High: of.high, Most: e.most, Since: of.low.AddDate(0, 0, -1)})
+	row, err := q.EraseDeliveries(ctx, sql.EraseDeliveriesParams{
+		TenantID: e.tenant, Low: of.low, High: of.high,
+		Most: e.most, Since: of.low.AddDate(0, 0, -1),
+	})
 	e.sum.Deliveries += row.Deliveries
 	e.sum.Attempts += row.Attempts
 	return row.Deliveries, row.Next, err

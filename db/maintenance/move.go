@@ -40,6 +40,7 @@ var (
 	errMoveTo     = fault.New(fault.Invalid, "move_home", "The other database is not the home that --to names. Correct --to or POSTHORN_TO_DATABASE_URL; start that home once before tenants move to it.")
 	errMoveSchema = fault.New(fault.Invalid, "move_schema", "The two homes run different releases. Upgrade both to the same one, then move.")
 	errMoveThere  = fault.New(fault.Conflict, "move_there", "The other home has a tenant of this id or of its external id. Delete that one first, or wait until what is left of it is erased.")
+	errMoveStored = fault.New(fault.Conflict, "move_stored", "Days of the tenant's history are in storage, which belongs to this home. Bring them back first: `posthorn history restore --all`.")
 	errMoveTwice  = fault.New(fault.Conflict, "move_running", "Another command is moving this tenant. Let it end, or end it and run this one again.")
 	errMoveDone   = fault.New(fault.Conflict, "move_done", "The tenant is in the other home already, so the move can't be rolled back. Run it again to finish it, or move the tenant back.")
 	errMoveCounts = fault.New(fault.Internal, "move_counts", "The tenant has moved, and the two homes count different rows of before. Nothing is erased in the home that it left. Compare the tables named above.")
@@ -58,6 +59,8 @@ const (
 	moveRest     = 50 * time.Millisecond
 	changesToEnd = 500 // so many changes are few enough for the last step
 	mostRounds   = 20
+	// Web processes know within a second that the tenant is moving: handlers.Authenticator.
+	knownWithin = 1100 * time.Millisecond
 )
 
 type mover struct {
@@ -68,6 +71,7 @@ type mover struct {
 	columns        map[string]string // of each table
 	rows           int64
 	closed, opened time.Time
+	shutAt         time.Time // when the last step began, or this command, if an earlier one closed the tenant
 }
 
 // MoveTenant moves a tenant while it works. It is exact at every interruption: run again, it goes on where it was. The
@@ -78,7 +82,10 @@ func MoveTenant(ctx context.Context, m Move) (Moved, error) {
 		return Moved{}, err
 	}
 	defer v.close(ctx)
-	for _, step := range []func(context.Context) error{v.prepare, v.follow, v.copyAll, v.catchUp, v.drain, v.shut, v.finalCopy, v.finish} {
+	for _, step := range []func(context.Context) error{
+		v.prepare, v.follow, v.copyAll, v.catchUp, v.drain, v.shut,
+		v.finalCopy, v.finish,
+	} {
 		if err := step(ctx); err != nil {
 			return Moved{}, db.Translate(err)
 		}
@@ -97,7 +104,7 @@ func RollBackMove(ctx context.Context, m Move) error {
 }
 
 func openMove(ctx context.Context, m Move) (v *mover, err error) {
-	v = &mover{Move: m, columns: map[string]string{}}
+	v = &mover{Move: m, columns: map[string]string{}, shutAt: time.Now()}
 	defer func() {
 		if err != nil {
 			v.close(ctx)
@@ -225,6 +232,13 @@ func (v *mover) mayMove(ctx context.Context) error {
 	}
 	if own == v.Tenant {
 		return errPlatformTenant
+	}
+	var stored bool
+	if err := v.from.QueryRow(ctx, "SELECT EXISTS (SELECT FROM history_days WHERE tenant_id = $1 AND state <> 'back')", v.Tenant).Scan(&stored); err != nil {
+		return err
+	}
+	if stored {
+		return errMoveStored
 	}
 	var taken bool
 	if err := v.to.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenants WHERE id = $1 AND (state <> 'deleted' OR erased_at IS NULL)
@@ -388,6 +402,7 @@ func (v *mover) shut(ctx context.Context) error {
 		err := v.shutOnce(ctx)
 		var pg *pgconn.PgError
 		if err == nil || !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "40P01" || try == moveTries {
+			v.shutAt = time.Now()
 			if err == nil {
 				err = v.holdLanes(ctx)
 			}
@@ -424,6 +439,9 @@ func (v *mover) shutOnce(ctx context.Context) error {
 func (v *mover) finish(ctx context.Context) error {
 	differ, err := v.compare(ctx)
 	if err != nil {
+		return err
+	}
+	if err := v.wait(ctx); err != nil {
 		return err
 	}
 	keep := v.Keep || len(differ) > 0
@@ -471,7 +489,24 @@ func (v *mover) finish(ctx context.Context) error {
 	return nil
 }
 
-// compare counts the bulk of both homes as it was when the tenant was closed, and names what differs.
+// wait lasts until no web process takes the tenant for one that is here and not moving. Before that, a key that such a
+// process remembers would find a home without the tenant.
+func (v *mover) wait(ctx context.Context) error {
+	select {
+	case <-time.After(time.Until(v.shutAt.Add(knownWithin))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// compareEdge is how long before the end of a copy rows are compared one by one: the new home has added to them since.
+// It is more than the clocks of two homes can differ by.
+const compareEdge = 5 * time.Minute
+
+// compare holds the bulk of both homes against each other as it was when the tenant was closed, and names what
+// differs. Older rows are counted. Of the last ones, each must be in the other home, which has newer ones besides:
+// whose times overlap, since the clocks of two homes differ.
 func (v *mover) compare(ctx context.Context) (differ []string, err error) {
 	var closed *time.Time
 	if err := v.from.QueryRow(ctx, "SELECT closed_at FROM tenant_moves WHERE tenant_id = $1 AND state = 'closed'", v.Tenant).Scan(&closed); errors.Is(err, pgx.ErrNoRows) {
@@ -479,21 +514,62 @@ func (v *mover) compare(ctx context.Context) (differ []string, err error) {
 	} else if err != nil {
 		return nil, err
 	}
+	v.Say("comparing both homes")
+	edge := closed.Add(-compareEdge)
 	for _, t := range movedTables {
 		if t.as != byDays {
 			continue
 		}
 		var counts [2]int64
 		for i, conn := range []*pgx.Conn{v.from, v.to} {
-			if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+t.name+" WHERE tenant_id = $1 AND created_at < $2", v.Tenant, closed).Scan(&counts[i]); err != nil {
+			if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+t.name+" WHERE tenant_id = $1 AND created_at < $2", v.Tenant, edge).Scan(&counts[i]); err != nil {
 				return nil, err
 			}
 		}
-		if counts[0] != counts[1] {
-			differ = append(differ, fmt.Sprintf("%s (%d here, %d there)", t.name, counts[0], counts[1]))
+		late, there, err := v.compareLast(ctx, t.name, edge)
+		if err != nil {
+			return nil, err
+		}
+		if counts[0] += late; counts[0] != counts[1]+there {
+			differ = append(differ, fmt.Sprintf("%s (%d here, %d there)", t.name, counts[0], counts[1]+there))
 		}
 	}
 	return differ, nil
+}
+
+// compareMost is how many rows are compared with one statement.
+const compareMost = 10_000
+
+// compareLast counts the rows of a table since a moment here, and how many of them are there.
+func (v *mover) compareLast(ctx context.Context, table string, edge time.Time) (here, there int64, err error) {
+	type row struct {
+		at time.Time
+		id id.UUID
+	}
+	for last := (row{at: edge.Add(-time.Microsecond)}); ; {
+		rows, err := v.from.Query(ctx, "SELECT created_at, id FROM "+table+" WHERE tenant_id = $1 AND (created_at, id) > ($2, $3) ORDER BY created_at, id LIMIT $4",
+			v.Tenant, last.at, last.id, compareMost)
+		if err != nil {
+			return 0, 0, err
+		}
+		some, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (one row, err error) {
+			return one,
+				r.Scan(&one.at, &one.id)
+		})
+		if err != nil || len(some) == 0 {
+			return here, there, err
+		}
+		ats, ids := make([]time.Time, len(some)), make([]id.UUID, len(some))
+		for i, one := range some {
+			ats[i], ids[i] = one.at, one.id
+		}
+		var n int64
+		if err := v.to.QueryRow(ctx, "SELECT count(*) FROM "+table+" t JOIN unnest($2::timestamptz[], $3::uuid[]) AS x(at, id) ON t.created_at = x.at AND t.id = x.id WHERE t.tenant_id = $1 AND t.created_at >= $4",
+			v.Tenant, ats, ids, edge).Scan(&n); err != nil {
+			return 0, 0, err
+		}
+		here, there, last = here+int64(len(some)), there+n, some[len(some)-1]
+	}
 }
 
 // rollBack opens the tenant here again and deletes what was copied.

@@ -73,7 +73,8 @@ func (v *mover) copyAll(ctx context.Context) error {
 		case byDays:
 			for _, day := range days {
 				name := day.Format(time.DateOnly)
-				if err := v.copyPart(ctx, t.name, t.name+" "+name, fmt.Sprintf("%s AND created_at >= '%s' AND created_at < '%s'", query, name, day.AddDate(0, 0, 1).Format(time.DateOnly))); err != nil {
+				if err := v.copyPart(ctx, t.name, t.name+" "+name, fmt.Sprintf("%s AND created_at >= '%s' AND created_at < '%s'", query, name,
+					day.AddDate(0, 0, 1).Format(time.DateOnly))); err != nil {
 					return err
 				}
 			}
@@ -337,7 +338,8 @@ func (v *mover) arrive(ctx context.Context, from, to pgx.Tx) error {
 		}
 	}
 	return db.Audit(ctx, sql.New(to), db.Author{Kind: "command"}, db.Audited{
-		Tenant: &v.Tenant, Action: "tenant.moved", Kind: "tenant", Object: id.Tenant.Format(v.Tenant), Details: map[string]string{"from": v.fromHome, "to": v.Home},
+		Tenant: &v.Tenant, Action: "tenant.moved", Kind: "tenant", Object: id.Tenant.Format(v.Tenant),
+		Details: map[string]string{"from": v.fromHome, "to": v.Home},
 	})
 }
 
@@ -351,6 +353,8 @@ func (v *mover) arriveTable(ctx context.Context, from, to pgx.Tx, t movedTable) 
 		err = v.arrivePeople(ctx, to, temporary)
 	case "sso_identities":
 		err = v.rename(ctx, to, temporary)
+	case "notice_preferences":
+		_, err = to.Exec(ctx, fmt.Sprintf("UPDATE %s n SET recipient = x.id::text FROM moved_people p JOIN people x ON x.email = p.email WHERE p.id::text = n.recipient", temporary))
 	case "lanes":
 		err = v.arriveLanes(ctx, from, to, temporary)
 	case "queue":
@@ -383,7 +387,10 @@ func (v *mover) arrivePeople(ctx context.Context, to pgx.Tx, memberships string)
 		id   id.UUID
 		totp []byte
 	}
-	fresh, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p person, err error) { return p, row.Scan(&p.id, &p.totp) })
+	fresh, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p person, err error) {
+		return p,
+			row.Scan(&p.id, &p.totp)
+	})
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,9 @@ func Reconcile(ctx context.Context, d *db.DB, every time.Duration, budget int64)
 	return discrepancies, nil
 }
 
-func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time.Time, budget int64) (discrepancies int, err error) {
+func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time.Time, budget int64) (discrepancies int,
+	err error,
+) {
 	at, err := q.ReconcileProgress(ctx, name)
 	if err != nil {
 		if !db.IsNoRows(err) {
@@ -76,7 +78,10 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 		at.Day, at.After = days[0], id.UUID{} // the days before were dropped
 	}
 	for range stepsMost {
-		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{Day: at.Day, After: at.After, Most: pagesMost})
+		pages, err := q.NextPagesToReconcile(ctx, sql.NextPagesToReconcileParams{
+			Day: at.Day, After: at.After,
+			Most: pagesMost,
+		})
 		if err != nil {
 			return discrepancies, err
 		}
@@ -110,14 +115,17 @@ func reconcileDays(ctx context.Context, q *sql.Queries, name string, days []time
 
 // reconcilePages compares the pages of some tenants of one day, and keeps what it finds. Events are counted once the
 // day is over, when nothing is added to them and an index alone tells.
-func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants []id.UUID, over bool) (discrepancies int, err error) {
+func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants []id.UUID,
+	over bool,
+) (discrepancies int, err error) {
 	end := day.AddDate(0, 0, 1)
 	entered, err := q.AreEventsEntered(ctx, day)
 	if err != nil {
 		return 0, err
 	}
 	rows, err := q.ReconcilePages(ctx, sql.ReconcilePagesParams{
-		Day: day, Tenants: tenants, Low: day, High: end, First: db.FirstID(day), Last: db.FirstID(end), CountEvents: over && entered,
+		Day: day, Tenants: tenants, Low: day, High: end, First: db.FirstID(day), Last: db.FirstID(end),
+		CountEvents: over && entered,
 	})
 	if err != nil {
 		return 0, err
@@ -127,8 +135,9 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 		f := reconcile.Finding{
 			Ledger: reconcile.Entered(r.Accepted, r.Delivered, r.Failed, r.Canceled),
 			Tables: reconcile.Page{
-				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled, Waiting: r.RowsWaiting,
-				Queued: reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
+				Accepted: r.RowsN, Delivered: r.RowsDelivered, Failed: r.RowsFailed, Canceled: r.RowsCanceled,
+				Waiting: r.RowsWaiting,
+				Queued:  reconcile.Placed(r.RowsWaiting, r.RowsUnqueued, r.Queued),
 			},
 		}
 		if over && entered {
@@ -152,7 +161,9 @@ func reconcilePages(ctx context.Context, q *sql.Queries, day time.Time, tenants 
 }
 
 // keepDiscrepancy stores a finding with its rows, unless retention has dropped the day in between.
-func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, amount int64, f reconcile.Finding) (bool, error) {
+func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day time.Time, amount int64,
+	f reconcile.Finding,
+) (bool, error) {
 	kept, err := q.IsDayKept(ctx, day)
 	if err != nil || !kept {
 		return false, err
@@ -175,7 +186,10 @@ func keepDiscrepancy(ctx context.Context, q *sql.Queries, tenant id.UUID, day ti
 	if err != nil {
 		return false, err
 	}
-	return true, q.KeepDiscrepancy(ctx, sql.KeepDiscrepancyParams{TenantID: tenant, Day: day, Amount: amount, Gap: f.Gap(), Details: details})
+	return true, q.KeepDiscrepancy(ctx, sql.KeepDiscrepancyParams{
+		TenantID: tenant, Day: day, Amount: amount,
+		Gap: f.Gap(), Details: details,
+	})
 }
 
 // alertedPages is how many of them a mail lists.
@@ -191,7 +205,8 @@ func AlertDiscrepancies(ctx context.Context, d *db.DB, links accounts.Links, now
 		data := mail.OperatorAlertData{What: "The books differ from the deliveries", Link: links.ConsoleBase() + "/console/books", LinkText: "Books", At: now}
 		for _, r := range rows {
 			data.Facts = append(data.Facts, mail.Fact{
-				Name: r.TenantName + ", " + r.Day.Format(time.DateOnly), Value: "differs by " + strconv.FormatInt(r.Amount, 10) + ", since " + r.FoundAt.UTC().Format(time.RFC3339),
+				Name: r.TenantName + ", " + r.Day.Format(time.DateOnly), Value: "differs by " + strconv.FormatInt(r.Amount, 10) + ", since " +
+					r.FoundAt.UTC().Format(time.RFC3339),
 			})
 		}
 		return accounts.AlertOperators(ctx, q, "books:"+now.UTC().Format(time.DateOnly), data)

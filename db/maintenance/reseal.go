@@ -33,7 +33,10 @@ var sealedColumns = []sealedColumn{
 			return sealedValue{r.ID, r.TenantID, r.EndpointID, r.Sealed}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealEndpointSecret(ctx, sql.ResealEndpointSecretParams{Sealed: v.sealed, TenantID: v.tenant, ID: v.row})
+		return q.ResealEndpointSecret(ctx, sql.ResealEndpointSecretParams{
+			Sealed: v.sealed, TenantID: v.tenant,
+			ID: v.row,
+		})
 	}},
 	{"endpoints.custom_headers", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleCustomHeaders(ctx, sql.StaleCustomHeadersParams{Head: head, Most: most})
@@ -41,7 +44,10 @@ var sealedColumns = []sealedColumn{
 			return sealedValue{r.ID, r.TenantID, r.ID, r.CustomHeaders}
 		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
-		return q.ResealCustomHeaders(ctx, sql.ResealCustomHeadersParams{CustomHeaders: v.sealed, TenantID: v.tenant, ID: v.row})
+		return q.ResealCustomHeaders(ctx, sql.ResealCustomHeadersParams{
+			CustomHeaders: v.sealed, TenantID: v.tenant,
+			ID: v.row,
+		})
 	}},
 	{"endpoints.connection", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleConnections(ctx, sql.StaleConnectionsParams{Head: head, Most: most})
@@ -69,19 +75,38 @@ var sealedColumns = []sealedColumn{
 	}},
 	{"mailbox.sealed", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleMailbox(ctx, sql.StaleMailboxParams{Head: head, Most: most})
-		return sealedValues(rows, err, func(r sql.Mailbox) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Sealed} })
+		return sealedValues(rows, err, func(r sql.Mailbox) sealedValue {
+			return sealedValue{
+				r.ID,
+				id.UUID{},
+				r.ID,
+				r.Sealed,
+			}
+		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealMailbox(ctx, sql.ResealMailboxParams{Sealed: v.sealed, ID: v.row})
 	}},
 	{"people.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StalePeopleSeeds(ctx, sql.StalePeopleSeedsParams{Head: head, Most: most})
-		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp} })
+		return sealedValues(rows, err, func(r sql.StalePeopleSeedsRow) sealedValue {
+			return sealedValue{
+				r.ID,
+				id.UUID{},
+				r.ID, r.Totp,
+			}
+		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealPersonSeed(ctx, sql.ResealPersonSeedParams{Totp: v.sealed, ID: v.row})
 	}},
 	{"operators.totp", func(ctx context.Context, q *sql.Queries, head []byte, most int32) ([]sealedValue, error) {
 		rows, err := q.StaleOperatorSeeds(ctx, sql.StaleOperatorSeedsParams{Head: head, Most: most})
-		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue { return sealedValue{r.ID, id.UUID{}, r.ID, r.Totp} })
+		return sealedValues(rows, err, func(r sql.StaleOperatorSeedsRow) sealedValue {
+			return sealedValue{
+				r.ID,
+				id.UUID{},
+				r.ID, r.Totp,
+			}
+		})
 	}, func(ctx context.Context, q *sql.Queries, v sealedValue) error {
 		return q.ResealOperatorSeed(ctx, sql.ResealOperatorSeedParams{Totp: v.sealed, ID: v.row})
 	}},

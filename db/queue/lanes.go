@@ -93,8 +93,10 @@ func ReadEvents(ctx context.Context, d *db.DB, refs []EventRef, budget int64) (m
 			list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sql.ReadEventsRow])
 			for _, r := range list {
 				found[r.ID] = FoundEvent{Cut: r.Cut, Event: &sql.Event{
-					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key, Channels: r.Channels,
-					Version: r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt, RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID,
+					TenantID: r.TenantID, CreatedAt: r.CreatedAt, ID: r.ID, Type: r.Type, Data: r.Data, Key: r.Key,
+					Channels: r.Channels,
+					Version:  r.Version, OccurredAt: r.OccurredAt, DeliverAt: r.DeliverAt,
+					RoutingVersion: r.RoutingVersion, ExternalID: r.ExternalID,
 					Traceparent: r.Traceparent,
 				}}
 			}
@@ -120,10 +122,11 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	var about laneDetails
 	err := hot(ctx, d, func(b *pgx.Batch) {
 		b.Queue(sql.AssertAlive, worker)
-		b.Queue(sql.LeaseLanes, db.Args(sql.LeaseLanesParams{Worker: worker, Endpoints: endpoints})...).Query(func(rows pgx.Rows) (err error) {
-			lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LeaseLanesRow])
-			return err
-		})
+		b.Queue(sql.LeaseLanes, db.Args(sql.LeaseLanesParams{Worker: worker, Endpoints: endpoints})...).Query(
+			func(rows pgx.Rows) (err error) {
+				lanes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[sql.LeaseLanesRow])
+				return err
+			})
 		about.queue(b, endpoints)
 	})
 	if err != nil {
@@ -132,8 +135,9 @@ func Lease(ctx context.Context, d *db.DB, worker id.UUID, endpoints []id.UUID) (
 	leased := make([]Leased, 0, len(lanes))
 	for _, l := range lanes {
 		leased = append(leased, Leased{
-			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID], Health: about.health[l.EndpointID],
-			Asked: about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
+			LeaseLanesRow: l, Endpoint: about.endpoints[l.EndpointID], Secrets: about.secrets[l.EndpointID],
+			Health: about.health[l.EndpointID],
+			Asked:  about.asked[l.EndpointID], Policy: about.policies[l.EndpointID],
 		})
 	}
 	return leased, nil
@@ -147,7 +151,10 @@ func LaneDetails(ctx context.Context, d *db.DB, endpoints []id.UUID) (map[id.UUI
 	}
 	out := make(map[id.UUID]Leased, len(about.endpoints))
 	for ep, e := range about.endpoints {
-		out[ep] = Leased{Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep], Policy: about.policies[ep]}
+		out[ep] = Leased{
+			Endpoint: e, Secrets: about.secrets[ep], Health: about.health[ep], Asked: about.asked[ep],
+			Policy: about.policies[ep],
+		}
 	}
 	return out, nil
 }
@@ -161,7 +168,8 @@ type laneDetails struct {
 }
 
 func (a *laneDetails) queue(b *pgx.Batch, endpoints []id.UUID) {
-	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{}, map[id.UUID]sql.EndpointHealth{}
+	a.endpoints, a.secrets, a.health = map[id.UUID]sql.Endpoint{}, map[id.UUID][]sql.LaneSecretsRow{},
+		map[id.UUID]sql.EndpointHealth{}
 	a.asked, a.policies = map[id.UUID]int64{}, map[id.UUID]health.Policy{}
 	// Secrets first: where an endpoint is deleted in between, its row says so. Otherwise one without a secret would
 	// look broken.
@@ -267,12 +275,15 @@ func MakeDueReady(ctx context.Context, d *db.DB, since time.Time, most int32, bo
 }
 
 // ScanLanes steps through the lanes that have rows of a state, after an endpoint, at most steps of them.
-func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.ScanLanesRow, err error) {
+func ScanLanes(ctx context.Context, d *db.DB, state int16, after id.UUID, steps int32) (rows []sql.ScanLanesRow,
+	err error,
+) {
 	err = hot(ctx, d, func(b *pgx.Batch) {
-		b.Queue(sql.ScanLanes, db.Args(sql.ScanLanesParams{State: state, After: after, Steps: steps})...).Query(func(r pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.ScanLanesRow])
-			return err
-		})
+		b.Queue(sql.ScanLanes, db.Args(sql.ScanLanesParams{State: state, After: after, Steps: steps})...).Query(
+			func(r pgx.Rows) (err error) {
+				rows, err = pgx.CollectRows(r, pgx.RowToStructByPos[sql.ScanLanesRow])
+				return err
+			})
 	})
 	return rows, err
 }

@@ -68,7 +68,9 @@ func AppendTraceparent(h []signature.Header, stored string, delivery id.UUID, at
 
 // SentHeaders are the headers of an attempt: what every request carries, the endpoint's own as they are now with their
 // secrets masked, and the format's as they were sent.
-func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery, t sql.Attempt) []signature.Header {
+func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d sql.Delivery,
+	t sql.Attempt,
+) []signature.Header {
 	h := signature.FixedHeaders()
 	if s.Kind == endpoint.Kafka {
 		h = []signature.Header{{Name: "Content-Type", Value: signature.ContentType}}
@@ -80,7 +82,10 @@ func SentHeaders(s endpoint.Settings, w signature.Wire, m signature.Message, d s
 		}
 		h = append(h, signature.Header{Name: name, Value: value})
 	}
-	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{At: t.CreatedAt, Attempt: int(t.Number), Replayed: sentAgain(d)})...)
+	h = append(h, signature.SentHeaders(w, m, t.Signature, signature.Send{
+		At: t.CreatedAt, Attempt: int(t.Number),
+		Replayed: sentAgain(d),
+	})...)
 	if s.SendTraceparent && m.Traceparent != "" {
 		h = AppendTraceparent(h, m.Traceparent, d.ID, int(t.Number))
 	}

@@ -45,7 +45,8 @@ func settleOutbox(ctx context.Context, q *sql.Queries, rows []sql.Outbox, errs [
 	var done, later []id.UUID
 	for i, row := range rows {
 		e := fault.As(errs[i])
-		temporary := errs[i] != nil && (e == nil || e.Kind == fault.Unavailable || e.Kind == fault.Internal || e.Kind == fault.Limited)
+		temporary := errs[i] != nil && (e == nil || e.Kind == fault.Unavailable || e.Kind == fault.Internal ||
+			e.Kind == fault.Limited)
 		switch {
 		case errs[i] == nil:
 		case temporary && row.Tries < maxRelayTries:

@@ -49,7 +49,8 @@ func TestIdsAreTheSameInSQL(t *testing.T) {
 		if got := id.Event.Format(eventID); got != outer {
 			t.Fatalf("%s is %s in SQL and %s in Go", eventID, outer, got)
 		}
-		if eventID[6]>>4 != 7 || eventID[8]>>6 != 2 || time.Since(eventID.Time()).Abs() > time.Minute || eventID.String() <= last.String() {
+		if eventID[6]>>4 != 7 || eventID[8]>>6 != 2 || time.Since(eventID.Time()).Abs() > time.Minute ||
+			eventID.String() <= last.String() {
 			t.Fatalf("%s after %s is no UUIDv7 in order", eventID, last)
 		}
 		last = eventID
@@ -58,7 +59,8 @@ func TestIdsAreTheSameInSQL(t *testing.T) {
 			t.Fatalf("%s comes back as %x, %v", outer, back, err)
 		}
 	}
-	for _, wrong := range []string{"", "evt_", "ten_" + strings.Repeat("0", 26), "evt_8" + strings.Repeat("0", 25), "evt_" + strings.Repeat("l", 26), "evt_" + strings.Repeat("0", 27), "evt_" + strings.Repeat("A", 26)} {
+	for _, wrong := range []string{"", "evt_", "ten_" + strings.Repeat("0", 26), "evt_8" + strings.Repeat("0", 25), "evt_" + strings.Repeat("l", 26), "evt_" +
+		strings.Repeat("0", 27), "evt_" + strings.Repeat("A", 26)} {
 		var none *[16]byte
 		if err := owner.QueryRow(t.Context(), "SELECT posthorn.inner_id('evt', $1)", wrong).Scan(&none); err != nil || none != nil {
 			t.Errorf("%q gives %x, %v", wrong, none, err)
@@ -85,12 +87,17 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 		return event
 	}
 	inTx("ROLLBACK")
-	if _, err := queue.RelayOutbox(t.Context(), d, 10, func([]sql.Outbox) []error { t.Error("a transaction that was rolled back emits"); return nil }); err != nil {
+	if _, err := queue.RelayOutbox(t.Context(), d, 10,
+		func([]sql.Outbox) []error { t.Error("a transaction that was rolled back emits"); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	event := inTx("COMMIT")
 	var seen []sql.Outbox
-	n, err := queue.RelayOutbox(t.Context(), d, 10, func(rows []sql.Outbox) []error { seen = rows; return make([]error, len(rows)) })
+	n, err := queue.RelayOutbox(t.Context(), d, 10, func(rows []sql.Outbox) []error {
+		seen = rows
+		return make([]error,
+			len(rows))
+	})
 	if err != nil || n != 1 || len(seen) != 1 {
 		t.Fatal(n, err, seen)
 	}
@@ -98,7 +105,8 @@ func TestAnEventExistsIfAndOnlyIfItsTransactionCommits(t *testing.T) {
 	if id.Event.Format(r.ID) != event || r.TenantID != a || string(r.Data) != `{ "a":1.0, "a":2 }` || *r.Key != "k" || r.Channels[0] != "eu" {
 		t.Errorf("%+v, want %s", r, event)
 	}
-	if n, err := queue.RelayOutbox(t.Context(), d, 10, func([]sql.Outbox) []error { return nil }); n != 0 || err != nil {
+	if n, err := queue.RelayOutbox(t.Context(), d, 10, func([]sql.Outbox) []error { return nil }); n != 0 ||
+		err != nil {
 		t.Errorf("%d rows are left, %v", n, err)
 	}
 }

@@ -102,7 +102,10 @@ func (r *OutcomeBatch) write(ctx context.Context, d *db.DB, conn *pgx.Conn) (App
 	outcomes := r.Outcomes
 	if len(known) > 0 {
 		// Their first try did commit; all of it stands.
-		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool { return o.Attempt != nil && known[o.Attempt.ID] })
+		outcomes = slices.DeleteFunc(slices.Clone(outcomes), func(o *Outcome) bool {
+			return o.Attempt != nil &&
+				known[o.Attempt.ID]
+		})
 	}
 	totals := ledger.Totals{}
 	late, lateOutcomes, expunged := lateSuccesses(outcomes, matched), lateAnswers(outcomes, matched), map[id.UUID]bool{}
@@ -197,7 +200,8 @@ func queueLateSuccesses(b *pgx.Batch, late []*Outcome, totals ledger.Totals) {
 		var p sql.RecordLateSuccessParams
 		for _, o := range group {
 			created := o.DeliveryID.Time()
-			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+			p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
+				append(p.Created, created)
 			p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
 			p.Low, p.High = db.Widen(p.Low, p.High, created)
 		}
@@ -226,12 +230,15 @@ func byDay(outcomes []*Outcome) map[int64][]*Outcome {
 func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.InsertAttemptsParams{
-		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Deliveries: make([]id.UUID, 0, n),
-		Endpoints: make([]id.UUID, 0, n), Numbers: make([]int16, 0, n), Late: make([]bool, 0, n), Statuses: make([]int16, 0, n),
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
+		Deliveries: make([]id.UUID, 0, n),
+		Endpoints:  make([]id.UUID, 0, n), Numbers: make([]int16, 0, n), Late: make([]bool, 0, n),
+		Statuses: make([]int16, 0, n),
 		Failures: make([]int16, 0, n), DNS: make([]int32, 0, n), Connect: make([]int32, 0, n), TLS: make([]int32, 0, n),
 		Wait: make([]int32, 0, n), Read: make([]int32, 0, n), Total: make([]int32, 0, n), Urls: make([]string, 0, n),
-		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n), Excerpts: make([][]byte, 0, n),
-		Errors: make([]string, 0, n), Held: make([]int32, 0, n),
+		Formats: make([]string, 0, n), Signatures: make([]string, 0, n), Headers: make([]string, 0, n),
+		Excerpts: make([][]byte, 0, n),
+		Errors:   make([]string, 0, n), Held: make([]int32, 0, n),
 	}
 	for _, o := range outcomes {
 		a := o.Attempt
@@ -244,8 +251,10 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 		p.Statuses, p.Failures = append(p.Statuses, int16(o.Result.Status)), append(p.Failures, int16(o.Result.Failure))
 		p.DNS, p.Connect, p.TLS = append(p.DNS, a.DNS), append(p.Connect, a.Connect), append(p.TLS, a.TLS)
 		p.Wait, p.Read, p.Total = append(p.Wait, a.Wait), append(p.Read, a.Read), append(p.Total, a.Total)
-		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format), append(p.Signatures, a.Signature)
-		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt), append(p.Errors, a.Error)
+		p.Urls, p.Formats, p.Signatures = append(p.Urls, a.URL), append(p.Formats, a.Format),
+			append(p.Signatures, a.Signature)
+		p.Headers, p.Excerpts, p.Errors = append(p.Headers, a.ResponseHeaders), append(p.Excerpts, a.ResponseExcerpt),
+			append(p.Errors, a.Error)
 		p.Held = append(p.Held, int32(min(a.Held.Milliseconds(), math.MaxInt32)))
 	}
 	if len(p.Ids) == 0 {
@@ -257,8 +266,10 @@ func queueAttempts(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 	n := len(outcomes)
 	p := sql.RecordDeliveriesParams{
-		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n), Events: make([]id.UUID, 0, n),
-		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Statuses: make([]int16, 0, n), Reasons: make([]int16, 0, n),
+		Tenants: make([]id.UUID, 0, n), Created: make([]time.Time, 0, n), Ids: make([]id.UUID, 0, n),
+		Events:    make([]id.UUID, 0, n),
+		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Statuses: make([]int16, 0, n),
+		Reasons:  make([]int16, 0, n),
 		Attempts: make([]int16, 0, n), LastStatuses: make([]int16, 0, n), LastFailures: make([]int16, 0, n),
 	}
 	var unsent []*Outcome
@@ -270,9 +281,12 @@ func queueDeliveries(b *pgx.Batch, outcomes []*Outcome, matched Applied) {
 			unsent = append(unsent, o)
 			continue
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, o.DeliveryID.Time())
-		p.Events, p.Endpoints, p.Types = append(p.Events, o.EventID), append(p.Endpoints, o.EndpointID), append(p.Types, o.EventType)
-		p.Statuses, p.Reasons = append(p.Statuses, int16(o.Decision.Status)), append(p.Reasons, int16(o.Decision.Reason))
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
+			append(p.Created, o.DeliveryID.Time())
+		p.Events, p.Endpoints, p.Types = append(p.Events, o.EventID), append(p.Endpoints, o.EndpointID),
+			append(p.Types, o.EventType)
+		p.Statuses, p.Reasons = append(p.Statuses, int16(o.Decision.Status)),
+			append(p.Reasons, int16(o.Decision.Reason))
 		p.Attempts, p.LastStatuses = append(p.Attempts, o.Attempts), append(p.LastStatuses, int16(o.Result.Status))
 		p.LastFailures = append(p.LastFailures, int16(o.Result.Failure))
 	}
@@ -294,7 +308,8 @@ func queueUnsent(b *pgx.Batch, group []*Outcome) {
 			reasons[o.Decision.Reason] = p
 		}
 		created := o.DeliveryID.Time()
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID), append(p.Created, created)
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.DeliveryID),
+			append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
 	for _, p := range reasons {
@@ -373,18 +388,21 @@ func (r *OutcomeBatch) queueHealth(b *pgx.Batch) {
 		if h.Closed {
 			closed = append(closed, h.EndpointID)
 		}
-		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID), append(p.Epochs, h.Epoch)
+		p.Endpoints, p.Tenants, p.Epochs = append(p.Endpoints, h.EndpointID), append(p.Tenants, h.TenantID),
+			append(p.Epochs, h.Epoch)
 		p.Failures, p.Auths = append(p.Failures, int32(c.ConsecutiveFailures)), append(p.Auths, int32(c.AuthStreak))
 		p.Exhausted = append(p.Exhausted, int32(c.Exhausted))
 		p.Unhealthy, p.TLS = append(p.Unhealthy, db.OrNull(c.UnhealthySince)), append(p.TLS, db.OrNull(c.TLSOnlySince))
 		p.Firsts, p.Lasts = append(p.Firsts, db.OrNull(c.FirstFailureAt)), append(p.Lasts, db.OrNull(c.LastFailureAt))
 		p.Successes = append(p.Successes, db.OrNull(c.LastSuccessAt))
 		// A probe that is under way is lost with its worker: the next owner may make another.
-		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))), append(p.Probes, int32(h.Breaker.Probes))
+		p.Breakers, p.Probes = append(p.Breakers, int16(min(h.Breaker.State, health.Open))),
+			append(p.Probes, int32(h.Breaker.Probes))
 		p.Opened = append(p.Opened, db.OrNull(h.Breaker.OpenedAt))
 		p.NextProbes = append(p.NextProbes, db.OrNull(h.Breaker.NextProbeAt))
 		p.Gone, p.Outages = append(p.Gone, db.OrNull(h.GoneAt)), append(p.Outages, db.OrNull(h.OutageFrom))
-		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)), append(p.LastFailures, int16(h.LastError.Failure))
+		p.Statuses, p.LastFailures = append(p.Statuses, int16(h.LastError.Status)),
+			append(p.LastFailures, int16(h.LastError.Failure))
 		p.Errors, p.Excerpts = append(p.Errors, h.LastError.Text), append(p.Excerpts, h.LastError.Excerpt)
 	}
 	b.Queue(sql.SaveHealth, db.Args(p)...)
@@ -418,7 +436,8 @@ func LogLate(ctx context.Context, d *db.DB, outcomes []*Outcome) error {
 // while the request was under way.
 func lateAnswers(outcomes []*Outcome, matched Applied) (late []*Outcome) {
 	for _, o := range outcomes {
-		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil || o.Attempt.ResponseHeaders != "") {
+		if !matched[o.DeliveryID] && o.Attempt != nil && (o.Attempt.ResponseExcerpt != nil ||
+			o.Attempt.ResponseHeaders != "") {
 			late = append(late, o)
 		}
 	}
@@ -434,7 +453,8 @@ func queueExpunged(b *pgx.Batch, outcomes []*Outcome, expunged map[id.UUID]bool)
 			p = &sql.ExpungedEventsParams{}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.EventID), append(p.Created, created)
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, o.TenantID), append(p.Ids, o.EventID),
+			append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 	}
 	for _, p := range days {

@@ -117,7 +117,8 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 	default:
 		var counts [6][]int32
 		p.Tenants, p.Days, counts = totals.Columns()
-		p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Expunged = counts[0], counts[1], counts[2], counts[3], counts[4]
+		p.Accepted, p.Delivered, p.Failed, p.Canceled, p.Expunged = counts[0], counts[1], counts[2], counts[3],
+			counts[4]
 	}
 	flush := func() {
 		if len(p.Endpoints)+len(p.Tenants) > 0 {
@@ -126,7 +127,8 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 		}
 	}
 	for k, c := range s {
-		p.Endpoints, p.Types, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Types, k.eventType), append(p.Minutes, k.minute)
+		p.Endpoints, p.Types, p.Minutes = append(p.Endpoints, k.endpoint), append(p.Types, k.eventType),
+			append(p.Minutes, k.minute)
 		p.Kinds, p.Counts, p.Us = append(p.Kinds, k.kind), append(p.Counts, c.n), append(p.Us, c.us)
 		if len(p.Endpoints) == maxStats {
 			flush()
@@ -139,8 +141,10 @@ func (s attemptStats) queue(b *pgx.Batch, totals ledger.Totals) {
 func newOutcomeEntries(stats int) sql.EnterOutcomesParams {
 	n := min(stats, maxStats)
 	return sql.EnterOutcomesParams{
-		Tenants: []id.UUID{}, Days: []time.Time{}, Accepted: []int32{}, Delivered: []int32{}, Failed: []int32{}, Canceled: []int32{}, Expunged: []int32{},
-		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n), Kinds: make([]int16, 0, n),
+		Tenants: []id.UUID{}, Days: []time.Time{}, Accepted: []int32{}, Delivered: []int32{}, Failed: []int32{},
+		Canceled: []int32{}, Expunged: []int32{},
+		Endpoints: make([]id.UUID, 0, n), Types: make([]string, 0, n), Minutes: make([]int32, 0, n),
+		Kinds:  make([]int16, 0, n),
 		Counts: make([]int32, 0, n), Us: make([]int64, 0, n),
 	}
 }

@@ -35,7 +35,10 @@ func TestABreakerIsAsItIsOnRecordWhateverTheCountersSay(t *testing.T) {
 		{"an endpoint without a breaker", sql.EndpointHealth{ConsecutiveFailures: 10, LastFailureAt: &at}, health.Breaker{}},
 		{
 			"open",
-			sql.EndpointHealth{ConsecutiveFailures: 14, LastFailureAt: &at, BreakerState: health.Open, OpenedAt: &at, NextProbeAt: &next, Probes: 3},
+			sql.EndpointHealth{
+				ConsecutiveFailures: 14, LastFailureAt: &at, BreakerState: health.Open, OpenedAt: &at,
+				NextProbeAt: &next, Probes: 3,
+			},
 			health.Breaker{State: health.Open, OpenedAt: at, NextProbeAt: next, Probes: 3},
 		},
 	} {

@@ -58,7 +58,9 @@ type FirstAnswer struct {
 //
 // again says that an earlier call with the same events ended without a known outcome: whatever it stored stays as it
 // is.
-func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
+func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[id.UUID]int64,
+	again bool,
+) (map[int]FirstAnswer, error) {
 	conn, err := d.Pool().Acquire(ctx)
 	if err != nil {
 		return nil, db.Translate(err)
@@ -82,7 +84,9 @@ func StoreEvents(ctx context.Context, d *db.DB, events []*NewEvent, routes map[i
 }
 
 // storeCarefully is StoreEvents in two round trips: first who won, then what follows for the winners.
-func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*NewEvent, routes map[id.UUID]int64, again bool) (map[int]FirstAnswer, error) {
+func storeCarefully(ctx context.Context, d *db.DB, conn *pgx.Conn, events []*NewEvent, routes map[id.UUID]int64,
+	again bool,
+) (map[int]FirstAnswer, error) {
 	claims, wonBy := claimsOf(events)
 	stored := make(map[id.UUID]bool, len(events))
 	first, err := d.Begin(ctx, conn, db.SetRole, db.RoleIngest, "")
@@ -157,7 +161,9 @@ func claimsOf(events []*NewEvent) (sql.ClaimIdempotencyKeysParams, map[id.UUID]b
 
 // firstAnswers looks up what those who did not win must answer. An event that finds its own id under its key won in an
 // earlier try of this batch.
-func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer, error) {
+func firstAnswers(ctx context.Context, conn *pgx.Conn, events []*NewEvent, won map[id.UUID]bool) (map[int]FirstAnswer,
+	error,
+) {
 	answers := map[int]FirstAnswer{}
 	var ask sql.IdempotencyAnswersParams
 	for _, e := range events {
@@ -222,7 +228,8 @@ func queueEvents(b *pgx.Batch, events []*NewEvent, statement string) *pgx.Queued
 	p := eventColumns{
 		Tenants: make([]id.UUID, n), Created: make([]time.Time, n), Ids: make([]id.UUID, n), Types: make([]string, n),
 		Datas: make([][]byte, n), Keys: make([]string, n), Channels: make([]string, n), Versions: make([]string, n),
-		Occurred: make([]*time.Time, n), Deliver: make([]*time.Time, n), RoutingVersions: make([]int64, n), ExternalIds: make([]string, n),
+		Occurred: make([]*time.Time, n), Deliver: make([]*time.Time, n), RoutingVersions: make([]int64, n),
+		ExternalIds:  make([]string, n),
 		Traceparents: make([]string, n),
 	}
 	for i, e := range events {

@@ -70,7 +70,8 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 			p = &sql.FailDeliveriesParams{Reason: reason}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID),
+			append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 		totals.At(r.TenantID, created).Failed++
 	}
@@ -82,7 +83,8 @@ func FailTaken(ctx context.Context, q *sql.Queries, rows []TakenRow, reason deli
 		letters := sql.InsertDeadLettersParams{}
 		for _, e := range ended {
 			letters.Tenants, letters.Deliveries = append(letters.Tenants, e.TenantID), append(letters.Deliveries, e.ID)
-			letters.Endpoints, letters.Types = append(letters.Endpoints, e.EndpointID), append(letters.Types, e.EventType)
+			letters.Endpoints, letters.Types = append(letters.Endpoints, e.EndpointID),
+				append(letters.Types, e.EventType)
 			letters.Reasons = append(letters.Reasons, int16(reason))
 		}
 		if len(letters.Tenants) > 0 {
@@ -105,7 +107,8 @@ func cancelTaken(ctx context.Context, q *sql.Queries, rows []TakenRow) error {
 			p = &sql.EndListenedParams{Reason: delivery.EndpointDeleted}
 			days[created.Unix()/86400] = p
 		}
-		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID), append(p.Created, created)
+		p.Tenants, p.Ids, p.Created = append(p.Tenants, r.TenantID), append(p.Ids, r.DeliveryID),
+			append(p.Created, created)
 		p.Low, p.High = db.Widen(p.Low, p.High, created)
 		totals.At(r.TenantID, created).Canceled++
 	}

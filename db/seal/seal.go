@@ -114,7 +114,8 @@ func (r *Ring) Seal(plaintext []byte, tenant, object id.UUID) []byte {
 	k := r.keys[0]
 	out := make([]byte, 0, headSize+nonceSize+len(plaintext)+tagSize)
 	out = append(append(out, version), k.id[:]...)
-	return k.aead.Seal(out, nil, plaintext, associated(k.id, tenant, object)) //nolint:gosec // G407: this AEAD draws its own nonce
+	//nolint:gosec // G407: this AEAD draws its own nonce
+	return k.aead.Seal(out, nil, plaintext, associated(k.id, tenant, object))
 }
 
 // Open decrypts what Seal made for the same tenant and object under any key of the ring; else it is ErrUnopened.

@@ -103,7 +103,8 @@ func TestAWrongMasterKeyIsRefusedWithoutBeingRepeated(t *testing.T) {
 			t.Errorf("the refusal repeats the key: %v", err)
 		}
 	}
-	for _, keys := range []string{good, strings.TrimRight(good, "="), " " + good + " , " + text(2) + ",", strings.NewReplacer("+", "-", "/", "_").Replace(text(0xff))} {
+	for _, keys := range []string{good, strings.TrimRight(good, "="), " " + good + " , " + text(2) + ",", strings.NewReplacer("+", "-", "/",
+		"_").Replace(text(0xff))} {
 		if _, err := seal.NewRing(keys); err != nil {
 			t.Errorf("%q refused: %v", keys, err)
 		}

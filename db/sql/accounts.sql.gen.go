@@ -154,7 +154,7 @@ func (q *Queries) FindOperator(ctx context.Context, email string) (Operator, err
 }
 
 const FindPerson = `-- name: FindPerson :one
-SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at FROM people WHERE email = $1
+SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at, passkey_required_at FROM people WHERE email = $1
 `
 
 // By address, for signing in.
@@ -173,6 +173,7 @@ func (q *Queries) FindPerson(ctx context.Context, email string) (Person, error) 
 		&i.LastTenant,
 		&i.CreatedAt,
 		&i.DisabledAt,
+		&i.PasskeyRequiredAt,
 	)
 	return i, err
 }
@@ -211,7 +212,7 @@ func (q *Queries) GetOperator(ctx context.Context, argID id.UUID) (Operator, err
 }
 
 const GetPerson = `-- name: GetPerson :one
-SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at FROM people WHERE id = $1
+SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at, passkey_required_at FROM people WHERE id = $1
 `
 
 func (q *Queries) GetPerson(ctx context.Context, argID id.UUID) (Person, error) {
@@ -229,6 +230,7 @@ func (q *Queries) GetPerson(ctx context.Context, argID id.UUID) (Person, error) 
 		&i.LastTenant,
 		&i.CreatedAt,
 		&i.DisabledAt,
+		&i.PasskeyRequiredAt,
 	)
 	return i, err
 }
@@ -301,7 +303,7 @@ func (q *Queries) InsertRecoveryCodes(ctx context.Context, arg InsertRecoveryCod
 }
 
 const LockPerson = `-- name: LockPerson :one
-SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at FROM people WHERE id = $1 FOR UPDATE
+SELECT id, email, name, password, password_at, totp, totp_at, totp_step, last_tenant, created_at, disabled_at, passkey_required_at FROM people WHERE id = $1 FOR UPDATE
 `
 
 func (q *Queries) LockPerson(ctx context.Context, argID id.UUID) (Person, error) {
@@ -319,6 +321,7 @@ func (q *Queries) LockPerson(ctx context.Context, argID id.UUID) (Person, error)
 		&i.LastTenant,
 		&i.CreatedAt,
 		&i.DisabledAt,
+		&i.PasskeyRequiredAt,
 	)
 	return i, err
 }
@@ -347,6 +350,25 @@ func (q *Queries) PeekLink(ctx context.Context, arg PeekLinkParams) (OneTimeLink
 		&i.ExpiresAt,
 	)
 	return i, err
+}
+
+const RequirePasskey = `-- name: RequirePasskey :execrows
+UPDATE people SET passkey_required_at = CASE WHEN $1::boolean THEN now() END
+WHERE id = $2 AND (passkey_required_at IS NOT NULL) <> $1::boolean
+`
+
+type RequirePasskeyParams struct {
+	Required bool
+	ID       id.UUID
+}
+
+// No row: it is as wanted already.
+func (q *Queries) RequirePasskey(ctx context.Context, arg RequirePasskeyParams) (int64, error) {
+	result, err := q.db.Exec(ctx, RequirePasskey, arg.Required, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const SetOperatorPassword = `-- name: SetOperatorPassword :exec

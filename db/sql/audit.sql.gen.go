@@ -13,6 +13,114 @@ import (
 	"posthorn/domain/id"
 )
 
+const AuditEventTypes = `-- name: AuditEventTypes :many
+WITH asked AS (
+	SELECT u.tenant_id, u.id, u.created_at
+	FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::timestamptz[])) AS u(tenant_id, id, created_at)
+)
+SELECT a.id::uuid AS id, e.type::text AS type
+FROM asked a JOIN events e ON e.tenant_id = a.tenant_id AND e.created_at = a.created_at AND e.id = a.id
+	AND e.created_at BETWEEN $4::timestamptz AND $5::timestamptz
+UNION ALL
+SELECT a.id, d.event_type
+FROM asked a JOIN deliveries d ON d.tenant_id = a.tenant_id AND d.created_at = a.created_at AND d.id = a.id
+	AND d.created_at BETWEEN $4::timestamptz AND $5::timestamptz
+`
+
+type AuditEventTypesParams struct {
+	Tenants []id.UUID
+	Ids     []id.UUID
+	Created []time.Time
+	First   time.Time
+	Last    time.Time
+}
+
+type AuditEventTypesRow struct {
+	ID   id.UUID
+	Type string
+}
+
+// The types of events and of deliveries, by id. created_at comes from the ids, so that partitions prune.
+func (q *Queries) AuditEventTypes(ctx context.Context, arg AuditEventTypesParams) ([]AuditEventTypesRow, error) {
+	rows, err := q.db.Query(ctx, AuditEventTypes,
+		arg.Tenants,
+		arg.Ids,
+		arg.Created,
+		arg.First,
+		arg.Last,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditEventTypesRow{}
+	for rows.Next() {
+		var i AuditEventTypesRow
+		if err := rows.Scan(&i.ID, &i.Type); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const AuditNames = `-- name: AuditNames :many
+WITH asked AS (
+	SELECT u.tenant_id, u.id FROM ROWS FROM (unnest($1::uuid[]), unnest($2::uuid[])) AS u(tenant_id, id)
+)
+SELECT a.id::uuid AS id, (CASE WHEN e.description = '' THEN e.url ELSE e.description END)::text AS name, (e.description = '')::boolean AS is_url
+FROM asked a JOIN endpoints e ON e.tenant_id = a.tenant_id AND e.id = a.id
+UNION ALL
+SELECT a.id, k.name, false FROM asked a JOIN api_keys k ON k.tenant_id = a.tenant_id AND k.id = a.id
+UNION ALL
+SELECT a.id, p.name || ' (' || p.email || ')', false
+FROM asked a JOIN memberships m ON m.tenant_id = a.tenant_id AND m.id = a.id JOIN people p ON p.id = m.person_id
+UNION ALL
+SELECT a.id, i.email, false FROM asked a JOIN invitations i ON i.tenant_id = a.tenant_id AND i.id = a.id
+UNION ALL
+SELECT a.id, l.brand, false FROM asked a JOIN portal_links l ON l.tenant_id = a.tenant_id AND l.id = a.id WHERE l.brand <> ''
+UNION ALL
+SELECT a.id, j.kind, false FROM asked a JOIN bulk_jobs j ON j.tenant_id = a.tenant_id AND j.id = a.id
+UNION ALL
+SELECT a.id, t.name, false FROM asked a JOIN tenants t ON t.id = a.tenant_id AND t.id = a.id
+`
+
+type AuditNamesParams struct {
+	Tenants []id.UUID
+	Ids     []id.UUID
+}
+
+type AuditNamesRow struct {
+	ID    id.UUID
+	Name  string
+	IsURL bool
+}
+
+// What people call the objects and the authors of audit log entries, deleted ones too where their rows are kept. The
+// n-th id is the n-th tenant's. Whether a name is an endpoint's URL is said, because URLs are shown masked.
+func (q *Queries) AuditNames(ctx context.Context, arg AuditNamesParams) ([]AuditNamesRow, error) {
+	rows, err := q.db.Query(ctx, AuditNames, arg.Tenants, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AuditNamesRow{}
+	for rows.Next() {
+		var i AuditNamesRow
+		if err := rows.Scan(&i.ID, &i.Name, &i.IsURL); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const CreatedEndpoint = `-- name: CreatedEndpoint :one
 SELECT count(*) FROM audit_log
 WHERE tenant_id = $1 AND id > posthorn.first_id($2) AND id < posthorn.first_id($3)

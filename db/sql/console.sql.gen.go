@@ -761,7 +761,7 @@ FROM (
 	SELECT t.id, t.name, t.state, t.retention_days, t.created_at,
 		(SELECT count(*) FROM (SELECT 1 FROM queue q WHERE q.tenant_id = t.id LIMIT 10001) x) AS waiting
 	FROM tenants t
-	WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0)
+	WHERE t.state <> 'deleted' AND ($1::text = '' OR position(lower($1::text) IN lower(t.name)) > 0 OR t.external_id = $1::text)
 		AND ($2::text = '' OR t.state = $2::text)
 		AND CASE $3::text
 			WHEN 'name' THEN coalesce((lower(t.name), t.id) > (SELECT lower(b.name), b.id FROM tenants b WHERE b.id = $4::uuid), true)

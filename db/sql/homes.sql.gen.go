@@ -7,7 +7,79 @@ package sql
 
 import (
 	"context"
+
+	"posthorn/domain/id"
 )
+
+const FindTenants = `-- name: FindTenants :many
+SELECT id, name, coalesce(external_id, '') AS external_id, state FROM tenants
+WHERE state <> 'deleted' AND (id = $1 OR external_id = $2::text OR position(lower($2::text) IN lower(name)) > 0)
+ORDER BY id DESC LIMIT $3
+`
+
+type FindTenantsParams struct {
+	ID   id.UUID
+	Part string
+	Most int32
+}
+
+type FindTenantsRow struct {
+	ID         id.UUID
+	Name       string
+	ExternalID string
+	State      string
+}
+
+// Tenants of an id, of an external id, or with a part of their name, newest first.
+func (q *Queries) FindTenants(ctx context.Context, arg FindTenantsParams) ([]FindTenantsRow, error) {
+	rows, err := q.db.Query(ctx, FindTenants, arg.ID, arg.Part, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FindTenantsRow{}
+	for rows.Next() {
+		var i FindTenantsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.ExternalID,
+			&i.State,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HasLeft = `-- name: HasLeft :one
+SELECT EXISTS (SELECT FROM tenant_moves WHERE tenant_id = $1 AND direction = 'out' AND state = 'done') AS has_left
+`
+
+// Whether a tenant has moved to another home.
+func (q *Queries) HasLeft(ctx context.Context, tenantID id.UUID) (bool, error) {
+	row := q.db.QueryRow(ctx, HasLeft, tenantID)
+	var has_left bool
+	err := row.Scan(&has_left)
+	return has_left, err
+}
+
+const HasMember = `-- name: HasMember :one
+SELECT EXISTS (SELECT FROM people p JOIN memberships m ON m.person_id = p.id JOIN tenants t ON t.id = m.tenant_id
+	WHERE p.email = $1 AND p.disabled_at IS NULL AND t.state <> 'deleted') AS found
+`
+
+// Whether an address is that of a member of a tenant here.
+func (q *Queries) HasMember(ctx context.Context, email string) (bool, error) {
+	row := q.db.QueryRow(ctx, HasMember, email)
+	var found bool
+	err := row.Scan(&found)
+	return found, err
+}
 
 const HasPerson = `-- name: HasPerson :one
 SELECT EXISTS (SELECT FROM people WHERE email = $1 AND disabled_at IS NULL) AS found
@@ -31,6 +103,23 @@ func (q *Queries) HasToken(ctx context.Context, hash []byte) (bool, error) {
 	return found, err
 }
 
+const HomeCounts = `-- name: HomeCounts :one
+SELECT (SELECT count(*) FROM tenants WHERE state <> 'deleted') AS tenants, (SELECT count(*) FROM (SELECT 1 FROM queue LIMIT $1::int) x) AS waiting
+`
+
+type HomeCountsRow struct {
+	Tenants int64
+	Waiting int64
+}
+
+// Waiting deliveries are counted up to @most.
+func (q *Queries) HomeCounts(ctx context.Context, most int32) (HomeCountsRow, error) {
+	row := q.db.QueryRow(ctx, HomeCounts, most)
+	var i HomeCountsRow
+	err := row.Scan(&i.Tenants, &i.Waiting)
+	return i, err
+}
+
 const HomeName = `-- name: HomeName :one
 
 SELECT name FROM home
@@ -43,6 +132,18 @@ func (q *Queries) HomeName(ctx context.Context) (string, error) {
 	var name string
 	err := row.Scan(&name)
 	return name, err
+}
+
+const HomeWorkers = `-- name: HomeWorkers :one
+SELECT count(*) AS workers FROM workers WHERE NOT dead AND coalesce(beat_at > now() - make_interval(secs => $1::float8), true)
+`
+
+// How many workers are live.
+func (q *Queries) HomeWorkers(ctx context.Context, silentSeconds float64) (int64, error) {
+	row := q.db.QueryRow(ctx, HomeWorkers, silentSeconds)
+	var workers int64
+	err := row.Scan(&workers)
+	return workers, err
 }
 
 const TakeHome = `-- name: TakeHome :one

@@ -136,7 +136,7 @@ func (q *Queries) GetInvitation(ctx context.Context, arg GetInvitationParams) (G
 }
 
 const GetMember = `-- name: GetMember :one
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id = $2
 `
@@ -351,7 +351,7 @@ func (q *Queries) ListInvitationsDown(ctx context.Context, arg ListInvitationsDo
 
 const ListMembers = `-- name: ListMembers :many
 
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id > $2
 ORDER BY m.id LIMIT $3
@@ -405,7 +405,7 @@ func (q *Queries) ListMembers(ctx context.Context, arg ListMembersParams) ([]Lis
 }
 
 const ListMembersDown = `-- name: ListMembersDown :many
-SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
+SELECT m.id, m.person_id, m.role, m.created_at, p.name, p.email, (p.totp_at IS NOT NULL OR p.passkey_required_at IS NOT NULL)::boolean AS has_totp, (p.disabled_at IS NOT NULL)::boolean AS disabled
 FROM memberships m JOIN people p ON p.id = m.person_id
 WHERE m.tenant_id = $1 AND m.id < $2
 ORDER BY m.id DESC LIMIT $3

@@ -352,6 +352,34 @@ type EventType struct {
 	UpdatedAt   time.Time
 }
 
+type HistoryDay struct {
+	TenantID id.UUID
+	Day      time.Time
+	State    string
+	Counts   json.RawMessage
+	Bytes    int64
+	StoredAt *time.Time
+	BackAt   *time.Time
+	FailedAt *time.Time
+	Failure  string
+}
+
+type HistoryPart struct {
+	TenantID id.UUID
+	Day      time.Time
+	Low      time.Time
+	High     time.Time
+	Object   string
+	Digest   []byte
+	Lines    []byte
+	N        int64
+	Bytes    int64
+	Size     int64
+	Counts   json.RawMessage
+	Others   []id.UUID
+	Gone     bool
+}
+
 type Home struct {
 	ID   bool
 	Name string
@@ -598,17 +626,18 @@ type Passkey struct {
 }
 
 type Person struct {
-	ID         id.UUID
-	Email      string
-	Name       string
-	Password   string
-	PasswordAt time.Time
-	Totp       []byte
-	TotpAt     *time.Time
-	TotpStep   int64
-	LastTenant *id.UUID
-	CreatedAt  time.Time
-	DisabledAt *time.Time
+	ID                id.UUID
+	Email             string
+	Name              string
+	Password          string
+	PasswordAt        time.Time
+	Totp              []byte
+	TotpAt            *time.Time
+	TotpStep          int64
+	LastTenant        *id.UUID
+	CreatedAt         time.Time
+	DisabledAt        *time.Time
+	PasskeyRequiredAt *time.Time
 }
 
 type PlatformRow struct {

@@ -12,6 +12,17 @@ import (
 	"posthorn/domain/id"
 )
 
+const CountPasskeys = `-- name: CountPasskeys :one
+SELECT count(*) FROM passkeys WHERE person_id = $1
+`
+
+func (q *Queries) CountPasskeys(ctx context.Context, personID *id.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, CountPasskeys, personID)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const DeletePasskey = `-- name: DeletePasskey :execrows
 DELETE FROM passkeys WHERE credential_id = $1 AND (person_id = $2 OR operator_id = $2)
 `

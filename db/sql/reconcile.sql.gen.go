@@ -362,12 +362,12 @@ func (q *Queries) NextPagesToReconcile(ctx context.Context, arg NextPagesToRecon
 
 const ReconcilePages = `-- name: ReconcilePages :many
 WITH entries AS (
-	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = $7 AND b.tenant_id = ANY($1::uuid[])
+	SELECT b.tenant_id, b.accepted, b.delivered, b.failed, b.canceled, b.events FROM books b WHERE b.day = $2 AND b.tenant_id = ANY($1::uuid[])
 	UNION ALL
 	SELECT u.tenant_id, u.accepted, u.delivered, u.failed, u.canceled, u.events
 	FROM ledger l CROSS JOIN LATERAL ROWS FROM (unnest(l.book_tenant), unnest(l.book_day), unnest(l.accepted), unnest(l.delivered),
 		unnest(l.failed), unnest(l.canceled), unnest(l.events)) AS u(tenant_id, day, accepted, delivered, failed, canceled, events)
-	WHERE u.day = $7 AND u.tenant_id = ANY($1::uuid[])
+	WHERE u.day = $2 AND u.tenant_id = ANY($1::uuid[])
 ), sums AS (
 	SELECT tenant_id, sum(accepted)::bigint AS accepted, sum(delivered)::bigint AS delivered, sum(failed)::bigint AS failed, sum(canceled)::bigint AS canceled,
 		sum(events)::bigint AS events
@@ -376,29 +376,31 @@ WITH entries AS (
 SELECT t.id::uuid AS tenant_id, coalesce(s.accepted, 0)::bigint AS accepted, coalesce(s.delivered, 0)::bigint AS delivered,
 	coalesce(s.failed, 0)::bigint AS failed, coalesce(s.canceled, 0)::bigint AS canceled, coalesce(s.events, 0)::bigint AS events, e.n AS rows_events,
 	d.n AS rows_n, d.delivered AS rows_delivered, d.failed AS rows_failed, d.canceled AS rows_canceled, d.waiting AS rows_waiting, d.unqueued AS rows_unqueued, q.n AS queued
-FROM unnest($1::uuid[]) AS t(id) LEFT JOIN sums s ON s.tenant_id = t.id
+FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id)
+	WHERE NOT EXISTS (SELECT FROM history_days h WHERE h.tenant_id = u.id AND h.day = $2 AND h.state IN ('leaving', 'stored', 'returning'))) t
+LEFT JOIN sums s ON s.tenant_id = t.id
 CROSS JOIN LATERAL (
 	SELECT count(*) AS n, count(*) FILTER (WHERE r.status = 2) AS delivered, count(*) FILTER (WHERE r.status = 3) AS failed,
 		count(*) FILTER (WHERE r.status = 4) AS canceled, count(*) FILTER (WHERE r.status < 2) AS waiting,
 		count(*) FILTER (WHERE r.status < 2 AND NOT EXISTS (SELECT 1 FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id = r.id)) AS unqueued
-	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= $2 AND r.created_at < $3
+	FROM deliveries r WHERE r.tenant_id = t.id AND r.created_at >= $3 AND r.created_at < $4
 ) d
 CROSS JOIN LATERAL (
-	SELECT count(*) AS n FROM events v WHERE $4::boolean AND v.tenant_id = t.id AND v.created_at >= $2 AND v.created_at < $3
+	SELECT count(*) AS n FROM events v WHERE $5::boolean AND v.tenant_id = t.id AND v.created_at >= $3 AND v.created_at < $4
 ) e
 CROSS JOIN LATERAL (
-	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= $5 AND w.delivery_id < $6
+	SELECT count(*) AS n FROM queue w WHERE w.tenant_id = t.id AND w.delivery_id >= $6 AND w.delivery_id < $7
 ) q
 `
 
 type ReconcilePagesParams struct {
 	Tenants     []id.UUID
+	Day         time.Time
 	Low         time.Time
 	High        time.Time
 	CountEvents bool
 	First       id.UUID
 	Last        id.UUID
-	Day         time.Time
 }
 
 type ReconcilePagesRow struct {
@@ -418,16 +420,16 @@ type ReconcilePagesRow struct {
 	Queued        int64
 }
 
-// Pages of a day by the books, the ledger included, beside what the tables hold of them.
+// Pages of a day by the books, the ledger included, beside what the tables hold of them; without days whose rows are in storage.
 func (q *Queries) ReconcilePages(ctx context.Context, arg ReconcilePagesParams) ([]ReconcilePagesRow, error) {
 	rows, err := q.db.Query(ctx, ReconcilePages,
 		arg.Tenants,
+		arg.Day,
 		arg.Low,
 		arg.High,
 		arg.CountEvents,
 		arg.First,
 		arg.Last,
-		arg.Day,
 	)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func TestScopesAreGrantedByNameAndKind(t *testing.T) {
 			}
 			continue
 		}
-		if f := fault.As(err); got != nil || f == nil || f.Code != code || f.Fields[0].Name != "scopes" || !strings.Contains(f.Detail, ".") {
+		if f := fault.As(err); got != nil || f == nil || f.Code != code || f.Fields[0].Name != "scopes" ||
+			!strings.Contains(f.Detail, ".") {
 			t.Errorf("%q: got %v, %v", names, got, err)
 		}
 	}

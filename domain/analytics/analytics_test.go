@@ -107,7 +107,8 @@ func TestSeriesCountByKind(t *testing.T) {
 	if r.Total() != 10 || r.Failed() != 2 || r.Retries != 2 || r.Mean() != 5040*time.Millisecond {
 		t.Errorf("%+v, mean %v", r, r.Mean())
 	}
-	if p50, p99 := r.Quantile(0.5), r.Quantile(0.99); p50 < 50*time.Millisecond || p50 > 100*time.Millisecond || p99 < 20*time.Second {
+	if p50, p99 := r.Quantile(0.5), r.Quantile(0.99); p50 < 50*time.Millisecond || p50 > 100*time.Millisecond ||
+		p99 < 20*time.Second {
 		t.Errorf("p50 %v, p99 %v", p50, p99)
 	}
 	byClass := Series{ByClass: true}

@@ -131,7 +131,8 @@ func (s *Series) Rows() []Row {
 		rows = append(rows, Row{k, *c})
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(a.Bucket.Compare(b.Bucket), slices.Compare(a.Endpoint[:], b.Endpoint[:]), cmp.Compare(a.Type, b.Type),
+		return cmp.Or(a.Bucket.Compare(b.Bucket), slices.Compare(a.Endpoint[:], b.Endpoint[:]),
+			cmp.Compare(a.Type, b.Type),
 			cmp.Compare(slices.Index(Classes[:], a.Class), slices.Index(Classes[:], b.Class)))
 	})
 	return rows

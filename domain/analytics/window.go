@@ -85,7 +85,10 @@ func Asked(by Width, since, until, now time.Time) (Window, error) {
 			"By %s, a series can cover at most %s. Ask for a shorter time range or wider buckets.", by, words(w.most)))
 	}
 	if by == Minute {
-		return Window{Since: since, Until: until, Minutes: [4]time.Time{since, until, until, until}, Hours: [2]time.Time{until, until}}, nil
+		return Window{
+			Since: since, Until: until, Minutes: [4]time.Time{since, until, until, until},
+			Hours: [2]time.Time{until, until},
+		}, nil
 	}
 	return Between(since, until, now), nil
 }

@@ -31,7 +31,8 @@ type Filter struct {
 // Faults says what is wrong with the filter of a kind over deliveries; the fields by themselves are well formed.
 func (f Filter) Faults(k Kind) (wrong []fault.Field) {
 	if len(f.IDs) > 0 {
-		if f.Status != "" || f.Endpoint != "" || f.Type != "" || f.Channel != "" || f.Since != nil || f.Until != nil || f.Archived {
+		if f.Status != "" || f.Endpoint != "" || f.Type != "" || f.Channel != "" || f.Since != nil || f.Until != nil ||
+			f.Archived {
 			wrong = append(wrong, fault.Field{Name: "filter.ids", Code: "filter_ids_alone", Detail: "A filter with ids can't have other fields. Leave out the ids or the other fields."})
 		}
 		return wrong

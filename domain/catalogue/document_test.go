@@ -55,7 +55,8 @@ func TestAPublishedOpenAPIDocumentIsImportedAgain(t *testing.T) {
 		if string(want.Schema) == "true" {
 			want.Schema = nil
 		}
-		if e.Name != want.Name || e.Description != want.Description || e.Group != want.Group || e.Deprecated != want.Deprecated || !sameJSON(e.Schema, want.Schema) || !sameJSON(e.Example, want.Example) {
+		if e.Name != want.Name || e.Description != want.Description || e.Group != want.Group ||
+			e.Deprecated != want.Deprecated || !sameJSON(e.Schema, want.Schema) || !sameJSON(e.Example, want.Example) {
 			t.Errorf("published\n%+v\nand read\n%+v", want, e)
 		}
 		if !maps.EqualFunc(e.Versions, want.Versions, func(a, b Version) bool { return sameJSON(a.Schema, b.Schema) }) {
@@ -191,14 +192,16 @@ func TestIncompatibleChangesAreFound(t *testing.T) {
 		{"no schema", `{"type":"string"}`, ``, "data", "removed"},
 		{"a schema at last", ``, `{"type":"string"}`, "", ""},
 	} {
-		found := Compare([]Entry{{Name: "a.b", Schema: json.RawMessage(c.old)}}, []Entry{{Name: "a.b", Schema: json.RawMessage(c.current)}})
+		found := Compare([]Entry{{Name: "a.b", Schema: json.RawMessage(c.old)}},
+			[]Entry{{Name: "a.b", Schema: json.RawMessage(c.current)}})
 		if c.detail == "" {
 			if Incompatible(found) {
 				t.Errorf("%s: %+v", c.name, found)
 			}
 			continue
 		}
-		if len(found) != 1 || !found[0].Breaking || found[0].Path != c.path || !strings.Contains(found[0].Detail, c.detail) {
+		if len(found) != 1 || !found[0].Breaking || found[0].Path != c.path || !strings.Contains(found[0].Detail,
+			c.detail) {
 			t.Errorf("%s: %+v", c.name, found)
 		}
 	}
@@ -269,10 +272,12 @@ func small(depth int) *rapid.Generator[any] {
 		case "type":
 			return map[string]any{"type": rapid.SampledFrom([]any{"string", "integer", "number", "boolean", "object", "array", []any{"string", "null"}}).Draw(t, "type")}
 		case "enum":
-			return map[string]any{"enum": rapid.SliceOfNDistinct(rapid.SampledFrom([]any{"a", "b", json.Number("1"), nil}), 1, 3, func(v any) any { return v }).Draw(t, "values")}
+			return map[string]any{"enum": rapid.SliceOfNDistinct(rapid.SampledFrom([]any{"a", "b", json.Number("1"), nil}), 1, 3,
+				func(v any) any { return v }).Draw(t, "values")}
 		case "bound":
 			return map[string]any{
-				rapid.SampledFrom([]string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}).Draw(t, "word"): json.Number(rapid.SampledFrom([]string{"0", "1", "2"}).Draw(t, "n")),
+				rapid.SampledFrom([]string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}).Draw(t, "word"): json.Number(rapid.SampledFrom([]string{"0", "1", "2"}).Draw(t,
+					"n")),
 			}
 		case "object":
 			m := map[string]any{"properties": map[string]any{"a": inner(), "b": inner()}}

@@ -74,9 +74,10 @@ func (e Entry) EncodeVersions() (*string, error) {
 
 // Same reports whether two entries allow the same events.
 func (e Entry) Same(o Entry) bool {
-	return e.Check == o.Check && bytes.Equal(e.Schema, o.Schema) && maps.EqualFunc(e.Versions, o.Versions, func(a, b Version) bool {
-		return bytes.Equal(a.Schema, b.Schema)
-	})
+	return e.Check == o.Check && bytes.Equal(e.Schema, o.Schema) && maps.EqualFunc(e.Versions, o.Versions,
+		func(a, b Version) bool {
+			return bytes.Equal(a.Schema, b.Schema)
+		})
 }
 
 // Validate says what is wrong with an entry, all of it, as a *fault.Error.

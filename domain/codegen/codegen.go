@@ -24,7 +24,10 @@ const (
 // the names of event types with them. pkg is the package of Go. The same entries give the same bytes. What a schema
 // says beyond types, such as ranges and patterns, is not in it. A schema that can't be read is an error.
 func Generate(in Language, pkg string, entries []catalogue.Entry) ([]byte, error) {
-	entries = slices.SortedFunc(slices.Values(entries), func(a, b catalogue.Entry) int { return strings.Compare(a.Name, b.Name) })
+	entries = slices.SortedFunc(slices.Values(entries), func(a, b catalogue.Entry) int {
+		return strings.Compare(a.Name,
+			b.Name)
+	})
 	f := &file{}
 	b := &builder{file: f, initialisms: in == Go, used: reserved(in)}
 	for _, e := range entries {
@@ -138,7 +141,8 @@ func words(name string) (out []string) {
 	start := -1
 	runes := []rune(name)
 	for i := 0; i <= len(runes); i++ {
-		plain := i < len(runes) && runes[i] < unicode.MaxASCII && (unicode.IsLetter(runes[i]) || unicode.IsDigit(runes[i]))
+		plain := i < len(runes) && runes[i] < unicode.MaxASCII && (unicode.IsLetter(runes[i]) ||
+			unicode.IsDigit(runes[i]))
 		capital := plain && start >= 0 && i > start && unicode.IsUpper(runes[i]) && unicode.IsLower(runes[i-1])
 		if start >= 0 && (!plain || capital) {
 			out = append(out, string(runes[start:i]))
@@ -156,7 +160,8 @@ func lines(doc string) []string {
 	var out []string
 	for line := range strings.Lines(doc) {
 		line = strings.Map(func(r rune) rune {
-			if !unicode.IsGraphic(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			if !unicode.IsGraphic(r) || r == unicode.ReplacementChar || unicode.Is(unicode.Zl, r) ||
+				unicode.Is(unicode.Zp, r) {
 				return -1
 			}
 			return r

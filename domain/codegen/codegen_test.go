@@ -231,13 +231,15 @@ func schemas(depth int) *rapid.Generator[any] {
 		inner := func() any { return schemas(depth-1).Draw(t, "inner") }
 		switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
 		case "enum":
-			return map[string]any{"enum": rapid.SliceOfN(rapid.SampledFrom([]any{"a", "A", "-", "", nil, 1, true, 1.5, "ü", []any{}}), 1, 4).Draw(t, "values")}
+			return map[string]any{"enum": rapid.SliceOfN(rapid.SampledFrom([]any{"a", "A", "-", "", nil, 1, true, 1.5, "ü", []any{}}), 1,
+				4).Draw(t, "values")}
 		case "any":
 			return rapid.SampledFrom([]any{true, false, map[string]any{}}).Draw(t, "any")
 		case "object":
 			properties := map[string]any{}
 			var required []string
-			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"id", "ID", "a b", "", "`", "\"", "type", "x", "X", "é"}), func(s string) string { return s }).Draw(t, "names") {
+			for _, name := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"id", "ID", "a b", "", "`", "\"", "type", "x", "X", "é"}),
+				func(s string) string { return s }).Draw(t, "names") {
 				properties[name] = inner()
 				if rapid.Bool().Draw(t, "required") {
 					required = append(required, name)

@@ -45,7 +45,8 @@ func (f *file) pythonFile() []byte {
 	names := make([]string, 0, len(f.events))
 	for _, e := range f.events {
 		name := e.ident + "Event"
-		for slices.ContainsFunc(f.types, func(s *shape) bool { return s.name == name }) || slices.Contains(names, name) {
+		taken := func(s *shape) bool { return s.name == name }
+		for slices.ContainsFunc(f.types, taken) || slices.Contains(names, name) {
 			name += "_"
 		}
 		names = append(names, name)
@@ -62,7 +63,8 @@ func (f *file) pythonFile() []byte {
 // pythonObject writes a class, or a call where names of fields are no names in Python.
 func pythonObject(b *bytes.Buffer, s *shape) {
 	plain := !slices.ContainsFunc(s.fields, func(fd field) bool {
-		return !pythonName.MatchString(fd.name) || slices.Contains(pythonKeywords, fd.name) || strings.HasPrefix(fd.name, "__")
+		return !pythonName.MatchString(fd.name) || slices.Contains(pythonKeywords, fd.name) ||
+			strings.HasPrefix(fd.name, "__")
 	})
 	if plain {
 		fmt.Fprintf(b, "\nclass %s(TypedDict):\n", s.name)

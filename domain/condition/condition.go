@@ -44,17 +44,18 @@ func (s State) Word() string { return strings.ReplaceAll(string(s), "_", " ") }
 
 // Facts are what is stored about an endpoint.
 type Facts struct {
-	Status      endpoint.Status
-	Reason      string    // why it has its status, as stored
-	StatusAt    time.Time // since when
-	Breaker     health.Breaker
-	Last        delivery.Result // of its last failed attempt; zero: none
-	Scope       pause.Scope     // the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
-	ScopeSince  time.Time       // zero: not known
-	DisableAt   time.Time       // when it will be disabled if nothing changes; zero: no date
-	DisableFor  health.Reason   // and why
-	Held        int64           // deliveries that wait for it
-	HeldAtLeast bool            // more than Held wait
+	Status   endpoint.Status
+	Reason   string    // why it has its status, as stored
+	StatusAt time.Time // since when
+	Breaker  health.Breaker
+	Last     delivery.Result // of its last failed attempt; zero: none
+	// the widest pause of an operator that concerns it; Suspended: its tenant is; empty: none
+	Scope       pause.Scope
+	ScopeSince  time.Time     // zero: not known
+	DisableAt   time.Time     // when it will be disabled if nothing changes; zero: no date
+	DisableFor  health.Reason // and why
+	Held        int64         // deliveries that wait for it
+	HeldAtLeast bool          // more than Held wait
 }
 
 // Condition is how an endpoint is, since when, why, and what comes next. Times that do not apply are zero.

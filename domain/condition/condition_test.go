@@ -26,14 +26,19 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 		facts condition.Facts
 		want  condition.Condition
 	}{
-		"active": {condition.Facts{Status: endpoint.Active, StatusAt: at, Held: 3}, condition.Condition{State: condition.Active, Since: at}},
+		"active": {condition.Facts{Status: endpoint.Active, StatusAt: at, Held: 3}, condition.Condition{
+			State: condition.Active,
+			Since: at,
+		}},
 		"failing": {
 			condition.Facts{
-				Status: endpoint.Active, StatusAt: at, Breaker: open(time.Minute), Last: delivery.Result{Status: 503}, Held: 3,
+				Status: endpoint.Active, StatusAt: at, Breaker: open(time.Minute), Last: delivery.Result{Status: 503},
+				Held:      3,
 				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
 			},
 			condition.Condition{
-				State: condition.Failing, Since: now.Add(-time.Hour), Cause: "server_error", NextProbeAt: now.Add(time.Minute), Held: 3,
+				State: condition.Failing, Since: now.Add(-time.Hour), Cause: "server_error", NextProbeAt: now.Add(time.Minute),
+				Held:      3,
 				DisableAt: now.Add(time.Hour), DisableFor: health.Failures,
 			},
 		},
@@ -42,7 +47,10 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 			condition.Condition{State: condition.Failing, Since: now.Add(-time.Hour)},
 		},
 		"disabled wins over its breaker and over a pause": {
-			condition.Facts{Status: endpoint.Disabled, Reason: "auth", StatusAt: at, Breaker: open(time.Minute), Scope: pause.Host, HeldAtLeast: true, Held: 9},
+			condition.Facts{
+				Status: endpoint.Disabled, Reason: "auth", StatusAt: at, Breaker: open(time.Minute),
+				Scope: pause.Host, HeldAtLeast: true, Held: 9,
+			},
 			condition.Condition{State: condition.Disabled, Since: at, Cause: "auth", Held: 9, HeldAtLeast: true},
 		},
 		"paused wins over the operator's pause": {
@@ -54,7 +62,10 @@ func TestAnEndpointIsInOneCondition(t *testing.T) {
 			condition.Condition{State: condition.Unverified, Since: at, Cause: "url_changed"},
 		},
 		"paused by the operator wins over the breaker": {
-			condition.Facts{Status: endpoint.Active, StatusAt: at, Scope: pause.Tenant, ScopeSince: paused, Breaker: open(time.Minute)},
+			condition.Facts{
+				Status: endpoint.Active, StatusAt: at, Scope: pause.Tenant, ScopeSince: paused,
+				Breaker: open(time.Minute),
+			},
 			condition.Condition{State: condition.OnHold, Since: paused, Scope: pause.Tenant},
 		},
 		"suspended wins over all": {
@@ -144,28 +155,121 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		want condition.Wait
 		next time.Time
 	}{
-		"nothing keeps it":                {condition.Row{}, lane(nil), condition.Wait{Reason: condition.Next}, time.Time{}},
-		"retry":                           {condition.Row{State: condition.RowRetry, Due: later}, lane(nil), condition.Wait{Reason: condition.Retry, Until: later}, later},
-		"retry that is due":               {condition.Row{State: condition.RowRetry, Due: now}, lane(nil), condition.Wait{Reason: condition.Next}, time.Time{}},
-		"deferred":                        {condition.Row{State: condition.RowDeferred, Due: later}, failing, condition.Wait{Reason: condition.Deferred, Until: later}, later},
-		"retry behind an open breaker":    {condition.Row{State: condition.RowRetry, Due: now.Add(-time.Hour)}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
-		"first attempt behind a breaker":  {condition.Row{}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
-		"asked to be the next probe":      {condition.Row{Asked: true}, failing, condition.Wait{Reason: condition.Next}, time.Time{}},
-		"order":                           {condition.Row{State: condition.RowBlocked, Behind: head}, lane(nil), condition.Wait{Reason: condition.Order, Behind: head}, time.Time{}},
-		"order, behind a breaker":         {condition.Row{State: condition.RowBlocked, Behind: head}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
-		"the endpoint asked for a pause":  {condition.Row{}, lane(func(l *condition.Lane) { l.NotBefore = later }), condition.Wait{Reason: condition.RetryAfter, Until: later}, later},
-		"a retry before the pause ends":   {condition.Row{State: condition.RowRetry, Due: soon}, lane(func(l *condition.Lane) { l.NotBefore = later }), condition.Wait{Reason: condition.RetryAfter, Until: later}, later},
-		"a retry after the pause":         {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.NotBefore = soon }), condition.Wait{Reason: condition.Retry, Until: later}, later},
-		"rate limit":                      {condition.Row{Ahead: 120}, lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), condition.Wait{Reason: condition.RateLimit, Until: soon, About: true}, time.Time{}},
-		"a rate limit keeps no retry":     {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), condition.Wait{Reason: condition.Retry, Until: later}, later},
-		"concurrency":                     {condition.Row{}, lane(func(l *condition.Lane) { l.LimitedBy = condition.ByInFlight }), condition.Wait{Reason: condition.Concurrency}, time.Time{}},
-		"no worker":                       {condition.Row{State: condition.RowRetry, Due: later}, lane(func(l *condition.Lane) { l.Served = false }), condition.Wait{Reason: condition.NoWorker}, time.Time{}},
-		"a listener's":                    {condition.Row{}, condition.Lane{Condition: condition.Condition{State: condition.Active}, Listens: true}, condition.Wait{Reason: condition.Listener}, time.Time{}},
-		"the operator's pause":            {condition.Row{State: condition.RowDeferred, Due: later}, lane(is(condition.OnHold)), condition.Wait{Reason: condition.OperatorPause, Scope: pause.Host}, time.Time{}},
-		"suspended":                       {condition.Row{}, lane(is(condition.Suspended)), condition.Wait{Reason: condition.TenantSuspended, Scope: pause.Suspended}, time.Time{}},
-		"paused":                          {condition.Row{State: condition.RowRetry, Due: later}, lane(is(condition.Paused)), condition.Wait{Reason: condition.EndpointPaused}, time.Time{}},
-		"unverified":                      {condition.Row{}, lane(is(condition.Unverified)), condition.Wait{Reason: condition.EndpointUnverified}, time.Time{}},
-		"disabled, whether served or not": {condition.Row{}, condition.Lane{Condition: condition.Condition{State: condition.Disabled}}, condition.Wait{Reason: condition.EndpointDisabled}, time.Time{}},
+		"nothing keeps it": {condition.Row{}, lane(nil), condition.Wait{Reason: condition.Next}, time.Time{}},
+		"retry": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(nil),
+			condition.Wait{Reason: condition.Retry, Until: later},
+			later,
+		},
+		"retry that is due": {
+			condition.Row{State: condition.RowRetry, Due: now},
+			lane(nil),
+			condition.Wait{Reason: condition.Next},
+			time.Time{},
+		},
+		"deferred": {
+			condition.Row{State: condition.RowDeferred, Due: later},
+			failing,
+			condition.Wait{Reason: condition.Deferred, Until: later},
+			later,
+		},
+		"retry behind an open breaker": {
+			condition.Row{State: condition.RowRetry, Due: now.Add(-time.Hour)},
+			failing,
+			condition.Wait{Reason: condition.Breaker, Until: soon},
+			time.Time{},
+		},
+		"first attempt behind a breaker": {condition.Row{}, failing, condition.Wait{Reason: condition.Breaker, Until: soon}, time.Time{}},
+		"asked to be the next probe":     {condition.Row{Asked: true}, failing, condition.Wait{Reason: condition.Next}, time.Time{}},
+		"order": {
+			condition.Row{State: condition.RowBlocked, Behind: head},
+			lane(nil),
+			condition.Wait{Reason: condition.Order, Behind: head},
+			time.Time{},
+		},
+		"order, behind a breaker": {
+			condition.Row{State: condition.RowBlocked, Behind: head},
+			failing,
+			condition.Wait{Reason: condition.Breaker, Until: soon},
+			time.Time{},
+		},
+		"the endpoint asked for a pause": {
+			condition.Row{},
+			lane(func(l *condition.Lane) { l.NotBefore = later }),
+			condition.Wait{Reason: condition.RetryAfter, Until: later},
+			later,
+		},
+		"a retry before the pause ends": {
+			condition.Row{State: condition.RowRetry, Due: soon},
+			lane(func(l *condition.Lane) { l.NotBefore = later }),
+			condition.Wait{Reason: condition.RetryAfter, Until: later},
+			later,
+		},
+		"a retry after the pause": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(func(l *condition.Lane) { l.NotBefore = soon }),
+			condition.Wait{Reason: condition.Retry, Until: later},
+			later,
+		},
+		"rate limit": {
+			condition.Row{Ahead: 120},
+			lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }),
+			condition.Wait{Reason: condition.RateLimit, Until: soon, About: true},
+			time.Time{},
+		},
+		"a rate limit keeps no retry": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }),
+			condition.Wait{Reason: condition.Retry, Until: later},
+			later,
+		},
+		"concurrency": {
+			condition.Row{},
+			lane(func(l *condition.Lane) { l.LimitedBy = condition.ByInFlight }),
+			condition.Wait{Reason: condition.Concurrency},
+			time.Time{},
+		},
+		"no worker": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(func(l *condition.Lane) { l.Served = false }),
+			condition.Wait{Reason: condition.NoWorker},
+			time.Time{},
+		},
+		"a listener's": {condition.Row{}, condition.Lane{
+			Condition: condition.Condition{State: condition.Active},
+			Listens:   true,
+		}, condition.Wait{Reason: condition.Listener}, time.Time{}},
+		"the operator's pause": {
+			condition.Row{State: condition.RowDeferred, Due: later},
+			lane(is(condition.OnHold)),
+			condition.Wait{Reason: condition.OperatorPause, Scope: pause.Host},
+			time.Time{},
+		},
+		"suspended": {
+			condition.Row{},
+			lane(is(condition.Suspended)),
+			condition.Wait{Reason: condition.TenantSuspended, Scope: pause.Suspended},
+			time.Time{},
+		},
+		"paused": {
+			condition.Row{State: condition.RowRetry, Due: later},
+			lane(is(condition.Paused)),
+			condition.Wait{Reason: condition.EndpointPaused},
+			time.Time{},
+		},
+		"unverified": {
+			condition.Row{},
+			lane(is(condition.Unverified)),
+			condition.Wait{Reason: condition.EndpointUnverified},
+			time.Time{},
+		},
+		"disabled, whether served or not": {
+			condition.Row{},
+			condition.Lane{Condition: condition.Condition{State: condition.Disabled}},
+			condition.Wait{Reason: condition.EndpointDisabled},
+			time.Time{},
+		},
 	} {
 		got := condition.WaitOf(c.row, c.lane, now)
 		if got != c.want || !got.NextAttempt().Equal(c.next) {
@@ -177,14 +281,20 @@ func TestWhyADeliveryWaits(t *testing.T) {
 		lane       condition.Lane
 		ready, due bool
 	}{
-		"it sends":                       {lane(nil), true, true},
-		"no worker":                      {lane(func(l *condition.Lane) { l.Served = false }), true, true},
-		"rate limit":                     {lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), true, false},
+		"it sends":  {lane(nil), true, true},
+		"no worker": {lane(func(l *condition.Lane) { l.Served = false }), true, true},
+		"rate limit": {
+			lane(func(l *condition.Lane) { l.LimitedBy, l.RateLimit = condition.ByRate, 2 }), true,
+			false,
+		},
 		"concurrency":                    {lane(func(l *condition.Lane) { l.LimitedBy = condition.ByInFlight }), true, false},
 		"the endpoint asked for a pause": {lane(func(l *condition.Lane) { l.NotBefore = later }), false, false},
 		"failing":                        {failing, false, false},
-		"failing, no worker":             {lane(func(l *condition.Lane) { l.Condition.State, l.Served = condition.Failing, false }), false, false},
-		"paused":                         {lane(is(condition.Paused)), false, false},
+		"failing, no worker": {
+			lane(func(l *condition.Lane) { l.Condition.State, l.Served = condition.Failing, false }), false,
+			false,
+		},
+		"paused": {lane(is(condition.Paused)), false, false},
 	} {
 		if got := c.lane.Ready(now); got != c.ready {
 			t.Errorf("%s: ready %t", name, got)

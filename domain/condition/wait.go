@@ -34,7 +34,8 @@ const (
 // Reasons lists the reasons.
 func Reasons() []Reason {
 	return []Reason{
-		Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause, EndpointPaused,
+		Next, Retry, Deferred, Order, RateLimit, Concurrency, RetryAfter, Breaker, NoWorker, OperatorPause,
+		EndpointPaused,
 		EndpointUnverified, EndpointDisabled, TenantSuspended, Listener,
 	}
 }

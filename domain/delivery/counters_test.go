@@ -28,7 +28,10 @@ func TestCountersFollowTheClassesOfTheTable(t *testing.T) {
 		{
 			"unhealthy outcomes add up from the first to the last",
 			[]step{status(1, 500), fail(2, delivery.FailTimeout), status(3, 302), status(4, 408)},
-			delivery.Counters{ConsecutiveFailures: 4, UnhealthySince: at(1), FirstFailureAt: at(1), LastFailureAt: at(4)},
+			delivery.Counters{
+				ConsecutiveFailures: 4, UnhealthySince: at(1), FirstFailureAt: at(1),
+				LastFailureAt: at(4),
+			},
 		},
 		{
 			"a success clears everything and is remembered",
@@ -45,8 +48,14 @@ func TestCountersFollowTheClassesOfTheTable(t *testing.T) {
 		},
 		{
 			"throttling and complaints about one delivery count nowhere and break nothing",
-			[]step{status(1, 500), status(2, 429), status(3, 400), status(4, 409), status(5, 413), status(6, 422), status(7, 410), status(8, 500)},
-			delivery.Counters{ConsecutiveFailures: 2, UnhealthySince: at(1), FirstFailureAt: at(1), LastFailureAt: at(8)},
+			[]step{
+				status(1, 500), status(2, 429), status(3, 400), status(4, 409), status(5, 413), status(6, 422),
+				status(7, 410), status(8, 500),
+			},
+			delivery.Counters{
+				ConsecutiveFailures: 2, UnhealthySince: at(1), FirstFailureAt: at(1),
+				LastFailureAt: at(8),
+			},
 		},
 		{
 			"only TLS errors",
@@ -75,7 +84,10 @@ func TestCountersFollowTheClassesOfTheTable(t *testing.T) {
 		{
 			"late results do not move times back or forward wrongly",
 			[]step{status(5, 500), status(2, 500), status(4, 500)},
-			delivery.Counters{ConsecutiveFailures: 3, UnhealthySince: at(2), FirstFailureAt: at(2), LastFailureAt: at(5)},
+			delivery.Counters{
+				ConsecutiveFailures: 3, UnhealthySince: at(2), FirstFailureAt: at(2),
+				LastFailureAt: at(5),
+			},
 		},
 	}
 	for _, tt := range tests {

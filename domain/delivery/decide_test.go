@@ -59,7 +59,10 @@ func TestEveryStatusGetsTheDecisionOfTheTable(t *testing.T) {
 	}
 	for _, acceptConflict := range []bool{false, true} {
 		for _, retryClientErrors := range []bool{false, true} {
-			p := delivery.Policy{Schedule: schedule, AcceptConflict: acceptConflict, RetryClientErrors: retryClientErrors}
+			p := delivery.Policy{
+				Schedule: schedule, AcceptConflict: acceptConflict,
+				RetryClientErrors: retryClientErrors,
+			}
 			for _, status := range statuses {
 				want := expected(status, acceptConflict, retryClientErrors)
 				for attempt := 1; attempt <= 5; attempt++ {
@@ -163,7 +166,10 @@ func TestADecisionIsAlwaysWhole(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s, _ := retry.Named(rapid.SampledFrom(retry.Names()).Draw(t, "schedule"))
-		p := delivery.Policy{Schedule: s, AcceptConflict: rapid.Bool().Draw(t, "accept"), RetryClientErrors: rapid.Bool().Draw(t, "retry")}
+		p := delivery.Policy{
+			Schedule: s, AcceptConflict: rapid.Bool().Draw(t, "accept"),
+			RetryClientErrors: rapid.Bool().Draw(t, "retry"),
+		}
 		r := delivery.Result{
 			Failure:    delivery.Failure(rapid.Int16Range(0, 10).Draw(t, "failure")),
 			Status:     rapid.IntRange(-10, 1200).Draw(t, "status"),
@@ -177,7 +183,8 @@ func TestADecisionIsAlwaysWhole(t *testing.T) {
 				t.Fatalf("delivered: %+v", d)
 			}
 		case delivery.Retrying:
-			if d.Reason != delivery.None || d.RetryIn < time.Second || d.RetryIn < d.LaneWait || attempt >= s.Attempts() {
+			if d.Reason != delivery.None || d.RetryIn < time.Second || d.RetryIn < d.LaneWait ||
+				attempt >= s.Attempts() {
 				t.Fatalf("retrying: %+v", d)
 			}
 		case delivery.Failed:
@@ -225,12 +232,14 @@ func TestEachStateAllowsItsActionsAndNoOther(t *testing.T) {
 func TestAGoneIsRetriedWhereItIsAnOrdinaryClientError(t *testing.T) {
 	t.Parallel()
 	schedule, _ := retry.Named("short")
-	d := delivery.Decide(delivery.Policy{Schedule: schedule, RetryClientErrors: true, RetryGone: true}, 1, delivery.Result{Status: 410}, 0.5)
+	d := delivery.Decide(delivery.Policy{Schedule: schedule, RetryClientErrors: true, RetryGone: true}, 1,
+		delivery.Result{Status: 410}, 0.5)
 	if d.Status != delivery.Retrying || d.RetryIn == 0 || d.Disable != "" {
 		t.Errorf("got %+v", d)
 	}
 	for _, p := range []delivery.Policy{{Schedule: schedule}, {Schedule: schedule, RetryClientErrors: true}} {
-		if d := delivery.Decide(p, 1, delivery.Result{Status: 410}, 0.5); d.Status != delivery.Failed || d.Reason != delivery.Gone {
+		if d := delivery.Decide(p, 1, delivery.Result{Status: 410}, 0.5); d.Status != delivery.Failed ||
+			d.Reason != delivery.Gone {
 			t.Errorf("with %+v: %+v", p, d)
 		}
 	}
@@ -265,7 +274,8 @@ func TestAProbeUsesUpNoSchedule(t *testing.T) {
 			if after != tt.after || !after && got != d {
 				t.Fatalf("got %+v, %v", got, after)
 			}
-			if after && (got.Status != delivery.Retrying || got.Reason != delivery.None || got.RetryIn != tt.in || got.Class != d.Class || got.LaneWait != d.LaneWait) {
+			if after && (got.Status != delivery.Retrying || got.Reason != delivery.None || got.RetryIn != tt.in ||
+				got.Class != d.Class || got.LaneWait != d.LaneWait) {
 				t.Errorf("got %+v of %+v", got, d)
 			}
 		})

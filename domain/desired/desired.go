@@ -21,9 +21,10 @@ const (
 	Endpoint  Kind = "endpoint"
 	Member    Kind = "member"
 	Key       Kind = "key"
+	SSO       Kind = "sso"
 )
 
-var kinds = []Kind{Platform, Tenant, EventType, Endpoint, Member, Key}
+var kinds = []Kind{Platform, Tenant, EventType, Endpoint, Member, Key, SSO}
 
 // Object is a thing with the values of its fields as JSON: nil, bool, string, json.Number, []any, map[string]any.
 type Object struct {

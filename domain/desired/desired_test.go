@@ -27,7 +27,10 @@ func TestThePlanHasWhatDiffers(t *testing.T) {
 		object(desired.Key, "kept", nil),
 		object(desired.Tenant, "dropped", nil),
 		object(desired.Endpoint, "dropped", nil),
-		object(desired.Tenant, "same", map[string]any{"n": json.Number("1.0"), "policy": map[string]any{"a": true, "b": 7}, "contacts": []any{"a", "b"}, "once": "y", "more": true}),
+		object(desired.Tenant, "same", map[string]any{
+			"n": json.Number("1.0"), "policy": map[string]any{"a": true, "b": 7}, "contacts": []any{"a", "b"}, "once": "y",
+			"more": true,
+		}),
 		object(desired.Tenant, "other", map[string]any{"n": json.Number("1"), "policy": map[string]any{"a": true}, "token": "old"}),
 		object(desired.Endpoint, "asked", map[string]any{"n": json.Number("1")}),
 		object(desired.Endpoint, "hidden", map[string]any{"n": json.Number("1")}),
@@ -54,7 +57,9 @@ func TestThePlanHasWhatDiffers(t *testing.T) {
 	}
 	want := []step{
 		{desired.Update, desired.Tenant, "other", []desired.Difference{
-			{Field: "n", From: json.Number("1"), To: json.Number("2")}, {Field: "policy.a", From: true, To: false}, {Field: "token", Secret: true},
+			{Field: "n", From: json.Number("1"), To: json.Number("2")},
+			{Field: "policy.a", From: true, To: false},
+			{Field: "token", Secret: true},
 		}},
 		{desired.Create, desired.Endpoint, "new", nil},
 		{desired.Update, desired.Endpoint, "hidden", []desired.Difference{{Field: "write-only values", Secret: true}}},

@@ -55,14 +55,16 @@ func TestEachFailureAndStatusIsSaidInWords(t *testing.T) {
 		{delivery.FailNone, 0, health.ProblemProtocol, "Not an HTTP response", "listens"},
 	} {
 		got := Attempt(endpoint.HTTP, delivery.Result{Failure: c.failure, Status: c.status}, 15*time.Second)
-		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Fix, c.fix) || !strings.HasSuffix(got.Detail, ".") || got.Next != "" {
+		if got.Problem != c.problem || got.Title != c.title || !strings.Contains(got.Fix, c.fix) ||
+			!strings.HasSuffix(got.Detail, ".") || got.Next != "" {
 			t.Errorf("%s %d: %+v", c.failure, c.status, got)
 		}
 		if c.fix == "" && got.Fix != "" {
 			t.Errorf("%s %d is no problem, and is to be fixed: %s", c.failure, c.status, got.Fix)
 		}
 	}
-	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout}, 15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
+	if got := Attempt(endpoint.HTTP, delivery.Result{Failure: delivery.FailTimeout},
+		15*time.Second); !strings.Contains(got.Detail, "15 seconds") {
 		t.Errorf("a time-out does not say how long: %s", got.Detail)
 	}
 }
@@ -109,7 +111,10 @@ func TestATopicIsSpokenOfInKafkasWords(t *testing.T) {
 			t.Errorf("%+v: %+v", c.result, got)
 		}
 	}
-	if got := Of(Facts{Kind: endpoint.Kafka, Status: delivery.Delivered, Attempts: 1, LastStatus: 200}); !strings.Contains(got.Detail, "replicas") {
+	if got := Of(Facts{
+		Kind: endpoint.Kafka, Status: delivery.Delivered, Attempts: 1,
+		LastStatus: 200,
+	}); !strings.Contains(got.Detail, "replicas") {
 		t.Errorf("delivered: %+v", got)
 	}
 }
@@ -123,33 +128,77 @@ func TestADeliveryIsDiagnosedByItsState(t *testing.T) {
 		detail           string
 		nothingToDo      bool
 	}{
-		"delivered at once":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "returned 200.", next: "replay", nothingToDo: true},
-		"delivered late":      {facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts", nothingToDo: true},
-		"a 409 that counts":   {facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 409, AcceptConflict: true}, title: "Delivered", detail: "already has the event", nothingToDo: true},
-		"pending":             {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Next)}, title: "Sent next", next: "in a moment", nothingToDo: true},
-		"its row has gone":    {facts: Facts{Status: delivery.Pending}, title: "Being processed", next: "in a moment", nothingToDo: true},
-		"scheduled":           {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)}, title: "Scheduled", next: "when it is due", nothingToDo: true},
-		"behind a breaker":    {facts: Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", detail: "circuit breaker open", next: "next probe", nothingToDo: true},
-		"a probe that failed": {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", fix: "log", detail: "returned 500", problem: health.ProblemServer},
-		"retrying":            {facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Retry)}, title: "Server error", fix: "log", next: "retried", problem: health.ProblemServer},
-		"held, unverified":    {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", fix: "Verify", next: "expired"},
-		"held, paused":        {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", fix: "Resume", detail: "paused"},
-		"held, disabled":      {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4, LastStatus: 401}, title: "Held: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
-		"exhausted":           {facts: Facts{Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10, LastFailure: delivery.FailDNS}, title: "The host name was not found", fix: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
-		"rejected":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422}, title: "Rejected as invalid", next: "doesn't retry 4xx", fix: "data", problem: health.ProblemRejected},
-		"gone":                {facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410}, title: "Gone", next: "disables", fix: "resume", problem: health.ProblemURL},
-		"expired, untried":    {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
-		"deleted":             {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
-		"internal":            {facts: Facts{Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1, LastFailure: delivery.FailInternal}, title: "Not sent", fix: "secrets", problem: health.ProblemInternal},
+		"delivered at once": {
+			facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 200}, title: "Delivered", detail: "returned 200.", next: "replay",
+			nothingToDo: true,
+		},
+		"delivered late": {
+			facts: Facts{Status: delivery.Delivered, Attempts: 3, LastStatus: 204}, title: "Delivered", detail: "3 attempts",
+			nothingToDo: true,
+		},
+		"a 409 that counts": {
+			facts: Facts{Status: delivery.Delivered, Attempts: 1, LastStatus: 409, AcceptConflict: true}, title: "Delivered",
+			detail: "already has the event", nothingToDo: true,
+		},
+		"pending": {
+			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Next)}, title: "Sent next", next: "in a moment",
+			nothingToDo: true,
+		},
+		"its row has gone": {facts: Facts{Status: delivery.Pending}, title: "Being processed", next: "in a moment", nothingToDo: true},
+		"scheduled": {
+			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Deferred)}, title: "Scheduled", next: "when it is due",
+			nothingToDo: true,
+		},
+		"behind a breaker": {
+			facts: Facts{Status: delivery.Pending, Wait: waits(condition.Breaker)}, title: "On hold: the endpoint is failing", detail: "circuit breaker open", next: "next probe",
+			nothingToDo: true,
+		},
+		"a probe that failed": {
+			facts: Facts{Status: delivery.Retrying, Attempts: 2, LastStatus: 500, Wait: waits(condition.Breaker)},
+			title: "On hold: the endpoint is failing", fix: "log", detail: "returned 500", problem: health.ProblemServer,
+		},
+		"retrying": {facts: Facts{
+			Status: delivery.Retrying, Attempts: 2, LastStatus: 500,
+			Wait: waits(condition.Retry),
+		}, title: "Server error", fix: "log", next: "retried", problem: health.ProblemServer},
+		"held, unverified": {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointUnverified)}, title: "Held: the endpoint is not verified", fix: "Verify", next: "expired"},
+		"held, paused":     {facts: Facts{Status: delivery.Held, Wait: waits(condition.EndpointPaused)}, title: "Held: the endpoint is paused", fix: "Resume", detail: "paused"},
+		"held, disabled": {facts: Facts{
+			Status: delivery.Held, Wait: waits(condition.EndpointDisabled), Attempts: 4,
+			LastStatus: 401,
+		}, title: "Held: the endpoint is disabled", fix: "resume", problem: health.ProblemAuth},
+		"exhausted": {facts: Facts{
+			Status: delivery.Failed, Reason: delivery.Exhausted, Attempts: 10,
+			LastFailure: delivery.FailDNS,
+		}, title: "The host name was not found", fix: "DNS", next: "all 10 attempts", problem: health.ProblemDNS},
+		"rejected": {
+			facts: Facts{Status: delivery.Failed, Reason: delivery.Rejected, Attempts: 1, LastStatus: 422},
+			title: "Rejected as invalid", next: "doesn't retry 4xx", fix: "data", problem: health.ProblemRejected,
+		},
+		"gone": {
+			facts: Facts{Status: delivery.Failed, Reason: delivery.Gone, Attempts: 1, LastStatus: 410},
+			title: "Gone", next: "disables", fix: "resume", problem: health.ProblemURL,
+		},
+		"expired, untried": {facts: Facts{Status: delivery.Failed, Reason: delivery.Expired}, title: "Expired", fix: "Emit", next: "nothing left"},
+		"deleted":          {facts: Facts{Status: delivery.Failed, Reason: delivery.EndpointDeleted}, title: "Endpoint deleted", fix: "new endpoint"},
+		"internal": {facts: Facts{
+			Status: delivery.Failed, Reason: delivery.Internal, Attempts: 1,
+			LastFailure: delivery.FailInternal,
+		}, title: "Not sent", fix: "secrets", problem: health.ProblemInternal},
 		"failed of no reason": {facts: Facts{Status: delivery.Failed}, title: "Failed", next: "replay", nothingToDo: true},
 		"canceled":            {facts: Facts{Status: delivery.Canceled}, title: "Canceled", next: "replay", nothingToDo: true},
 		"canceled after tries": {
-			facts: Facts{Status: delivery.Canceled, Attempts: 2, LastStatus: 503}, title: "Canceled", detail: "after 2 attempts", problem: health.ProblemServer, nothingToDo: true,
+			facts: Facts{Status: delivery.Canceled, Attempts: 2, LastStatus: 503}, title: "Canceled", detail: "after 2 attempts",
+			problem: health.ProblemServer, nothingToDo: true,
 		},
-		"canceled with its endpoint": {facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500}, title: "Endpoint deleted", fix: "new endpoint", problem: health.ProblemServer},
+		"canceled with its endpoint": {
+			facts: Facts{Status: delivery.Canceled, Reason: delivery.EndpointDeleted, Attempts: 1, LastStatus: 500},
+			title: "Endpoint deleted", fix: "new endpoint", problem: health.ProblemServer,
+		},
 	} {
 		got := Of(c.facts)
-		if got.Title != c.title || got.Problem != c.problem || !strings.Contains(got.Detail, c.detail) || !strings.Contains(got.Fix, c.fix) || !strings.Contains(got.Next, c.next) {
+		if got.Title != c.title || got.Problem != c.problem || !strings.Contains(got.Detail, c.detail) ||
+			!strings.Contains(got.Fix, c.fix) || !strings.Contains(got.Next, c.next) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if got.Detail == "" || got.Next == "" || c.nothingToDo && got.Fix != "" {

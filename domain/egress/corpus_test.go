@@ -45,7 +45,8 @@ func readCorpus(t *testing.T) corpus {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.URLsRejectControl) < 7 || len(c.URLsTrimOrReject) < 2 || len(c.HeaderNamesReject) < 20 || len(c.HeaderValuesReject) < 5 || len(c.HeaderAccept) < 4 {
+	if len(c.URLsRejectControl) < 7 || len(c.URLsTrimOrReject) < 2 || len(c.HeaderNamesReject) < 20 ||
+		len(c.HeaderValuesReject) < 5 || len(c.HeaderAccept) < 4 {
 		t.Fatalf("the corpus is not what it was: %+v", c)
 	}
 	return c
@@ -60,7 +61,8 @@ func mustRefuse(t *testing.T, p Policy, raw string) {
 		return
 	}
 	f := fault.As(err)
-	if f == nil || u != nil || f.Kind != fault.Invalid || f.Code != "endpoint_url_refused" || len(f.Fields) != 1 || f.Fields[0].Name != "url" || len(f.Detail) < 20 {
+	if f == nil || u != nil || f.Kind != fault.Invalid || f.Code != "endpoint_url_refused" || len(f.Fields) != 1 || f.Fields[0].Name != "url" ||
+		len(f.Detail) < 20 {
 		t.Errorf("%.80q: the refusal is %#v with URL %v", raw, err, u)
 	}
 }

@@ -33,7 +33,10 @@ type allowance struct {
 // A tenant's host name can resolve to what is listed here: every tenant can reach it.
 func ParseAllow(list string) (Policy, error) {
 	var p Policy
-	items := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+	items := strings.FieldsFunc(list, func(r rune) bool {
+		return r == ',' || r == ' ' || r == '\t' || r == '\n' ||
+			r == '\r'
+	})
 	for _, item := range items {
 		a, err := parseAllowance(item)
 		if err != nil {

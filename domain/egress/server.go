@@ -24,7 +24,8 @@ func (p Policy) CheckServer(field, server string, tls bool) (string, error) {
 
 func splitServer(server string) (host string, port uint16, why string) {
 	const form = "Write a server as host:port, such as broker.example.com:9092."
-	if len(server) > 300 || strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r >= 0x7f }) || strings.ContainsAny(server, "/@\\?#,") {
+	if len(server) > 300 || strings.ContainsFunc(server, func(r rune) bool { return r <= ' ' || r >= 0x7f }) ||
+		strings.ContainsAny(server, "/@\\?#,") {
 		return "", 0, form + " It can't contain anything else."
 	}
 	host, port, why = splitAuthority(server, "")

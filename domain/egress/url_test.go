@@ -117,7 +117,8 @@ func FuzzCheckURL(f *testing.F) {
 			return
 		}
 		again, err := url.Parse(raw)
-		if err != nil || !strings.EqualFold(again.Host, u.Host) || again.User != nil || again.Fragment != "" || len(raw) > 2048 {
+		if err != nil || !strings.EqualFold(again.Host, u.Host) || again.User != nil || again.Fragment != "" ||
+			len(raw) > 2048 {
 			t.Fatalf("%q: accepted as %q, net/url says %v, %v", raw, u.Host, again, err)
 		}
 		host := u.Hostname()

@@ -23,7 +23,8 @@ func (s Settings) CheckRetries() error {
 
 // SameRetries reports whether two settings have the same retry policy.
 func (s Settings) SameRetries(other Settings) bool {
-	return s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays) && same(s.RetryJitter, other.RetryJitter)
+	return s.RetryPolicy == other.RetryPolicy && slices.Equal(s.RetryDelays, other.RetryDelays) &&
+		same(s.RetryJitter, other.RetryJitter)
 }
 
 // SetDefaultRetries writes the retry policy of s as the default of a tenant's new endpoints into its settings; nil

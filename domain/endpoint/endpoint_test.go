@@ -121,7 +121,8 @@ func TestValuesOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 				return
 			}
 			f := fault.As(err)
-			if f == nil || len(f.Fields) != 1 || f.Fields[0].Name != tt.field || !strings.Contains(f.Fields[0].Detail, tt.says) {
+			if f == nil || len(f.Fields) != 1 || f.Fields[0].Name != tt.field || !strings.Contains(f.Fields[0].Detail,
+				tt.says) {
 				t.Fatalf("want a refusal of %s that says %q, got %+v", tt.field, tt.says, err)
 			}
 		})
@@ -195,14 +196,16 @@ func TestDefaultsAreThoseOfTheDesignUnlessSettingsSayOtherwise(t *testing.T) {
 	t.Parallel()
 	d := endpoint.ReadDefaults(50, []byte(`{}`), nil)
 	s := d.Settings
-	if d.MaxEndpoints != 50 || *s.RateLimit != 50 || s.Burst != nil || s.EffectiveBurst() != 100 || s.MaxInFlight != 5 ||
+	if d.MaxEndpoints != 50 || *s.RateLimit != 50 || s.Burst != nil || s.EffectiveBurst() != 100 ||
+		s.MaxInFlight != 5 ||
 		s.TimeoutSeconds != 15 || s.RetryPolicy != "standard" || s.Format != "standard" || s.Ordering != "none" || s.Verification != "challenge" {
 		t.Errorf("got %+v, %+v", d, s)
 	}
 	d = endpoint.ReadDefaults(50, []byte(`{"endpoints":{"max":7,"rate_limit":9,"timeout_seconds":3}}`),
 		[]byte(`{"endpoints":{"max":8,"rate_limit":null,"retry_policy":"quick","format":"t-v1","prefix":"Acme"}}`))
 	s = d.Settings
-	if d.MaxEndpoints != 8 || s.RateLimit != nil || s.TimeoutSeconds != 3 || s.RetryPolicy != "quick" || s.Format != "t-v1" || s.Prefix != "Acme" {
+	if d.MaxEndpoints != 8 || s.RateLimit != nil || s.TimeoutSeconds != 3 || s.RetryPolicy != "quick" || s.Format != "t-v1" ||
+		s.Prefix != "Acme" {
 		t.Errorf("got %+v, %+v", d, s)
 	}
 	if d := endpoint.ReadDefaults(50, []byte(`nonsense`), []byte(`{"endpoints":3}`)); d.MaxEndpoints != 50 {
@@ -256,7 +259,8 @@ func TestStatesChangeAsTheDesignSays(t *testing.T) {
 			switch {
 			case w.code == "" && (err != nil || got != endpoint.Change{To: w.to, Verify: w.verify}):
 				t.Errorf("%s while %s: got %+v, %v", action, from, got, err)
-			case w.code != "" && (!fault.Is(err, w.code) || fault.As(err).Kind != fault.Conflict || fault.As(err).Fields[0].Code != string(from)):
+			case w.code != "" && (!fault.Is(err, w.code) || fault.As(err).Kind != fault.Conflict ||
+				fault.As(err).Fields[0].Code != string(from)):
 				t.Errorf("%s while %s: want %s with the state, got %v", action, from, w.code, err)
 			}
 		}
@@ -326,7 +330,8 @@ func TestSecretsFitTheirFormatAndNeverPrint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := signature.ParseKey(f, s.Text); err != nil || s.Public != "" || len(s.Hint) != 4 || !strings.Contains(s.Text, s.Hint) {
+		if _, err := signature.ParseKey(f, s.Text); err != nil || s.Public != "" || len(s.Hint) != 4 ||
+			!strings.Contains(s.Text, s.Hint) {
 			t.Errorf("%s: %v, hint %q", f, err, s.Hint)
 		}
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
@@ -346,7 +351,8 @@ func TestSecretsFitTheirFormatAndNeverPrint(t *testing.T) {
 	if err != nil || short.Hint != "" {
 		t.Errorf("a short secret: hint %q, %v", short.Hint, err)
 	}
-	if _, err := endpoint.ImportSecret(signature.Wire{Format: signature.Standard}, "hunter2"); !fault.Is(err, "secret_refused") || strings.Contains(err.Error(), "hunter2") {
+	if _, err := endpoint.ImportSecret(signature.Wire{Format: signature.Standard}, "hunter2"); !fault.Is(err, "secret_refused") ||
+		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -431,7 +437,8 @@ func TestDiffNamesEveryFieldThatChanges(t *testing.T) {
 		"channels": func(s *endpoint.Settings) { s.Channels = []string{"a"} }, "format": func(s *endpoint.Settings) { s.Format = "raw" },
 		"prefix": func(s *endpoint.Settings) { s.Prefix = "A" }, "type_field": func(s *endpoint.Settings) { s.TypeField = "both" },
 		"rotation_signatures": func(s *endpoint.Settings) { s.Rotation = "one" },
-		"wire":                func(s *endpoint.Settings) { s.Shape = &signature.Shape{Body: "payload"} }, "retry_policy": func(s *endpoint.Settings) { custom(s, 5) },
+		"wire":                func(s *endpoint.Settings) { s.Shape = &signature.Shape{Body: "payload"} },
+		"retry_policy":        func(s *endpoint.Settings) { custom(s, 5) },
 		"retry_client_errors": func(s *endpoint.Settings) { s.RetryClientErrors = true },
 		"timeout_seconds":     func(s *endpoint.Settings) { s.TimeoutSeconds = 3 }, "max_in_flight": func(s *endpoint.Settings) { s.MaxInFlight = 3 },
 		"rate_limit": func(s *endpoint.Settings) { s.RateLimit = nil }, "burst": func(s *endpoint.Settings) { s.Burst = number(3) },

@@ -33,8 +33,9 @@ type KafkaConnection struct {
 	Servers []string `json:"servers"` // host:port, where the cluster is asked for its brokers
 	Topic   string   `json:"topic"`
 	TLS     bool     `json:"tls"`
-	CA      string   `json:"ca,omitempty"`   // certificates in PEM, by which alone its brokers' are judged; empty: by those that the machine trusts
-	SASL    *SASL    `json:"sasl,omitempty"` // nil: the brokers ask for no proof
+	// certificates in PEM, by which alone its brokers' are judged; empty: by those that the machine trusts
+	CA   string `json:"ca,omitempty"`
+	SASL *SASL  `json:"sasl,omitempty"` // nil: the brokers ask for no proof
 }
 
 // SASL is with what an endpoint's connections prove who they are.
@@ -113,7 +114,8 @@ func (c *collector) kafka(s *Settings, policy egress.Policy) {
 	}
 	c.kafkaServers(k, policy)
 	switch {
-	case k.Topic == "" || len(k.Topic) > MaxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic, notInTopic):
+	case k.Topic == "" || len(k.Topic) > MaxKafkaTopic || k.Topic == "." || k.Topic == ".." || strings.ContainsFunc(k.Topic,
+		notInTopic):
 		c.refuse("kafka.topic", "kafka_topic_malformed", fmt.Sprintf(
 			"A topic can have 1 to %d letters, digits, and the characters . _ -", MaxKafkaTopic))
 	case strings.HasPrefix(k.Topic, "__"):

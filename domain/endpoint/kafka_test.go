@@ -55,7 +55,8 @@ func TestATopicIsCheckedAndShownAsAURL(t *testing.T) {
 		c.change(k)
 		_, err := s.Check(egress.Policy{})
 		var refused *fault.Error
-		if !errors.As(err, &refused) || len(refused.Fields) != 1 || refused.Fields[0].Name != c.field || strings.Contains(refused.Fields[0].Detail, "secret-1") {
+		if !errors.As(err, &refused) || len(refused.Fields) != 1 || refused.Fields[0].Name != c.field ||
+			strings.Contains(refused.Fields[0].Detail, "secret-1") {
 			t.Errorf("%s: %+v", name, refused)
 		}
 	}

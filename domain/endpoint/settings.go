@@ -179,7 +179,8 @@ func (s Settings) EffectiveBurst() int {
 // Routes reports whether two settings route events alike.
 func (s Settings) Routes(other Settings) bool {
 	return slices.Equal(s.EventTypes, other.EventTypes) && slices.Equal(s.Channels, other.Channels) &&
-		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld && s.PayloadVersion == other.PayloadVersion
+		s.Filter == other.Filter && s.Ordering == other.Ordering && s.WhenHeld == other.WhenHeld &&
+		s.PayloadVersion == other.PayloadVersion
 }
 
 // Defaults are the limits and defaults of one tenant's endpoints.
@@ -212,10 +213,12 @@ type defaultsJSON struct {
 func ReadDefaults(endpoints int, platform, tenant []byte) Defaults {
 	rate := 50
 	d := Defaults{MaxEndpoints: endpoints, Settings: Settings{
-		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard, Prefix: signature.DefaultPrefix,
+		Kind: HTTP, EventTypes: []string{"*"}, Channels: []string{}, Format: signature.Standard,
+		Prefix:      signature.DefaultPrefix,
 		TypeField:   signature.TypeAsType,
-		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none", CircuitBreaker: true,
-		Verification: "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
+		RetryPolicy: retry.Default, TimeoutSeconds: 15, MaxInFlight: 5, RateLimit: &rate, Ordering: "none",
+		CircuitBreaker: true,
+		Verification:   "challenge", WhenHeld: Hold, Headers: Headers{}, Metadata: map[string]string{},
 	}}
 	for _, raw := range [][]byte{platform, tenant} {
 		var over defaultsJSON

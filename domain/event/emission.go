@@ -16,8 +16,9 @@ import (
 
 // Emission is an event as its producer describes it.
 type Emission struct {
-	Type           string
-	Data           []byte    // one JSON value, byte for byte as received, without the white space around it; part of the parsed body
+	Type string
+	// one JSON value, byte for byte as received, without the white space around it; part of the parsed body
+	Data           []byte
 	Key            string    // ordering key; empty: none
 	Channels       []string  // each once, in the order received
 	OccurredAt     time.Time // the producer's time, UTC; zero when it gave none
@@ -25,8 +26,9 @@ type Emission struct {
 	Late           bool      // deliver_at was more than LateAfter in the past: worth a warning
 	Version        string    // of the payload; empty: none
 	IdempotencyKey string    // from the body; a request's Idempotency-Key header is the caller's affair
-	EventID        string    // the producer's own id of the event, which receivers see instead of Posthorn's; empty: none
-	CreateTenant   bool      // a tenant that the request names by an unknown external id is created
+	// the producer's own id of the event, which receivers see instead of Posthorn's; empty: none
+	EventID      string
+	CreateTenant bool // a tenant that the request names by an unknown external id is created
 
 	keyField span // the field idempotency_key in the body, with a comma; empty where it is absent or null
 }

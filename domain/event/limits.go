@@ -12,7 +12,8 @@ const (
 	MaxVersion        = 64
 	MaxIdempotencyKey = 255
 	MaxDelay          = 30 * 24 * time.Hour // how far ahead deliver_at can be
-	LateAfter         = time.Minute         // a deliver_at in the past by less is a clock that differs, and worth no warning
+	// a deliver_at in the past by less is a clock that differs, and worth no warning
+	LateAfter = time.Minute
 )
 
 // The codes of refusals. Those without a field concern the body as a whole.

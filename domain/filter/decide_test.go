@@ -14,19 +14,24 @@ func TestDecideNamesTheClauseThatRefusedFirst(t *testing.T) {
 		clause   Clause
 		says     string
 	}{
-		"everything":               {Subscription{EventTypes: []string{"*"}}, nil, ClauseNone, ""},
-		"a prefix":                 {Subscription{EventTypes: []string{"user.*", "order.*"}, Filter: paid}, nil, ClauseNone, ""},
-		"no types":                 {Subscription{}, nil, ClauseType, "does not subscribe"},
-		"another type":             {Subscription{EventTypes: []string{"invoice.*"}, Channels: []string{"us"}}, nil, ClauseType, "does not subscribe"},
-		"no channel on the event":  {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu"}}, nil, ClauseChannel, "no channel"},
-		"other channels":           {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu"}, Filter: paid}, []string{"us"}, ClauseChannel, "none of the endpoint's"},
+		"everything":              {Subscription{EventTypes: []string{"*"}}, nil, ClauseNone, ""},
+		"a prefix":                {Subscription{EventTypes: []string{"user.*", "order.*"}, Filter: paid}, nil, ClauseNone, ""},
+		"no types":                {Subscription{}, nil, ClauseType, "does not subscribe"},
+		"another type":            {Subscription{EventTypes: []string{"invoice.*"}, Channels: []string{"us"}}, nil, ClauseType, "does not subscribe"},
+		"no channel on the event": {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu"}}, nil, ClauseChannel, "no channel"},
+		"other channels": {
+			Subscription{EventTypes: []string{"*"}, Channels: []string{"eu"}, Filter: paid},
+			[]string{"us"},
+			ClauseChannel, "none of the endpoint's",
+		},
 		"a shared channel":         {Subscription{EventTypes: []string{"*"}, Channels: []string{"eu", "us"}}, []string{"asia", "us"}, ClauseNone, ""},
 		"channels of the event":    {Subscription{EventTypes: []string{"*"}}, []string{"us"}, ClauseNone, ""},
 		"a filter that is false":   {Subscription{EventTypes: []string{"*"}, Filter: mustCompile(t, []byte(`{"status":"open"}`))}, nil, ClauseFilter, "doesn't match"},
 		"a filter that can't tell": {Subscription{EventTypes: []string{"*"}, Filter: mustCompile(t, []byte(`"data.amount > 5"`))}, nil, ClauseFilter, "the field amount is missing"},
 	} {
 		ok, clause, sentence := c.s.Decide(NewInput("order.created", []byte(order), c.channels))
-		if ok != (c.clause == ClauseNone) || clause != c.clause || !strings.Contains(sentence, c.says) || (sentence == "") != ok {
+		if ok != (c.clause == ClauseNone) || clause != c.clause || !strings.Contains(sentence, c.says) ||
+			(sentence == "") != ok {
 			t.Errorf("%s: got %v, %q, %q", name, ok, clause, sentence)
 		}
 	}

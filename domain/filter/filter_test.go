@@ -204,7 +204,8 @@ func TestWrongFiltersAreRefusedWithThePlace(t *testing.T) {
 	} {
 		f, err := Compile([]byte(raw))
 		refusal := fault.As(err)
-		if refusal == nil || f != nil || refusal.Code != "filter_invalid" || refusal.Fields[0].Name != "filter" || !strings.Contains(refusal.Detail, want) {
+		if refusal == nil || f != nil || refusal.Code != "filter_invalid" || refusal.Fields[0].Name != "filter" ||
+			!strings.Contains(refusal.Detail, want) {
 			t.Errorf("%.60s: got %v, want %q", raw, err, want)
 		}
 	}

@@ -84,7 +84,10 @@ const MostAlerts = 5
 // now and then is told of only then.
 func alertOf(e EndpointInput, degraded bool) (Alert, bool) {
 	rate := e.Day.Rate()
-	a := Alert{Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total, Failed: rate.Total - rate.Succeeded}
+	a := Alert{
+		Endpoint: e.ID, Name: e.Name, Severity: Warned, Attempts: rate.Total,
+		Failed: rate.Total - rate.Succeeded,
+	}
 	a.Problem, a.Response = Dominant(e.Errors, e.Day)
 	disabled := e.Disabled != "" && !e.Resumed
 	if disabled {
@@ -173,7 +176,8 @@ func alerts(in []EndpointInput, degraded bool) []Alert {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Alert) int {
-		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Failed, a.Failed), cmp.Compare(a.Endpoint, b.Endpoint))
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Failed, a.Failed),
+			cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 	return all
 }

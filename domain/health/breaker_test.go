@@ -110,7 +110,8 @@ func TestAProbeThatNeverWentIsGivenBack(t *testing.T) {
 	t.Parallel()
 	now := after(time.Minute)
 	got := halfOpen(4).GiveBack(now)
-	if want := (health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: now, Probes: 4}); got != want || !got.MayProbe(now) {
+	if want := (health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: now, Probes: 4}); got != want ||
+		!got.MayProbe(now) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for _, b := range []health.Breaker{{}, {State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Hour)}} {
@@ -209,7 +210,10 @@ func TestWhoAsksForARequestGetsAProbeAtOnceAndNoSecond(t *testing.T) {
 func TestAnOpenBreakerLooksHalfOpenOnceItsProbeIsDue(t *testing.T) {
 	t.Parallel()
 	open := health.Breaker{State: health.Open, OpenedAt: noon, NextProbeAt: after(time.Minute)}
-	for at, want := range map[time.Duration]health.State{time.Second: health.Open, time.Minute: health.HalfOpen, time.Hour: health.HalfOpen} {
+	for at, want := range map[time.Duration]health.State{
+		time.Second: health.Open, time.Minute: health.HalfOpen,
+		time.Hour: health.HalfOpen,
+	} {
 		if got := open.At(after(at)); got != want {
 			t.Errorf("after %v it is %s, want %s", at, got, want)
 		}

@@ -16,8 +16,9 @@ type Change struct {
 	Breaker              Breaker
 	GoneAt               time.Time // the last 410 since the last success; zero: none
 	OutageFrom           time.Time // when a breaker opened that closes after a long outage; zero: no such outage
-	Closed               bool      // this closed the breaker: deliveries that were probes follow their own schedules again
-	LastError            LastError
+	// this closed the breaker: deliveries that were probes follow their own schedules again
+	Closed    bool
+	LastError LastError
 }
 
 // LastError is an endpoint's last failure, as its owner sees it. Text and Excerpt are valid UTF-8.

@@ -15,7 +15,8 @@ type Verdict struct {
 	// there is none, as with policies that count without a clock. With Disable it is that date, or now if there was
 	// none.
 	DisableAt time.Time
-	Warn      []Warning // that are due, the soonest date first; see Warnings for which of them to send. None with Disable
+	// that are due, the soonest date first; see Warnings for which of them to send. None with Disable
+	Warn []Warning
 }
 
 // Stage says how near the end is.
@@ -66,8 +67,14 @@ func (p Policy) streaks(c delivery.Counters) []streak {
 	add(p.TLSHours, streak{TLS, tls, 1, c.TLSOnlySince, hours(p.TLSHours)})
 	// FirstFailureAt and not AuthSince: like the streak it ends with a success alone, and workers hand it on.
 	add(p.AuthFailures, streak{Auth, c.AuthStreak, p.AuthFailures, c.FirstFailureAt, 0})
-	add(p.UnhealthyHours, streak{Unhealthy, c.ConsecutiveFailures, p.UnhealthyFailures, c.UnhealthySince, hours(p.UnhealthyHours)})
-	add(p.FailuresOver, streak{Failures, c.ConsecutiveFailures, p.FailuresOver + 1, c.UnhealthySince, hours(p.FailuresHours)})
+	add(p.UnhealthyHours, streak{
+		Unhealthy, c.ConsecutiveFailures, p.UnhealthyFailures, c.UnhealthySince,
+		hours(p.UnhealthyHours),
+	})
+	add(p.FailuresOver, streak{
+		Failures, c.ConsecutiveFailures, p.FailuresOver + 1, c.UnhealthySince,
+		hours(p.FailuresHours),
+	})
 	// A delivery can run out of attempts by 429 alone, which leaves no other mark.
 	add(p.Exhausted, streak{Exhausted, c.Exhausted, p.Exhausted, c.LastSuccessAt, 0})
 	return on

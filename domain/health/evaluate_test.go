@@ -42,7 +42,10 @@ func TestManyFailuresDisableAtOnceWhereNoHoursAreAsked(t *testing.T) {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	c := delivery.Counters{ConsecutiveFailures: 100, UnhealthySince: now.Add(-time.Minute), FirstFailureAt: now.Add(-time.Minute)}
+	c := delivery.Counters{
+		ConsecutiveFailures: 100, UnhealthySince: now.Add(-time.Minute),
+		FirstFailureAt: now.Add(-time.Minute),
+	}
 	if v := p.Evaluate(c, now); v.Disable {
 		t.Errorf("100 failures: %+v", v)
 	}
@@ -170,7 +173,8 @@ func TestTheCountdownRunsToTheSoonestDate(t *testing.T) {
 		{"12 hours with TLS and more than 100", noTLS(101), health.Failures, after(12 * hour)},
 		{"counting refusals has no date", refused(9), "", time.Time{}},
 	} {
-		if v := def.Evaluate(tt.c, after(time.Minute)); v.Disable || v.Reason != tt.reason || !v.DisableAt.Equal(tt.at) {
+		if v := def.Evaluate(tt.c, after(time.Minute)); v.Disable || v.Reason != tt.reason ||
+			!v.DisableAt.Equal(tt.at) {
 			t.Errorf("%s: got %+v, want %s at %s", tt.name, v, tt.reason, tt.at)
 		}
 	}
@@ -279,15 +283,41 @@ func TestAWarningIsNeverRepeatedForTheSameStreak(t *testing.T) {
 		{"the first", warn(health.HalfWay, 0), nil, after(60 * hour), true},
 		{"the same again", warn(health.HalfWay, 0), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(61 * hour), false},
 		{"a later stage", warn(health.LastDay, 0), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(96 * hour), true},
-		{"a later stage again", warn(health.LastDay, 0), []health.SentWarning{told(health.HalfWay, 0, 60*hour), told(health.LastDay, 0, 96*hour)}, after(97 * hour), false},
+		{"a later stage again", warn(health.LastDay, 0), []health.SentWarning{
+			told(health.HalfWay, 0, 60*hour),
+			told(health.LastDay, 0, 96*hour),
+		}, after(97 * hour), false},
 		{"an earlier stage after a later, when the clock was put back", warn(health.HalfWay, 0), []health.SentWarning{told(health.LastDay, 0, 96*hour)}, after(61 * hour), false},
 		{"a date after a warning without one", warn(health.HalfWay, 0), []health.SentWarning{told(health.Approaching, 0, 60*hour)}, after(70 * hour), true},
-		{"one without a date after one with it", warn(health.Approaching, 0), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(70 * hour), false},
-		{"a late result moved the beginning back", warn(health.HalfWay, -time.Minute), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(61 * hour), false},
-		{"a new streak", warn(health.HalfWay, 70*hour), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(130 * hour), true},
-		{"a new streak that began the moment after", warn(health.HalfWay, 60*hour+1), []health.SentWarning{told(health.HalfWay, 0, 60*hour)}, after(121 * hour), true},
+		{
+			"one without a date after one with it", warn(health.Approaching, 0),
+			[]health.SentWarning{told(health.HalfWay, 0, 60*hour)},
+			after(70 * hour),
+			false,
+		},
+		{
+			"a late result moved the beginning back", warn(health.HalfWay, -time.Minute),
+			[]health.SentWarning{told(health.HalfWay, 0, 60*hour)},
+			after(61 * hour),
+			false,
+		},
+		{
+			"a new streak", warn(health.HalfWay, 70*hour),
+			[]health.SentWarning{told(health.HalfWay, 0, 60*hour)},
+			after(130 * hour),
+			true,
+		},
+		{
+			"a new streak that began the moment after", warn(health.HalfWay, 60*hour+1),
+			[]health.SentWarning{told(health.HalfWay, 0, 60*hour)},
+			after(121 * hour),
+			true,
+		},
 		{"sent by a clock that is behind", warn(health.HalfWay, 0), []health.SentWarning{told(health.HalfWay, 0, -hour)}, after(61 * hour), false},
-		{"another policy's", warn(health.HalfWay, 0), []health.SentWarning{{Reason: health.TLS, Stage: health.HalfWay, Since: noon, At: after(hour)}}, after(61 * hour), true},
+		{"another policy's", warn(health.HalfWay, 0), []health.SentWarning{{
+			Reason: health.TLS, Stage: health.HalfWay, Since: noon,
+			At: after(hour),
+		}}, after(61 * hour), true},
 		{"a moment before its date", warn(health.LastDay, 0), nil, after(120*hour - 1), true},
 		{"its date is over", warn(health.LastDay, 0), nil, after(120 * hour), false},
 	}

@@ -8,7 +8,8 @@ import (
 // LatencyBounds are the bounds of the roll-ups' histogram: slot i holds durations of at least bound i-1 and less than
 // bound i, the last slot those from the last bound on. They equal those of the roll-ups, which count in microseconds.
 var LatencyBounds = [15]time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+	50 * time.Millisecond,
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
 }

@@ -18,12 +18,21 @@ func TestEveryStateAnswersEveryCauseAsTheDesignSays(t *testing.T) {
 	verify := func(s endpoint.Status) endpoint.Change { return endpoint.Change{To: s, Verify: true} }
 	refused := endpoint.Change{}
 	want := map[health.Cause]map[endpoint.Status]endpoint.Change{
-		health.Pause:      {unverified: refused, active: to(paused), paused: to(paused), disabled: refused},
-		health.Resume:     {unverified: refused, active: to(active), paused: to(active), disabled: verify(disabled)},
-		health.Disable:    {unverified: to(unverified), active: to(disabled), paused: to(paused), disabled: to(disabled)},
-		health.Verified:   {unverified: to(active), active: to(active), paused: to(paused), disabled: to(active)},
-		health.Verify:     {unverified: verify(unverified), active: verify(active), paused: verify(paused), disabled: verify(disabled)},
-		health.URLChanged: {unverified: verify(unverified), active: verify(unverified), paused: verify(unverified), disabled: verify(unverified)},
+		health.Pause:  {unverified: refused, active: to(paused), paused: to(paused), disabled: refused},
+		health.Resume: {unverified: refused, active: to(active), paused: to(active), disabled: verify(disabled)},
+		health.Disable: {
+			unverified: to(unverified), active: to(disabled), paused: to(paused),
+			disabled: to(disabled),
+		},
+		health.Verified: {unverified: to(active), active: to(active), paused: to(paused), disabled: to(active)},
+		health.Verify: {
+			unverified: verify(unverified), active: verify(active), paused: verify(paused),
+			disabled: verify(disabled),
+		},
+		health.URLChanged: {
+			unverified: verify(unverified), active: verify(unverified), paused: verify(unverified),
+			disabled: verify(unverified),
+		},
 	}
 	var moves []health.Arrow
 	tried := 0
@@ -67,7 +76,10 @@ func TestADisabledEndpointComesBackByProvingItselfAlone(t *testing.T) {
 		}
 	}
 	at := endpoint.Active
-	for _, by := range []health.Cause{health.Disable, health.Resume, health.Verified, health.Pause, health.Disable, health.Resume, health.URLChanged, health.Verified} {
+	for _, by := range []health.Cause{
+		health.Disable, health.Resume, health.Verified, health.Pause, health.Disable,
+		health.Resume, health.URLChanged, health.Verified,
+	} {
 		c, err := health.Next(at, by)
 		if err != nil {
 			t.Fatalf("%s while %s: %v", by, at, err)

@@ -56,7 +56,8 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 				continue
 			}
 			want := fault.Field{Name: "health." + tt.name, Code: "out_of_range", Detail: tt.says}
-			if f := fault.As(err); f == nil || f.Kind != fault.Invalid || f.Code != "out_of_range" || len(f.Fields) != 1 || f.Fields[0] != want {
+			if f := fault.As(err); f == nil || f.Kind != fault.Invalid || f.Code != "out_of_range" || len(f.Fields) != 1 ||
+				f.Fields[0] != want {
 				t.Errorf("%s = %d: got %v, want %+v", tt.name, n, err, want)
 			}
 			// What can't be written is not read either.
@@ -73,7 +74,10 @@ func TestNumbersOutsideTheirRangeAreRefusedWithTheRange(t *testing.T) {
 
 func TestEveryWrongNumberIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
-	f := fault.As(health.Policy{AuthFailures: -1, UnhealthyHours: 721, FailuresHours: 721, TLSHours: -5, Exhausted: 200_000}.Check())
+	f := fault.As(health.Policy{
+		AuthFailures: -1, UnhealthyHours: 721, FailuresHours: 721, TLSHours: -5,
+		Exhausted: 200_000,
+	}.Check())
 	var names []string
 	for _, one := range f.Fields {
 		names = append(names, one.Name)
@@ -106,7 +110,10 @@ func TestATenantsSettingsLieOverThePlatforms(t *testing.T) {
 		},
 		{
 			"never", `{"health":{"tls_hours":2}}`, `{"health":{"tls_hours":0,"auth_failures":0,"unhealthy_hours":0,"failures_over":0}}`,
-			change(func(p *health.Policy) { p.TLSHours, p.AuthFailures, p.UnhealthyHours, p.FailuresOver = 0, 0, 0, 0 }),
+			change(func(p *health.Policy) {
+				p.TLSHours, p.AuthFailures, p.UnhealthyHours, p.FailuresOver = 0, 0, 0,
+					0
+			}),
 		},
 		{"a wrong one leaves the platform's", `{"health":{"tls_hours":2}}`, `{"health":{"tls_hours":9999}}`, change(func(p *health.Policy) { p.TLSHours = 2 })},
 		{

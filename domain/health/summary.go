@@ -56,7 +56,7 @@ func (r Rate) Share() float64 {
 }
 
 // String writes the rate in percent with one digit, rounded down so that what is below a threshold never reads as the
-// threshold: "98.9 %". A rate that is not known is a dash.
+// threshold: "98.9%". A rate that is not known is a dash.
 func (r Rate) String() string {
 	if !r.Known() {
 		return "-"
@@ -99,14 +99,15 @@ type Inputs struct {
 	Retries          int64    // attempts of the last 24 hours that were not a delivery's first
 	FailedDeliveries int64    // that failed for good in the last 24 hours
 	Latency          Histogram
-	Errors           []ErrorCount // what failed in the last 24 hours, or a sample; empty where only the classes are known
-	Endpoints        []EndpointInput
-	Disabled         int           // endpoints that Posthorn disabled in the last 24 hours
-	Resumed          int           // those of them that are not disabled any more
-	BreakersOpen     int           // now, half open ones too
-	Warnings         int           // endpoints that have a warning running now
-	OldestDue        time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
-	MayBeDue         time.Duration // how long one may be; 0 is CriticalDue
+	// what failed in the last 24 hours, or a sample; empty where only the classes are known
+	Errors       []ErrorCount
+	Endpoints    []EndpointInput
+	Disabled     int           // endpoints that Posthorn disabled in the last 24 hours
+	Resumed      int           // those of them that are not disabled any more
+	BreakersOpen int           // now, half open ones too
+	Warnings     int           // endpoints that have a warning running now
+	OldestDue    time.Duration // how long the oldest delivery has been due that nothing holds; 0 when none is
+	MayBeDue     time.Duration // how long one may be; 0 is CriticalDue
 }
 
 // Summary is how a tenant's endpoints are, why, and what to do.
@@ -153,7 +154,8 @@ func Summarise(in Inputs) Summary {
 		s.Dominant, s.DominantCount = dominant(nil, in.Hour) // the two were not counted at the same moment
 	}
 	s.DominantEndpoint = dominantEndpoint(in.Endpoints, s.Dominant)
-	degraded := s.SuccessDay.under(warningPercent) || s.SuccessHour.Total >= criticalAttempts && s.SuccessHour.under(criticalPercent)
+	degraded := s.SuccessDay.under(warningPercent) || s.SuccessHour.Total >= criticalAttempts &&
+		s.SuccessHour.under(criticalPercent)
 	s.Alerts = alerts(in.Endpoints, degraded)
 	s.find()
 	s.MoreAlerts = max(len(s.Alerts)-MostAlerts, 0)

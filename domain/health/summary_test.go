@@ -110,11 +110,33 @@ func TestTheActionFollowsTheDominantError(t *testing.T) {
 		{"599", []health.ErrorCount{status(599, 3)}, health.Attempts{}, health.ProblemServer, 3, "log"},
 		{"302", []health.ErrorCount{status(302, 3)}, health.Attempts{}, health.ProblemRedirect, 3, "never followed"},
 
-		{"the most frequent", []health.ErrorCount{status(500, 3), status(429, 4), status(404, 2)}, health.Attempts{}, health.ProblemThrottled, 4, "rate_limit"},
-		{"kinds of one problem add up", []health.ErrorCount{status(500, 2), status(429, 3), status(503, 2)}, health.Attempts{}, health.ProblemServer, 4, "log"},
-		{"of equals what keeps everything out", []health.ErrorCount{status(500, 3), failure(delivery.FailDNS, 3)}, health.Attempts{}, health.ProblemDNS, 3, "host name"},
+		{
+			"the most frequent",
+			[]health.ErrorCount{status(500, 3), status(429, 4), status(404, 2)},
+			health.Attempts{},
+			health.ProblemThrottled, 4, "rate_limit",
+		},
+		{
+			"kinds of one problem add up",
+			[]health.ErrorCount{status(500, 2), status(429, 3), status(503, 2)},
+			health.Attempts{},
+			health.ProblemServer,
+			4, "log",
+		},
+		{
+			"of equals what keeps everything out",
+			[]health.ErrorCount{status(500, 3), failure(delivery.FailDNS, 3)},
+			health.Attempts{},
+			health.ProblemDNS, 3,
+			"host name",
+		},
 		{"successes are no problem", []health.ErrorCount{status(204, 100), status(500, 1)}, health.Attempts{}, health.ProblemServer, 1, "log"},
-		{"what has no result counts by its class", []health.ErrorCount{failure(delivery.FailTLS, 1), status(500, 3)}, attempts(0, 50), health.ProblemServer, 50, "log"},
+		{
+			"what has no result counts by its class",
+			[]health.ErrorCount{failure(delivery.FailTLS, 1), status(500, 3)},
+			attempts(0, 50), health.ProblemServer, 50,
+			"log",
+		},
 
 		{"classes: 5xx", nil, attempts(0, 50), health.ProblemServer, 50, "log"},
 		{"classes: 3xx", nil, health.Attempts{health.ClassRedirect: 2, health.ClassOK: 900}, health.ProblemRedirect, 2, "never followed"},

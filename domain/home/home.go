@@ -38,13 +38,17 @@ const Rule = "a lowercase letter, then up to 11 lowercase letters and digits"
 // Parse reads a list of homes: eu1=http://10.0.0.1:8080,eu2=http://10.0.1.1:8080. Each is named once.
 func Parse(list string) ([]Home, error) {
 	var all []Home
-	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
+	for _, item := range strings.FieldsFunc(list, func(r rune) bool {
+		return r == ',' || r == ' ' || r == '\n' ||
+			r == '\t'
+	}) {
 		name, address, ok := strings.Cut(item, "=")
 		if !ok || !ValidName(name) {
 			return nil, fmt.Errorf("holds %q. Write name=URL, comma between; a name is %s", item, Rule)
 		}
 		u, err := url.Parse(strings.TrimRight(address, "/"))
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
+			u.RawQuery != "" || u.Fragment != "" {
 			return nil, fmt.Errorf("holds %q, whose address is no web address without a path. Write %s=http://10.0.0.1:8080", item, name)
 		}
 		for _, h := range all {

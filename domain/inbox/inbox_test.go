@@ -12,11 +12,17 @@ import (
 func TestAVerificationIsEchoedInEveryFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range signature.Formats() {
-		body := signature.AppendBody(nil, f, signature.Message{EventID: "evt_1", Type: VerificationType, CreatedAt: time.Unix(1, 0), Data: []byte(`{"challenge":"ABC234"}`)})
+		body := signature.AppendBody(nil, f, signature.Message{
+			EventID: "evt_1", Type: VerificationType,
+			CreatedAt: time.Unix(1, 0), Data: []byte(`{"challenge":"ABC234"}`),
+		})
 		if got := Challenge(VerificationType, body); got != "ABC234" {
 			t.Errorf("%s: %q of %s", f, got, body)
 		}
-		other := signature.AppendBody(nil, f, signature.Message{EventID: "evt_1", Type: "order.paid", CreatedAt: time.Unix(1, 0), Data: []byte(`{"challenge":"ABC234"}`)})
+		other := signature.AppendBody(nil, f, signature.Message{
+			EventID: "evt_1", Type: "order.paid", CreatedAt: time.Unix(1, 0),
+			Data: []byte(`{"challenge":"ABC234"}`),
+		})
 		if got := Challenge("order.paid", other); got != "" {
 			t.Errorf("%s: an event's own data is echoed: %q", f, got)
 		}
@@ -43,17 +49,21 @@ func TestASignatureIsVerifiedWithEverySecret(t *testing.T) {
 		for _, one := range s.Headers(nil, signature.Message{EventID: "evt_1"}, body, signature.Send{At: now, Attempt: 1}) {
 			h.Set(one.Name, one.Value)
 		}
-		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets, now); !v.Good || v.Secret != i || v.Code != "" {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets, now); !v.Good ||
+			v.Secret != i || v.Code != "" {
 			t.Errorf("secret %d: %+v", i, v)
 		}
-		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, append(body, ' '), secrets, now); v.Good || v.Secret != -1 || v.Code != signature.CodeMismatch {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, append(body, ' '), secrets,
+			now); v.Good || v.Secret != -1 || v.Code != signature.CodeMismatch {
 			t.Errorf("another body: %+v", v)
 		}
-		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets, now.Add(time.Hour)); v.Code != signature.CodeTimestampTooOld {
+		if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, h, body, secrets,
+			now.Add(time.Hour)); v.Code != signature.CodeTimestampTooOld {
 			t.Errorf("an hour later: %+v", v)
 		}
 	}
-	if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, http.Header{}, body, nil, now); v.Good || v.Detail == "" {
+	if v := CheckSignature(signature.Wire{Format: signature.Standard, Prefix: ""}, http.Header{}, body, nil,
+		now); v.Good || v.Detail == "" {
 		t.Errorf("without a secret: %+v", v)
 	}
 }

@@ -168,7 +168,7 @@ func Find(f Facts, many func(n int64, one, many string) string) []Finding {
 		}
 	}
 	if f.Rejected > 0 {
-		add(Rejected, health.Warned, 0, many(f.Rejected, "event that was emitted in SQL was", "events that were emitted in SQL were")+" rejected.", "They're kept. Fix the cause, then retry or discard them.")
+		add(Rejected, health.Warned, 0, many(f.Rejected, "event that was emitted in SQL was", "events that were emitted in SQL were")+" rejected.", "Rejected events are kept. Fix the cause, then retry or discard them.")
 	}
 	if f.Mails > 0 {
 		add(Mails, health.Warned, 0, many(f.Mails, "email", "emails")+" failed permanently.", "The Mail page shows the provider's error, and you can send each one again.")

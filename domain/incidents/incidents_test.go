@@ -11,7 +11,10 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 	t.Parallel()
 	well := Facts{
 		Workers: 2, Late: []Waiting{{"Acme", 2 * time.Second}},
-		Hosts: []Host{{Name: "a.example.com", Endpoints: 1, Tenants: 1, Active: 1, BreakersOpen: 1, Failing: 1}, {Name: "b.example.com", Endpoints: 9, Tenants: 9, Active: 9, Failing: 9}},
+		Hosts: []Host{
+			{Name: "a.example.com", Endpoints: 1, Tenants: 1, Active: 1, BreakersOpen: 1, Failing: 1},
+			{Name: "b.example.com", Endpoints: 9, Tenants: 9, Active: 9, Failing: 9},
+		},
 		Loads: []Load{{Tenant: "Acme", Slots: 0.9, Queue: 0.9, Ready: 12}, {Tenant: "Umbrella", Slots: 0.1, Ready: 5000}},
 	}
 	for name, tt := range map[string]struct {
@@ -32,11 +35,16 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 		"a backlog of slow requests": {func(f *Facts) { f.Loads[0] = Load{Tenant: "Acme", Queue: 0.75, Ready: 3000} }, []string{"Acme has 3000 deliveries ready to send, 75% of all."}},
 		"what people wait for":       {func(f *Facts) { f.Rejected, f.Mails = 1, 2 }, []string{"1 event that was emitted in SQL was rejected.", "2 emails failed permanently."}},
 		"everything at once": {func(f *Facts) {
-			*f = Facts{WorkersLost: 2, Discrepancies: 3, Late: []Waiting{{"Acme", time.Hour}}, Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3}}, Loads: []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}}}
+			*f = Facts{
+				WorkersLost: 2, Discrepancies: 3, Late: []Waiting{{"Acme", time.Hour}},
+				Hosts: []Host{{Name: "a", Tenants: 2, Active: 4, BreakersOpen: 3}},
+				Loads: []Load{{Tenant: "Acme", Queue: 1, Ready: 9999}},
+			}
 		}, []string{"No worker is running", "The books differ", "Deliveries of Acme", "2 workers stopped", "a is partly down for 2 tenants", "Acme has"}},
 	} {
 		f := well
-		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...), append([]Load{}, well.Loads...)
+		f.Late, f.Hosts, f.Loads = append([]Waiting{}, well.Late...), append([]Host{}, well.Hosts...),
+			append([]Load{}, well.Loads...)
 		tt.with(&f)
 		got := Find(f, func(n int64, one, many string) string {
 			if n == 1 {
@@ -62,7 +70,10 @@ func TestIncidentsAreListedTheWorstFirst(t *testing.T) {
 func TestAHostsStateFollowsFromItsActiveEndpoints(t *testing.T) {
 	t.Parallel()
 	for want, hosts := range map[HostState][]Host{
-		HostDown:    {{Endpoints: 3, Active: 2, Disabled: 1, BreakersOpen: 2, Failing: 2}, {Endpoints: 1, Active: 1, BreakersOpen: 1}},
+		HostDown: {{Endpoints: 3, Active: 2, Disabled: 1, BreakersOpen: 2, Failing: 2}, {
+			Endpoints: 1, Active: 1,
+			BreakersOpen: 1,
+		}},
 		HostPartly:  {{Endpoints: 100, Active: 100, BreakersOpen: 3, Failing: 5}},
 		HostFailing: {{Endpoints: 2, Active: 2, Failing: 1}},
 		HostPaused:  {{Endpoints: 2, Paused: 2}, {Endpoints: 3, Paused: 1, Disabled: 2}},

@@ -64,7 +64,10 @@ func TestWhatAProvidersAnswerMeans(t *testing.T) {
 			t.Errorf("%d %s: %d, want %d", tt.status, tt.name, got, tt.want)
 		}
 	}
-	for code, want := range map[int]mail.Verdict{421: mail.Retry, 450: mail.Retry, 452: mail.Retry, 535: mail.Retry, 550: mail.Refused, 554: mail.Refused, 0: mail.Retry} {
+	for code, want := range map[int]mail.Verdict{
+		421: mail.Retry, 450: mail.Retry, 452: mail.Retry, 535: mail.Retry,
+		550: mail.Refused, 554: mail.Refused, 0: mail.Retry,
+	} {
 		if got := mail.ClassifySMTP(code); got != want {
 			t.Errorf("SMTP %d: %d, want %d", code, got, want)
 		}

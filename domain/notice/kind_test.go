@@ -21,7 +21,8 @@ func TestEveryKindHasItsRule(t *testing.T) {
 			t.Errorf("%s has no whole rule", k)
 		}
 	}
-	if k := notice.Kind("junk"); k.Known() || k.MailedByDefault() || k.SeenBy(access.Owner) || k.OfPlatform() || k.AlertsOperators() {
+	if k := notice.Kind("junk"); k.Known() || k.MailedByDefault() || k.SeenBy(access.Owner) || k.OfPlatform() ||
+		k.AlertsOperators() {
 		t.Error("an unknown kind is nobody's")
 	}
 }
@@ -35,7 +36,10 @@ func TestOperationalWebhooksAreTheDocumentedOnes(t *testing.T) {
 		}
 	}
 	slices.Sort(of)
-	if want := []notice.Kind{notice.DeliveryFailed, notice.EndpointDisabled, notice.EndpointRecovered, notice.EndpointWarning, notice.SecretRotated}; !slices.Equal(of, want) {
+	if want := []notice.Kind{
+		notice.DeliveryFailed, notice.EndpointDisabled, notice.EndpointRecovered,
+		notice.EndpointWarning, notice.SecretRotated,
+	}; !slices.Equal(of, want) {
 		t.Errorf("%q, want %q", of, want)
 	}
 }

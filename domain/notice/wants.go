@@ -42,7 +42,8 @@ type subscriptionText struct {
 
 // Encode writes a subscription; the same one makes the same text.
 func (s Subscription) Encode() []byte {
-	text, _ := json.Marshal(subscriptionText{id.Tenant.Format(s.Tenant), s.Recipient, s.Kind}) // never fails: texts alone
+	// never fails: texts alone
+	text, _ := json.Marshal(subscriptionText{id.Tenant.Format(s.Tenant), s.Recipient, s.Kind})
 	return text
 }
 

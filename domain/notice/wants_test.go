@@ -39,7 +39,10 @@ func TestWhoGetsAMailOfAKind(t *testing.T) {
 
 func TestASubscriptionReadsAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	s := notice.Subscription{Tenant: id.New(time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC), [10]byte{1}), Recipient: notice.AddressRecipient(" Ada@Acme.example "), Kind: notice.Digest}
+	s := notice.Subscription{
+		Tenant:    id.New(time.Date(2031, 3, 9, 0, 0, 0, 0, time.UTC), [10]byte{1}),
+		Recipient: notice.AddressRecipient(" Ada@Acme.example "), Kind: notice.Digest,
+	}
 	got, ok := notice.ParseSubscription(s.Encode())
 	if !ok || got != s || got.Recipient != "ada@acme.example" {
 		t.Errorf("%+v, %v", got, ok)
@@ -85,7 +88,8 @@ func TestContactsAreKeptOnceAndInLowerCase(t *testing.T) {
 	}
 	_, err = notice.Contacts("contacts", []string{"ada@acme.example", "Ada <ada@acme.example>", "no", "a@acme.example\r\nBcc: b@acme.example"})
 	e := fault.As(err)
-	if e == nil || len(e.Fields) != 3 || e.Fields[0].Name != "contacts.1" || e.Fields[2].Name != "contacts.3" || e.Code != "email_invalid" || !strings.HasPrefix(e.Fields[1].Detail, `"no" isn't`) {
+	if e == nil || len(e.Fields) != 3 || e.Fields[0].Name != "contacts.1" || e.Fields[2].Name != "contacts.3" || e.Code != "email_invalid" ||
+		!strings.HasPrefix(e.Fields[1].Detail, `"no" isn't`) {
 		t.Errorf("what is no address: %+v", e)
 	}
 }

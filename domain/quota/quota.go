@@ -19,7 +19,8 @@ type Limits settings.Limits
 // limited here only where one of them says so: otherwise the server's configuration does.
 func Read(platform, tenant []byte) Limits {
 	l := Limits(settings.ReadLimits(platform, tenant))
-	f := settings.OfTenant()[slices.IndexFunc(settings.OfTenant(), func(f settings.Field) bool { return f.Name == settings.MaxPayload })]
+	f := settings.OfTenant()[slices.IndexFunc(settings.OfTenant(),
+		func(f settings.Field) bool { return f.Name == settings.MaxPayload })]
 	_, here := f.Own(tenant)
 	if _, there := f.Own(platform); !here && !there {
 		l.MaxPayload = 0
@@ -76,7 +77,10 @@ func (l Limits) CheckPayload(size int) error {
 		return nil
 	}
 	detail := fmt.Sprintf("The data has %s bytes; this tenant's maximum is %s. Send a reference to the rest.", thousands(int64(size)), thousands(int64(l.MaxPayload)))
-	return &fault.Error{Kind: fault.TooLarge, Code: "payload_too_large", Detail: detail, Fields: []fault.Field{{Name: "data", Code: "payload_too_large", Detail: detail}}}
+	return &fault.Error{
+		Kind: fault.TooLarge, Code: "payload_too_large", Detail: detail,
+		Fields: []fault.Field{{Name: "data", Code: "payload_too_large", Detail: detail}},
+	}
 }
 
 // Stage is how much of a month's events is used, as notices tell of it.

@@ -20,7 +20,8 @@ func TestTheSizeOfAnEventIsLimitedWhereSomebodySaysSo(t *testing.T) {
 		{"{}", `{"limits":{"max_payload":1}}`, 0},
 		{"junk", `{"limits":{"max_payload":"x"}}`, 0},
 	} {
-		if got := quota.Read([]byte(tt.platform), []byte(tt.tenant)); got.MaxPayload != tt.want || got.EventsPerMonth != 0 {
+		if got := quota.Read([]byte(tt.platform), []byte(tt.tenant)); got.MaxPayload != tt.want ||
+			got.EventsPerMonth != 0 {
 			t.Errorf("%s over %s: %+v", tt.tenant, tt.platform, got)
 		}
 	}

@@ -22,7 +22,10 @@ type Page struct {
 // in the queue.
 func Entered(accepted, delivered, failed, canceled int64) Page {
 	waiting := accepted - delivered - failed - canceled
-	return Page{Accepted: accepted, Delivered: delivered, Failed: failed, Canceled: canceled, Waiting: waiting, Queued: waiting}
+	return Page{
+		Accepted: accepted, Delivered: delivered, Failed: failed, Canceled: canceled, Waiting: waiting,
+		Queued: waiting,
+	}
 }
 
 // Placed is how many of the waiting deliveries have their row in the queue. If all have, further rows belong to no

@@ -33,11 +33,12 @@ type Candidate struct {
 
 // Verdict says whether an event went to one endpoint, and what decided.
 type Verdict struct {
-	Matched bool          // a delivery was made when the event was emitted
-	Clause  filter.Clause // what decided; ClauseState where it matched and was held, ClauseNone where nothing stood in the way
-	Held    bool          // it matched and waited, since the endpoint received nothing then
-	Unsure  bool          // the data was expunged, and with it what the filter saw
-	Detail  string        // a sentence
+	Matched bool // a delivery was made when the event was emitted
+	// what decided; ClauseState where it matched and was held, ClauseNone where nothing stood in the way
+	Clause filter.Clause
+	Held   bool   // it matched and waited, since the endpoint received nothing then
+	Unsure bool   // the data was expunged, and with it what the filter saw
+	Detail string // a sentence
 }
 
 // Explanation is the answer for one event: a verdict for each candidate, in their order, and in sum.

@@ -27,21 +27,49 @@ func TestEveryVerdictNamesTheClauseThatDecided(t *testing.T) {
 		clause    filter.Clause
 		says      string
 	}{
-		"takes everything":        {Candidate{Rule: all, Sent: true}, true, false, filter.ClauseNone, "was active"},
-		"another type":            {Candidate{Rule: other}, false, false, filter.ClauseType, "does not subscribe"},
-		"another channel":         {Candidate{Rule: with(func(r *Rule) { r.Channels = []string{"us"} })}, false, false, filter.ClauseChannel, "none of the endpoint's channels"},
-		"a filter that is false":  {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.amount > 9"` })}, false, false, filter.ClauseFilter, "returns false"},
-		"a missing field":         {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.price > 9"` })}, false, false, filter.ClauseFilter, "the field price is missing"},
-		"another value":           {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.status":"paid"}` })}, false, false, filter.ClauseFilter, `"order.status" in this event's data doesn't have the value`},
-		"a path that is not":      {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.state":"paid"}` })}, false, false, filter.ClauseFilter, `"order.state", which this event's data doesn't have`},
-		"an unreadable filter":    {Candidate{Rule: with(func(r *Rule) { r.Filter = `"no("` })}, false, false, filter.ClauseFilter, "can no longer be read"},
-		"paused":                  {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Paused }), Sent: true}, true, true, filter.ClauseState, "paused"},
-		"disabled":                {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Disabled }), Sent: true}, true, true, filter.ClauseState, "disabled"},
-		"unverified":              {Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Unverified }), Sent: true}, true, true, filter.ClauseState, "not verified"},
-		"paused, not subscribed":  {Candidate{Rule: with(func(r *Rule) { r.Status, r.EventTypes = endpoint.Paused, nil })}, false, false, filter.ClauseType, "does not subscribe"},
-		"pinned to another":       {Candidate{Rule: with(func(r *Rule) { r.Version = "1" })}, false, false, ClauseVersion, "another payload version"},
-		"pinned to it":            {Candidate{Rule: with(func(r *Rule) { r.Version = "2" }), Sent: true}, true, false, filter.ClauseNone, "was active"},
-		"pinned, not subscribed":  {Candidate{Rule: with(func(r *Rule) { r.Version, r.EventTypes = "1", nil })}, false, false, filter.ClauseType, "does not subscribe"},
+		"takes everything": {Candidate{Rule: all, Sent: true}, true, false, filter.ClauseNone, "was active"},
+		"another type":     {Candidate{Rule: other}, false, false, filter.ClauseType, "does not subscribe"},
+		"another channel": {
+			Candidate{Rule: with(func(r *Rule) { r.Channels = []string{"us"} })},
+			false, false, filter.ClauseChannel,
+			"none of the endpoint's channels",
+		},
+		"a filter that is false": {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.amount > 9"` })}, false, false, filter.ClauseFilter, "returns false"},
+		"a missing field":        {Candidate{Rule: with(func(r *Rule) { r.Filter = `"data.price > 9"` })}, false, false, filter.ClauseFilter, "the field price is missing"},
+		"another value":          {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.status":"paid"}` })}, false, false, filter.ClauseFilter, `"order.status" in this event's data doesn't have the value`},
+		"a path that is not":     {Candidate{Rule: with(func(r *Rule) { r.Filter = `{"order.state":"paid"}` })}, false, false, filter.ClauseFilter, `"order.state", which this event's data doesn't have`},
+		"an unreadable filter":   {Candidate{Rule: with(func(r *Rule) { r.Filter = `"no("` })}, false, false, filter.ClauseFilter, "can no longer be read"},
+		"paused": {
+			Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Paused }), Sent: true},
+			true, true,
+			filter.ClauseState, "paused",
+		},
+		"disabled": {
+			Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Disabled }), Sent: true},
+			true, true,
+			filter.ClauseState, "disabled",
+		},
+		"unverified": {
+			Candidate{Rule: with(func(r *Rule) { r.Status = endpoint.Unverified }), Sent: true},
+			true, true,
+			filter.ClauseState, "not verified",
+		},
+		"paused, not subscribed": {
+			Candidate{Rule: with(func(r *Rule) { r.Status, r.EventTypes = endpoint.Paused, nil })},
+			false, false,
+			filter.ClauseType, "does not subscribe",
+		},
+		"pinned to another": {Candidate{Rule: with(func(r *Rule) { r.Version = "1" })}, false, false, ClauseVersion, "another payload version"},
+		"pinned to it": {
+			Candidate{Rule: with(func(r *Rule) { r.Version = "2" }), Sent: true},
+			true, false, filter.ClauseNone,
+			"was active",
+		},
+		"pinned, not subscribed": {
+			Candidate{Rule: with(func(r *Rule) { r.Version, r.EventTypes = "1", nil })},
+			false, false, filter.ClauseType,
+			"does not subscribe",
+		},
 		"created later":           {Candidate{Later: true}, false, false, ClauseLater, "created after"},
 		"deleted before":          {Candidate{Rule: all, Deleted: true}, false, false, ClauseDeleted, "deleted before"},
 		"later, then sent missed": {Candidate{Later: true, Sent: true}, false, false, ClauseLater, "on request"},
@@ -49,7 +77,8 @@ func TestEveryVerdictNamesTheClauseThatDecided(t *testing.T) {
 	} {
 		x := Explain(paid, []Candidate{c.candidate})
 		v := x.Verdicts[0]
-		if v.Matched != c.matched || v.Held != c.held || v.Clause != c.clause || !strings.Contains(v.Detail, c.says) || v.Unsure || x.Direct {
+		if v.Matched != c.matched || v.Held != c.held || v.Clause != c.clause || !strings.Contains(v.Detail, c.says) ||
+			v.Unsure || x.Direct {
 			t.Errorf("%s: %+v, direct %v", name, v, x.Direct)
 		}
 		if strings.Contains(v.Detail, "open") {

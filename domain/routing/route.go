@@ -29,7 +29,10 @@ type Route struct {
 // Compile makes a route of a rule. A filter was compiled when it was saved; one that a later version of the language
 // reads otherwise makes a route that takes nothing and says so, and must not stop the routes of others.
 func Compile(r Rule) Route {
-	route := Route{Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status, drops: r.Drops, version: r.Version}
+	route := Route{
+		Subscription: filter.Subscription{EventTypes: r.EventTypes, Channels: r.Channels}, Status: r.Status,
+		drops: r.Drops, version: r.Version,
+	}
 	if r.Filter != "" {
 		route.Filter, route.unusable = filter.Compile([]byte(r.Filter))
 	}

@@ -80,7 +80,8 @@ func TestSchemasLoadNothingAndEnd(t *testing.T) {
 		`5`: "",
 	} {
 		_, err := Compile([]byte(text))
-		if e := fault.As(err); e == nil || e.Code != "schema_invalid" || !strings.Contains(e.Detail, says) || strings.Contains(e.Detail, "root:") {
+		if e := fault.As(err); e == nil || e.Code != "schema_invalid" || !strings.Contains(e.Detail, says) || strings.Contains(e.Detail,
+			"root:") {
 			t.Errorf("%.100s: %v", text, err)
 		}
 	}
@@ -104,7 +105,8 @@ func TestCheckingIsBounded(t *testing.T) {
 			t.Errorf("%d values: %v", n, found)
 		}
 	}
-	if found := matching.Check([]byte(`["` + strings.Repeat("a", 200_000) + `"]`)); len(found) != 1 || !strings.Contains(found[0].Detail, "does not match") {
+	if found := matching.Check([]byte(`["` + strings.Repeat("a", 200_000) + `"]`)); len(found) != 1 ||
+		!strings.Contains(found[0].Detail, "does not match") {
 		t.Errorf("%.200v", found)
 	}
 }

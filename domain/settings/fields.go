@@ -75,13 +75,22 @@ const (
 )
 
 var fields = slices.Concat([]Field{
-	{Name: SignUp, Group: GroupTenants, Label: "Who can create a tenant", Words: []string{AsConfigured, Open, Invite}, Default: AsConfigured, Hint: "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP."},
+	{
+		Name: SignUp, Group: GroupTenants, Label: "Who can create a tenant", Words: []string{AsConfigured, Open, Invite}, Default: AsConfigured,
+		Hint: "Open: anyone. Invite: only operators. As configured: the value of POSTHORN_SIGNUP.",
+	},
 	{Name: RetentionDays, Group: GroupTenants, Label: "Keep events and deliveries for", Unit: "days", Low: 1, High: 3650, Default: "90", Hint: "For tenants created from now on."},
 
 	{Name: EventsPerSecond, Group: GroupLimits, Label: "Events per second", Low: 1, High: 1_000_000, Zero: "unlimited", Default: "0", Tenant: true},
-	{Name: EventsPerMonth, Group: GroupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0", Tenant: true, Hint: "Calendar months, UTC. Owners are notified at 80% and 100%."},
+	{
+		Name: EventsPerMonth, Group: GroupLimits, Label: "Events per month", Low: 1, High: 1_000_000_000_000, Zero: "unlimited", Default: "0",
+		Tenant: true, Hint: "Calendar months, UTC. Owners are notified at 80% and 100%.",
+	},
 	{Name: MaxEndpoints, Group: GroupLimits, Label: "Endpoints", Low: 1, High: 100_000, Default: "50", Tenant: true},
-	{Name: MaxPayload, Group: GroupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20, Default: strconv.Itoa(256 << 10), Tenant: true},
+	{
+		Name: MaxPayload, Group: GroupLimits, Label: "Largest event", Unit: "bytes of data", Low: 1024, High: 1 << 20,
+		Default: strconv.Itoa(256 << 10), Tenant: true,
+	},
 
 	{Name: "endpoints.retry_policy", Group: GroupEndpoints, Label: "Retry schedule", Words: retry.Names(), Default: retry.Default},
 	{Name: "endpoints.timeout_seconds", Group: GroupEndpoints, Label: "Request timeout", Unit: "seconds", Low: endpoint.MinTimeout, High: endpoint.MaxTimeout, Default: "15"},
@@ -101,8 +110,8 @@ var fields = slices.Concat([]Field{
 
 // policyLabels say what the parts of the health policy are called.
 var policyLabels = map[string]string{
-	"auth_failures": "Consecutive 401, 403, or 404 responses", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "with at least this many failures",
-	"failures_over": "Consecutive failures above", "failures_hours": "over at least", "tls_hours": "All attempts failed with TLS errors for", "exhausted": "Deliveries out of attempts",
+	"auth_failures": "Consecutive 401, 403, or 404 responses", "unhealthy_hours": "All attempts failed for", "unhealthy_failures": "All attempts failed: minimum failures",
+	"failures_over": "Consecutive failures above", "failures_hours": "Consecutive failures: minimum time", "tls_hours": "All attempts failed with TLS errors for", "exhausted": "Deliveries out of attempts",
 }
 
 // policyFields are the health policy's parts with the ranges that it has.
@@ -112,7 +121,10 @@ func policyFields() []Field {
 	_ = json.Unmarshal(text, &byDefault)
 	out := []Field{{Name: "health.gone", Group: GroupHealth, Label: "Disable on the first 410", Words: onOff, Default: "on"}}
 	for _, r := range health.Ranges() {
-		f := Field{Name: "health." + r.Name, Group: GroupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low, High: r.High, Default: fmt.Sprint(byDefault[r.Name])}
+		f := Field{
+			Name: "health." + r.Name, Group: GroupHealth, Label: policyLabels[r.Name], Unit: r.Unit, Low: r.Low,
+			High: r.High, Default: fmt.Sprint(byDefault[r.Name]),
+		}
 		if r.Never {
 			f.Zero = "never"
 		}

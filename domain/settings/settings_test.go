@@ -37,7 +37,8 @@ func TestEveryFieldIsWhole(t *testing.T) {
 func TestTheRulesReadWhatIsSet(t *testing.T) {
 	t.Parallel()
 	before := endpoint.ReadDefaults(50, nil, nil)
-	if before.MaxEndpoints != Number(MaxEndpoints) || *before.Settings.RateLimit != Number("endpoints.rate_limit") || before.Settings.TimeoutSeconds != Number("endpoints.timeout_seconds") ||
+	if before.MaxEndpoints != Number(MaxEndpoints) || *before.Settings.RateLimit != Number("endpoints.rate_limit") ||
+		before.Settings.TimeoutSeconds != Number("endpoints.timeout_seconds") ||
 		before.Settings.MaxInFlight != Number("endpoints.max_in_flight") || before.Settings.Verification != Word("endpoints.verification") ||
 		before.Settings.RetryPolicy != Word("endpoints.retry_policy") || before.Settings.WhenHeld != Word("endpoints.when_held") {
 		t.Errorf("the defaults differ: %+v", before)
@@ -50,7 +51,8 @@ func TestTheRulesReadWhatIsSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := endpoint.ReadDefaults(50, raw, nil)
-	if d.MaxEndpoints != 7 || d.Settings.RateLimit != nil || d.Settings.RetryPolicy != "short" || d.Settings.WhenHeld != "drop" || d.Settings.TimeoutSeconds != 3 || d.Settings.Prefix != "Acme" {
+	if d.MaxEndpoints != 7 || d.Settings.RateLimit != nil || d.Settings.RetryPolicy != "short" || d.Settings.WhenHeld != "drop" ||
+		d.Settings.TimeoutSeconds != 3 || d.Settings.Prefix != "Acme" {
 		t.Errorf("%+v", d)
 	}
 	if p := health.ReadPolicy(raw, nil); p.Gone || p.TLSHours != 0 || p.Exhausted != 12 {
@@ -59,7 +61,8 @@ func TestTheRulesReadWhatIsSet(t *testing.T) {
 	if l := ReadLimits(raw, []byte(`{"limits":{"events_per_second":5,"events_per_month":"many","max_payload":1}}`)); l != (Limits{5, 1_000_000, 7, 256 << 10}) {
 		t.Errorf("%+v", l)
 	}
-	if len(changed) != 10 || changed["health.gone"] != (Change{"on", "off"}) || changed[EventsPerMonth] != (Change{"", "1000000"}) || !strings.Contains(string(raw), `"tenant":"kept"`) {
+	if len(changed) != 10 || changed["health.gone"] != (Change{"on", "off"}) || changed[EventsPerMonth] != (Change{"", "1000000"}) ||
+		!strings.Contains(string(raw), `"tenant":"kept"`) {
 		t.Errorf("%v %s", changed, raw)
 	}
 	if On(Digest, raw) || !On(Digest) {

@@ -39,8 +39,10 @@ const (
 )
 
 var checkOf = map[string]Check{
-	CodeSecretRefused: CheckSecret, CodeHeaderMissing: CheckHeaders, CodeIDMalformed: CheckID, CodeTimestampMalformed: CheckTimestamp,
-	CodeTimestampTooOld: CheckTimestamp, CodeTimestampTooNew: CheckTimestamp, CodeSchemeUnknown: CheckScheme, CodeMismatch: CheckSignature,
+	CodeSecretRefused: CheckSecret, CodeHeaderMissing: CheckHeaders, CodeIDMalformed: CheckID,
+	CodeTimestampMalformed: CheckTimestamp,
+	CodeTimestampTooOld:    CheckTimestamp, CodeTimestampTooNew: CheckTimestamp, CodeSchemeUnknown: CheckScheme,
+	CodeMismatch: CheckSignature,
 }
 
 // checks are those that a format has, in order.
@@ -48,7 +50,8 @@ func (w Wire) checks() []Check {
 	f := w.Format
 	all := []Check{CheckSecret, CheckHeaders}
 	if f == Templated {
-		if w.Shape != nil && w.Shape.Signature != nil && strings.Contains(w.Shape.Signature.Content+w.Shape.Signature.Value, "{ts}") {
+		if w.Shape != nil && w.Shape.Signature != nil && strings.Contains(w.Shape.Signature.Content+
+			w.Shape.Signature.Value, "{ts}") {
 			all = append(all, CheckTimestamp)
 		}
 		return append(all, CheckScheme, CheckSignature)
@@ -64,7 +67,9 @@ func (w Wire) checks() []Check {
 
 // Debug says of each part of a signed request whether it is right, by the rules of Verify. A timestamp that is merely
 // far from now does not end the checks: the signature is checked for an old request too. good is that of Verify itself.
-func (w Wire) Debug(header func(name string) string, body []byte, secret string, now time.Time, tolerance time.Duration) (findings []Finding, good bool) {
+func (w Wire) Debug(header func(name string) string, body []byte, secret string, now time.Time,
+	tolerance time.Duration,
+) (findings []Finding, good bool) {
 	verify := func(tolerance time.Duration) *fault.Error {
 		return fault.As(w.Verify(header, body, []string{secret}, now, tolerance))
 	}

@@ -38,7 +38,8 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 		}
 		body := AppendBody(nil, Standard, m)
 		h := http.Header{}
-		for _, one := range (Signing{Format: Standard, Keys: []Key{key}}).Headers(nil, m, body, Send{At: at, Attempt: 1}) {
+		for _, one := range (Signing{Format: Standard, Keys: []Key{key}}).Headers(nil, m, body,
+			Send{At: at, Attempt: 1}) {
 			h.Set(one.Name, one.Value)
 		}
 		if c.change != nil {
@@ -66,7 +67,8 @@ func TestADebuggerTellsWhichPartFails(t *testing.T) {
 func TestADebuggerLooksAtWhatTheFormatHas(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[Format]int{Standard: 6, XWebhook: 5, TV1: 5, BodyHex: 4, Raw: 5} {
-		findings, good := Wire{Format: format}.Debug(func(string) string { return "" }, nil, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", time.Unix(0, 0), DefaultTolerance)
+		findings, good := Wire{Format: format}.Debug(func(string) string { return "" }, nil, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3", time.Unix(0, 0),
+			DefaultTolerance)
 		if len(findings) != want || good {
 			t.Errorf("%s: %+v", format, findings)
 		}

@@ -41,10 +41,12 @@ func TestPublishedVectorsOfOtherSendersPass(t *testing.T) {
 				h.Set(name, value)
 			}
 			now := time.Unix(v.At, 0)
-			if err := p.Wire().Verify(h.Get, []byte(v.Body), []string{v.Secret}, now, signature.DefaultTolerance); err != nil {
+			if err := p.Wire().Verify(h.Get, []byte(v.Body), []string{v.Secret}, now,
+				signature.DefaultTolerance); err != nil {
 				t.Error(err)
 			}
-			if err := p.Wire().Verify(h.Get, []byte(v.Body+" "), []string{v.Secret}, now, signature.DefaultTolerance); !fault.Is(err, signature.CodeMismatch) {
+			if err := p.Wire().Verify(h.Get, []byte(v.Body+" "), []string{v.Secret}, now,
+				signature.DefaultTolerance); !fault.Is(err, signature.CodeMismatch) {
 				t.Errorf("another body: %v", err)
 			}
 		})
@@ -98,10 +100,12 @@ func TestEveryPresetVerifiesWhatItSendsAndIsShownAsItWasSent(t *testing.T) {
 				}
 				h.Set(one.Name, one.Value)
 			}
-			if err := w.Verify(h.Get, body, []string{"whsec_" + strings.Repeat("A", 32), secret}, at, signature.DefaultTolerance); err != nil {
+			if err := w.Verify(h.Get, body, []string{"whsec_" + strings.Repeat("A", 32), secret}, at,
+				signature.DefaultTolerance); err != nil {
 				t.Error(err)
 			}
-			if findings, good := w.Debug(h.Get, body, secret, at, signature.DefaultTolerance); !good || len(findings) < 4 {
+			if findings, good := w.Debug(h.Get, body, secret, at, signature.DefaultTolerance); !good ||
+				len(findings) < 4 {
 				t.Errorf("debug: %v", findings)
 			}
 			again := signature.ParseWire(w.String(), w.Prefix)
@@ -127,7 +131,8 @@ func TestASecondSignatureIsOfItsOwnAlgorithm(t *testing.T) {
 	s := signing(t, p.Wire(), "It's a Secret to Everybody")
 	signed := time.Unix(1_700_000_000, 0)
 	h := http.Header{}
-	for _, one := range s.Headers(nil, signature.Message{EventID: "evt_1", DeliveryID: "dlv_1", Type: "push"}, []byte("Hello, World!"), signature.Send{At: signed, Attempt: 1}) {
+	for _, one := range s.Headers(nil, signature.Message{EventID: "evt_1", DeliveryID: "dlv_1", Type: "push"}, []byte("Hello, World!"),
+		signature.Send{At: signed, Attempt: 1}) {
 		h.Set(one.Name, one.Value)
 	}
 	if got := h.Get("X-Hub-Signature-256"); got != "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17" {

@@ -42,7 +42,10 @@ type AlsoSign struct {
 
 // Wire is how the second signature is made.
 func (a *AlsoSign) Wire() Wire {
-	return Wire{Format: a.Format, Prefix: a.Prefix, Shape: &Shape{HeaderPrefix: a.HeaderPrefix, HeaderNames: a.HeaderNames, Signature: a.Signature}}
+	return Wire{Format: a.Format, Prefix: a.Prefix, Shape: &Shape{
+		HeaderPrefix: a.HeaderPrefix,
+		HeaderNames:  a.HeaderNames, Signature: a.Signature,
+	}}
 }
 
 // Format keeps a shape short in logs.
@@ -50,7 +53,8 @@ func (s *Shape) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("shape")) }
 
 // IsZero reports whether the shape changes nothing.
 func (s *Shape) IsZero() bool {
-	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil && s.Timestamp == "" && s.AlsoSign == nil
+	return s == nil || s.Body == "" && s.HeaderPrefix == "" && len(s.HeaderNames) == 0 && s.Signature == nil &&
+		s.Timestamp == "" && s.AlsoSign == nil
 }
 
 // Clone is a copy that shares nothing with s.
@@ -139,7 +143,8 @@ func (s *Shape) Check(f Format, prefix string) error {
 	if s.Body != "" && s.Body != BodyEnvelope && s.Body != BodyPayload {
 		refuse("body", "wire_body_unknown", "The body is envelope or payload.")
 	}
-	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") && !strings.Contains(s.Signature.Value, "{ts}"); {
+	switch signed := s.Signature != nil && strings.Contains(s.Signature.Content, "{ts}") &&
+		!strings.Contains(s.Signature.Value, "{ts}"); {
 	case s.Timestamp != "" && s.Timestamp != TimestampRFC3339:
 		refuse("timestamp", "wire_timestamp_refused", "The timestamp is rfc3339, or as the format says where it is left out.")
 	case s.Timestamp != "" && (f != Templated || signed):
@@ -165,7 +170,9 @@ func (s *Shape) Check(f Format, prefix string) error {
 	return nil
 }
 
-func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code, detail string)) {
+func checkPart(at string, f Format, prefix string, headers map[string]string, t *Template, refuse func(field, code,
+	detail string),
+) {
 	if prefix != "" && !validHeader(prefix+"a") {
 		refuse(at+"header_prefix", "wire_header_refused", "A header prefix has letters, digits and hyphens, such as svix- or X-Acme-.")
 	}

@@ -100,7 +100,8 @@ func TestAnEnvelopeIsValidJSONWhateverItsNames(t *testing.T) {
 	})
 	broken := message()
 	broken.Type = "a\xffb"
-	if body := signature.AppendBody(nil, signature.Standard, broken); !json.Valid(body) || !bytes.Contains(body, []byte("a\ufffdb")) {
+	if body := signature.AppendBody(nil, signature.Standard, broken); !json.Valid(body) ||
+		!bytes.Contains(body, []byte("a\ufffdb")) {
 		t.Errorf("bytes that are no UTF-8 come out as %s", body)
 	}
 }
@@ -185,7 +186,8 @@ func TestEachFormatSetsItsHeadersInItsOwnSpelling(t *testing.T) {
 			}
 			first := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1})
 			for _, h := range first {
-				if strings.HasSuffix(h.Name, "Retry-Attempt") || strings.HasSuffix(h.Name, "-Retry") || strings.HasSuffix(strings.ToLower(h.Name), "replayed") {
+				if strings.HasSuffix(h.Name, "Retry-Attempt") || strings.HasSuffix(h.Name, "-Retry") ||
+					strings.HasSuffix(strings.ToLower(h.Name), "replayed") {
 					t.Errorf("a first, original attempt carries %s", h.Name)
 				}
 			}
@@ -289,7 +291,8 @@ func TestTheTypeFieldConcernsXWebhookAlone(t *testing.T) {
 		m.TypeField = field
 		for _, f := range signature.Formats() {
 			got := string(signature.AppendBody(nil, f, m))
-			if f == signature.XWebhook && !strings.HasPrefix(got, want) || f != signature.XWebhook && got != string(signature.AppendBody(nil, f, message())) {
+			if f == signature.XWebhook && !strings.HasPrefix(got, want) || f != signature.XWebhook &&
+				got != string(signature.AppendBody(nil, f, message())) {
 				t.Errorf("%s with %q: %s", f, field, got)
 			}
 		}
@@ -366,7 +369,8 @@ func TestSigningIsTheSameFromManyGoroutines(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				if got := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1}); !slices.Equal(got, want) {
+				if got := s.Headers(nil, message(), body, signature.Send{At: sentAt, Attempt: 1}); !slices.Equal(got,
+					want) {
 					t.Errorf("got %v", got)
 					return
 				}

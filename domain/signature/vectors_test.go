@@ -164,7 +164,8 @@ func TestOtherImplementationsMakeTheSameSignatures(t *testing.T) {
 			t.Run(name+"/"+v.Name, func(t *testing.T) {
 				t.Parallel()
 				body, want, when := v.bytes(t), v.header(how.signature), v.signedAt(t)
-				s := signature.Signing{Format: how.format, Prefix: how.prefix, Keys: keys(t, how.format, v.secrets()...)}
+				s := signature.Signing{Format: how.format, Prefix: how.prefix, Keys: keys(t, how.format,
+					v.secrets()...)}
 				if err := s.Validate(); err != nil {
 					t.Fatal(err)
 				}
@@ -179,7 +180,8 @@ func TestOtherImplementationsMakeTheSameSignatures(t *testing.T) {
 				}
 				find := func(name string) string { return get(sent, name) }
 				for _, secret := range slices.Concat(v.secrets(), v.PublicKeys) {
-					if err := (signature.Wire{Format: how.format, Prefix: how.prefix}).Verify(find, body, []string{secret}, when, 0); err != nil {
+					if err := (signature.Wire{Format: how.format, Prefix: how.prefix}).Verify(find, body,
+						[]string{secret}, when, 0); err != nil {
 						t.Errorf("does not verify: %v", err)
 					}
 				}
@@ -226,7 +228,8 @@ func TestTheVerifyCasesOfTheCorpus(t *testing.T) {
 			}
 			verify := func(body []byte, now int64) error {
 				find := func(name string) string { return headers[strings.ToLower(name)] }
-				return signature.Wire{Format: how.format, Prefix: how.prefix}.Verify(find, body, []string{base.secret}, time.Unix(now, 0), signature.DefaultTolerance)
+				return signature.Wire{Format: how.format, Prefix: how.prefix}.Verify(find, body, []string{base.secret},
+					time.Unix(now, 0), signature.DefaultTolerance)
 			}
 			if err := verify(paid, 1700000000); err != nil {
 				t.Fatalf("the unchanged request is refused: %v", err)
@@ -260,7 +263,8 @@ func TestTheSecretCasesOfTheCorpus(t *testing.T) {
 		if (err == nil) != (tt.Expect == "accept") {
 			t.Errorf("%s: want %s, got error %v", tt.Why, tt.Expect, err)
 		}
-		if err != nil && tt.Secret != "" && strings.Contains(err.Error(), strings.TrimPrefix(tt.Secret, "whsec_")) && len(tt.Secret) > 10 {
+		if err != nil && tt.Secret != "" && strings.Contains(err.Error(), strings.TrimPrefix(tt.Secret, "whsec_")) &&
+			len(tt.Secret) > 10 {
 			t.Errorf("%s: the error shows the secret: %v", tt.Why, err)
 		}
 	}

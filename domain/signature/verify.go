@@ -34,7 +34,9 @@ const (
 // For Standard a secret can be whsec_, whpk_ or whsk_. The error is a *fault.Error with one of the codes above; its
 // field is the header concerned. Signatures are compared in constant time. BodyHex signs no timestamp, so it checks
 // none.
-func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time, tolerance time.Duration) error {
+func (w Wire) Verify(header func(name string) string, body []byte, secrets []string, now time.Time,
+	tolerance time.Duration,
+) error {
 	f := w.Format
 	if f == Templated && (w.Shape == nil || w.Shape.Signature == nil) {
 		return fault.InvalidField("wire.signature", "wire_template_missing", "The format template needs a signature: its value and what is signed.")

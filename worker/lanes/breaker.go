@@ -11,16 +11,17 @@ import (
 
 // laneHealth is what a lane's owner keeps of its endpoint's health.
 type laneHealth struct {
-	counters    delivery.Counters
-	breaker     health.Breaker // half open while a probe is in flight
-	goneAt      time.Time      // the last 410 since the last success
-	epoch       int32          // of the counters in the database; a different one means that they were cleared
-	changes     int64          // numbers what is to be saved, in the order in which it happened
-	saved       int64          // the newest change on record; the recorder's alone
-	savedAt     time.Time      // when a success was last saved
-	awaitsProbe bool           // the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
-	alarm       *time.Timer    // ends the rest
-	wanted      int64          // the row that is requested as the next probe; 0: none
+	counters delivery.Counters
+	breaker  health.Breaker // half open while a probe is in flight
+	goneAt   time.Time      // the last 410 since the last success
+	epoch    int32          // of the counters in the database; a different one means that they were cleared
+	changes  int64          // numbers what is to be saved, in the order in which it happened
+	saved    int64          // the newest change on record; the recorder's alone
+	savedAt  time.Time      // when a success was last saved
+	// the breaker is not closed and no probe is due: nothing of the lane is read, kept or sent
+	awaitsProbe bool
+	alarm       *time.Timer // ends the rest
+	wanted      int64       // the row that is requested as the next probe; 0: none
 }
 
 // successEvery is how often an endpoint's last success is saved while nothing but successes happen.
@@ -95,8 +96,10 @@ func (l *Lane) count(j *Job, o Outcome, now time.Time) *health.Change {
 	}
 	h.changes++
 	return &health.Change{
-		EndpointID: l.id, TenantID: l.tenant, Epoch: h.epoch, N: h.changes, Counters: h.counters, Breaker: h.breaker, GoneAt: h.goneAt,
-		OutageFrom: outage, Closed: was.State != health.Closed && h.breaker.State == health.Closed, LastError: o.LastError,
+		EndpointID: l.id, TenantID: l.tenant, Epoch: h.epoch, N: h.changes, Counters: h.counters, Breaker: h.breaker,
+		GoneAt:     h.goneAt,
+		OutageFrom: outage, Closed: was.State != health.Closed && h.breaker.State == health.Closed,
+		LastError: o.LastError,
 	}
 }
 

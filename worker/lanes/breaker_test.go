@@ -10,8 +10,14 @@ import (
 )
 
 var (
-	failed  = Outcome{Decision: delivery.Decision{Status: delivery.Retrying, Class: delivery.Unhealthy, RetryIn: time.Hour}, Result: delivery.Result{Status: 500}}
-	success = Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}
+	failed = Outcome{Decision: delivery.Decision{
+		Status: delivery.Retrying, Class: delivery.Unhealthy,
+		RetryIn: time.Hour,
+	}, Result: delivery.Result{Status: 500}}
+	success = Outcome{
+		Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success},
+		Result:   delivery.Result{Status: 200},
+	}
 )
 
 // open is a lane whose breaker has just opened, and what was saved last.
@@ -84,10 +90,12 @@ func TestAProbeThatFailsGoesBackAndWaitsTwiceAsLong(t *testing.T) {
 	now := time.Now()
 	then := b.d.Finish(b.started[0], failed, now)
 	next, decision, change := then.Next, then.Decision, then.Change
-	if next != nil || decision.Status != delivery.Retrying || !about(decision.RetryIn-probeBackoff, 2*time.Minute) || b.started[0].Probes != 1 {
+	if next != nil || decision.Status != delivery.Retrying || !about(decision.RetryIn-probeBackoff, 2*time.Minute) ||
+		b.started[0].Probes != 1 {
 		t.Errorf("then %v, %+v, %d probes", next, decision, b.started[0].Probes)
 	}
-	if change == nil || change.Breaker.State != health.Open || change.Breaker.Probes != 1 || !about(change.Breaker.NextProbeAt.Sub(now), 2*time.Minute) {
+	if change == nil || change.Breaker.State != health.Open || change.Breaker.Probes != 1 ||
+		!about(change.Breaker.NextProbeAt.Sub(now), 2*time.Minute) {
 		t.Errorf("saved: %+v", change)
 	}
 	if !l.health.awaitsProbe || len(l.ready) != 0 {
@@ -105,7 +113,8 @@ func TestAProbeThatSucceedsOpensTheLane(t *testing.T) {
 	l := b.probing(t)
 	then := b.d.Finish(b.started[0], success, time.Now())
 	next, decision, change := then.Next, then.Decision, then.Change
-	if next == nil || decision.Status != delivery.Delivered || change == nil || change.Breaker != (health.Breaker{}) || change.OutageFrom.IsZero() {
+	if next == nil || decision.Status != delivery.Delivered || change == nil || change.Breaker != (health.Breaker{}) ||
+		change.OutageFrom.IsZero() {
 		t.Errorf("%+v, %+v", decision, change)
 	}
 	if !l.wantsRead() || l.readAhead() != 10 {
@@ -127,7 +136,8 @@ func TestAProbeThatThisWorkerBreaksOffIsGivenBack(t *testing.T) {
 	before := l.health.counters
 	then := b.d.Finish(b.started[0], broken, time.Now())
 	decision, change := then.Decision, then.Change
-	if decision.Status != delivery.Retrying || b.started[0].Probes != 1 || change != nil || l.health.counters != before {
+	if decision.Status != delivery.Retrying || b.started[0].Probes != 1 || change != nil ||
+		l.health.counters != before {
 		t.Errorf("%+v, %+v, %+v", decision, change, l.health.counters)
 	}
 	if l.health.breaker.Probes != 0 || !l.health.breaker.MayProbe(time.Now()) || !l.wantsRead() {
@@ -151,7 +161,10 @@ func TestWhoAsksWhileAProbeIsUnderWayGetsTheNext(t *testing.T) {
 	if len(read.Endpoints) != 1 || read.Floors[0] != 76 || read.Limits[0] != 1 {
 		t.Fatalf("read: %+v", read)
 	}
-	b.d.Take(read, Found{Rows: []Row{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, Settled: 500, Epoch: db.NewID()})
+	b.d.Take(read, Found{
+		Rows: []Row{{EndpointID: l.id, Seq: 77, EventID: db.NewID()}}, Settled: 500,
+		Epoch: db.NewID(),
+	})
 	if l.window.floor >= 76 || !l.window.wanted {
 		t.Errorf("the rows before it are passed over: floor %d", l.window.floor)
 	}

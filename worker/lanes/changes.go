@@ -169,7 +169,10 @@ func (d *Dispatcher) ReleaseIdle(surplus int, now time.Time) (released []Release
 			idle = append(idle, l)
 		}
 	}
-	slices.SortFunc(idle, func(a, b *Lane) int { return cmp.Compare(a.lastStarted.UnixNano(), b.lastStarted.UnixNano()) })
+	slices.SortFunc(idle, func(a, b *Lane) int {
+		return cmp.Compare(a.lastStarted.UnixNano(),
+			b.lastStarted.UnixNano())
+	})
 	surplus = max(surplus, len(d.lanes)-maxWarmLanes)
 	for i, l := range idle {
 		if i >= surplus && now.Sub(l.lastStarted) < keepIdle {

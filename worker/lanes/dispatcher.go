@@ -53,7 +53,8 @@ type tenantQueue struct {
 func New(start func(*Job), signal func(), mayStart func() bool) *Dispatcher {
 	return &Dispatcher{
 		start: start, signal: signal, mayStart: mayStart,
-		lanes: map[id.UUID]*Lane{}, wanted: map[id.UUID]struct{}{}, orphans: map[id.UUID]time.Time{}, tenants: map[id.UUID]*tenantQueue{},
+		lanes: map[id.UUID]*Lane{}, wanted: map[id.UUID]struct{}{}, orphans: map[id.UUID]time.Time{},
+		tenants: map[id.UUID]*tenantQueue{},
 	}
 }
 

@@ -52,7 +52,10 @@ func (b *bench) refill(l *Lane, ready int) {
 
 // finish ends a request; what starts in its stead is among the started.
 func (b *bench) finish(j *Job) {
-	next := b.d.Finish(j, Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}, time.Now()).Next
+	next := b.d.Finish(j, Outcome{
+		Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success},
+		Result:   delivery.Result{Status: 200},
+	}, time.Now()).Next
 	b.d.Settle([]*Job{j})
 	if next != nil {
 		b.started = append(b.started, next)
@@ -172,7 +175,8 @@ func TestManyStuckTenantsDoNotKeepAnotherFromItsTurn(t *testing.T) {
 // starts requests while the test counts them.
 func TestSlotsAreBoundedWhateverHappens(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, slotsAreBounded) }) // whose Deadline cannot be asked in a bubble
+	// whose Deadline cannot be asked in a bubble
+	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, slotsAreBounded) })
 }
 
 func slotsAreBounded(t *rapid.T) {

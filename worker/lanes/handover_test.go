@@ -24,7 +24,10 @@ func caughtUp(b *bench, s *Settings, h Health) *Lane {
 
 func fresh(ep id.UUID, seq int64) Fresh {
 	e := db.NewID()
-	return Fresh{Seq: seq, EndpointID: ep, DeliveryID: db.NewID(), Event: &send.Payload{Event: &sql.Event{ID: e, Data: []byte("{}")}}}
+	return Fresh{
+		Seq: seq, EndpointID: ep, DeliveryID: db.NewID(),
+		Event: &send.Payload{Event: &sql.Event{ID: e, Data: []byte("{}")}},
+	}
 }
 
 func TestAFreshRowIsSentWithoutARead(t *testing.T) {
@@ -89,7 +92,8 @@ func TestARowIsLeftToARead(t *testing.T) {
 		if tt.before != nil {
 			tt.before(b.d, l)
 		}
-		if left := b.d.HandOver(mark, id.UUID{}, []Fresh{fresh(l.id, tt.seq)}); len(left) != 1 || left[0] != l.id || len(b.started) > 0 {
+		if left := b.d.HandOver(mark, id.UUID{}, []Fresh{fresh(l.id, tt.seq)}); len(left) != 1 || left[0] != l.id ||
+			len(b.started) > 0 {
 			t.Errorf("a row %s: %d left, %d requests began", tt.name, len(left), len(b.started))
 		}
 	}

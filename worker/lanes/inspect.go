@@ -30,7 +30,8 @@ func (d *Dispatcher) View(ep id.UUID) (View, bool) {
 		return View{}, false
 	}
 	return View{
-		Rev: l.rev, Serving: l.phase == serving, Ready: len(l.ready), InFlight: l.inFlight, Held: l.window.held(), NotBefore: l.notBefore,
+		Rev: l.rev, Serving: l.phase == serving, Ready: len(l.ready), InFlight: l.inFlight, Held: l.window.held(),
+		NotBefore:   l.notBefore,
 		AwaitsProbe: l.health.awaitsProbe, Counters: l.health.counters, Breaker: l.health.breaker,
 	}, true
 }

@@ -87,7 +87,10 @@ func (m *queueModel) commit(r *row) {
 func (m *queueModel) handOver() {
 	rows := make([]Fresh, len(m.own))
 	for i, r := range m.own {
-		rows[i] = Fresh{Seq: r.seq, EndpointID: r.lane, DeliveryID: r.dlv, Event: &send.Payload{Event: &sql.Event{ID: r.dlv, Data: []byte("{}")}}}
+		rows[i] = Fresh{
+			Seq: r.seq, EndpointID: r.lane, DeliveryID: r.dlv,
+			Event: &send.Payload{Event: &sql.Event{ID: r.dlv, Data: []byte("{}")}},
+		}
 	}
 	m.d.Wake(m.d.HandOver(m.mark, id.UUID{}, rows))
 	m.own, m.mark = nil, 0
@@ -145,7 +148,8 @@ func (m *queueModel) finish(i int, again bool) {
 	if again {
 		decision = delivery.Decision{Status: delivery.Retrying, Class: delivery.Neutral}
 	}
-	if next := m.d.Finish(j, Outcome{Decision: decision, Result: delivery.Result{Status: 200}}, time.Now()).Next; next != nil {
+	if next := m.d.Finish(j, Outcome{Decision: decision, Result: delivery.Result{Status: 200}},
+		time.Now()).Next; next != nil {
 		m.start(next)
 	}
 }
@@ -305,7 +309,8 @@ func TestALaneIsReadWithoutAGapAndWithoutARepeat(t *testing.T) {
 			"promote": func(*rapid.T) { m.makeReady(m.one(func(r *row) bool { return !r.ready }, "row")) },
 			"change": func(t *rapid.T) {
 				m.rev++
-				m.d.Configure(Lease{EndpointID: rapid.SampledFrom(m.lanes).Draw(t, "lane"), Rev: m.rev}, &Settings{MaxInFlight: 3}, time.Now())
+				m.d.Configure(Lease{EndpointID: rapid.SampledFrom(m.lanes).Draw(t, "lane"), Rev: m.rev},
+					&Settings{MaxInFlight: 3}, time.Now())
 			},
 			// As people cancel: the row goes, and the lane's owner is told before anything else happens.
 			"cancel": func(*rapid.T) {

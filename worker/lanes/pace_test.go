@@ -16,7 +16,8 @@ type course struct {
 
 // newCourse gives a tenant so many lanes with one request at a time each, which want every slot many times over.
 func newCourse(lanes int) *course {
-	c := &course{bench: newBench(), now: time.Now().Add(time.Hour)} // later than any timer's own clock: none starts anything
+	// later than any timer's own clock: none starts anything
+	c := &course{bench: newBench(), now: time.Now().Add(time.Hour)}
 	tenant := db.NewID()
 	for range lanes {
 		c.lane(tenant, 1, 20)
@@ -33,7 +34,10 @@ func (c *course) pass(long, took time.Duration) {
 		}
 		c.d.mu.Unlock()
 		for done := c.done; done < len(c.started) && c.now.Sub(c.started[done].started) >= took; done++ {
-			then := c.d.Finish(c.started[done], Outcome{Decision: delivery.Decision{Status: delivery.Delivered, Class: delivery.Success}, Result: delivery.Result{Status: 200}}, c.now)
+			then := c.d.Finish(c.started[done], Outcome{Decision: delivery.Decision{
+				Status: delivery.Delivered,
+				Class:  delivery.Success,
+			}, Result: delivery.Result{Status: 200}}, c.now)
 			c.d.Settle([]*Job{c.started[done]})
 			if c.done++; then.Next != nil {
 				c.started = append(c.started, then.Next)

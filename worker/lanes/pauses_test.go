@@ -55,7 +55,10 @@ func TestWhatWaitedForAPauseComesAtTheEndpointsRate(t *testing.T) {
 	tenant := db.NewID()
 	ep := db.NewID()
 	now := time.Now()
-	b.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1, Tokens: 100}, &Settings{MaxInFlight: 100, Rate: 10, Burst: 100}, now)
+	b.d.Install(Lease{EndpointID: ep, TenantID: tenant, Rev: 1, Tokens: 100}, &Settings{
+		MaxInFlight: 100, Rate: 10,
+		Burst: 100,
+	}, now)
 	everything := pause.NewSet([]pause.Pause{{Scope: pause.Platform}})
 	b.d.Pause(everything, now)
 	b.d.Pause(pause.NewSet(nil), now.Add(time.Minute))

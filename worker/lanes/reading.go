@@ -128,7 +128,8 @@ func (d *Dispatcher) Plan() (p Plan) {
 			continue // what is ready comes first; its end marks the lane again
 		}
 		if tight && len(l.ready) > 0 {
-			continue // with thousands of such lanes a pass must not check each: the next start of this one marks it again
+			// with thousands of such lanes a pass must not check each: the next start of this one marks it again
+			continue
 		}
 		limit := l.readAhead() - len(l.ready)
 		if tight {

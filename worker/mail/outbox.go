@@ -121,7 +121,8 @@ func (o *Outbox) pass(ctx context.Context) (int, error) {
 func (o *Outbox) send(ctx context.Context, row sql.ClaimMailsRow) {
 	if ctx.Err() != nil || time.Now().Before(o.pause()) {
 		o.write(ctx, row, "returned", func(ctx context.Context, q *sql.Queries) error {
-			_, err := q.ReturnMail(ctx, sql.ReturnMailParams{ID: row.ID, Seconds: max(time.Until(o.pause()), 0).Seconds()})
+			_, err := q.ReturnMail(ctx, sql.ReturnMailParams{ID: row.ID, Seconds: max(time.Until(o.pause()),
+				0).Seconds()})
 			return err
 		})
 		return
@@ -211,7 +212,9 @@ func (o *Outbox) pause() time.Time {
 
 // write records an outcome, also when the worker is being stopped. What can't be written is tried again when the claim
 // has run out, under the same key.
-func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context, *sql.Queries) error) {
+func (o *Outbox) write(ctx context.Context, row sql.ClaimMailsRow, outcome string, do func(context.Context,
+	*sql.Queries) error,
+) {
 	o.sent.WithLabelValues(string(row.Kind), outcome).Inc()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -235,7 +238,10 @@ func (o *Outbox) tidy(ctx context.Context) {
 			for _, state := range []string{"waiting", "failed"} {
 				o.size.WithLabelValues(state).Set(float64(byState[state]))
 			}
-			_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{Before: db.FirstID(time.Now().Add(-keepTime)), Most: tidyMost})
+			_, err = q.DropOldMails(ctx, sql.DropOldMailsParams{
+				Before: db.FirstID(time.Now().Add(-keepTime)),
+				Most:   tidyMost,
+			})
 			return err
 		})
 		if err != nil && ctx.Err() == nil && !db.IsUnavailable(err) {

@@ -120,7 +120,8 @@ func TestResendsRefusalsKeepTheirStatus(t *testing.T) {
 			}
 			_, err := resendDriverTo(t, f, key).Send(t.Context(), m)
 			var r *Refusal
-			if !errors.As(err, &r) || r.Verdict != tt.want || tt.wait > 0 && r.RetryAfter != tt.wait || !strings.Contains(r.Detail, tt.says) {
+			if !errors.As(err, &r) || r.Verdict != tt.want || tt.wait > 0 && r.RetryAfter != tt.wait ||
+				!strings.Contains(r.Detail, tt.says) {
 				t.Errorf("%#v", err)
 			}
 			if err != nil && (strings.Contains(err.Error(), key) || strings.Contains(err.Error(), "\n")) {

@@ -48,8 +48,16 @@ const smtpPassword = "canary-p%ss"
 func newMailServer(t *testing.T, o mailOptions) *mailServer {
 	t.Helper()
 	cert, roots := certificate(t)
-	m := &mailServer{roots: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, refuse: map[string]*smtp.SMTPError{}}
-	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &mailSession{server: m, conn: c, auth: o.auth}, nil }))
+	m := &mailServer{
+		roots:  &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		refuse: map[string]*smtp.SMTPError{},
+	}
+	s := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
+		return &mailSession{
+			server: m,
+			conn:   c, auth: o.auth,
+		}, nil
+	}))
 	s.Domain, s.AllowInsecureAuth, s.ErrorLog = "mail.example", true, quiet{}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -134,8 +142,9 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "mail.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -363,7 +372,8 @@ func TestAMailServerThatDripsIsGivenUpWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := d.Send(ctx, message("a")); err == nil || errors.Is(err, context.Canceled) || time.Since(began) > 10*time.Second {
+	if _, err := d.Send(ctx, message("a")); err == nil || errors.Is(err, context.Canceled) ||
+		time.Since(began) > 10*time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }

@@ -20,7 +20,10 @@ func TestTheLogOfAWarningNamesTheTenantAndHasNoDateWhereThereIsNone(t *testing.T
 	m := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Registry: prometheus.NewRegistry()})
 	tenant, ep, at := db.NewID(), db.NewID(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	m.assessed(tenant, ep, endpoints.Assessment{Warned: []health.Warning{
-		{Reason: health.Auth, Stage: health.Approaching, Left: 5}, {Reason: health.Unhealthy, Stage: health.Approaching, DisableAt: at},
+		{Reason: health.Auth, Stage: health.Approaching, Left: 5}, {
+			Reason: health.Unhealthy, Stage: health.Approaching,
+			DisableAt: at,
+		},
 	}})
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if len(lines) != 2 || strings.Contains(log.String(), "0001-01-01") || !strings.Contains(lines[0], "failures_left=5") ||

@@ -23,6 +23,11 @@ func (m *Maintenance) eraseTenants(ctx context.Context) error {
 		return err
 	}
 	for _, tenantID := range tenants {
+		if erased, err := m.eraseHistory(ctx, tenantID); err != nil {
+			return err
+		} else if !erased {
+			continue
+		}
 		done, err := maintenance.EraseTenant(ctx, m.db, tenantID, eraseMost, func(took time.Duration) error {
 			loop.Sleep(ctx, took)
 			return ctx.Err()

@@ -15,6 +15,7 @@ import (
 
 	"posthorn/db"
 	"posthorn/domain/id"
+	"posthorn/worker/history"
 	"posthorn/worker/loop"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Log      *slog.Logger
 	Registry prometheus.Registerer // nil: metrics are kept to itself
 	Changed  func(id.UUID)         // is told of endpoints whose state was changed
+	History  *history.Keeper       // nil: history stays in the database
 }
 
 // Maintenance runs the periodic jobs. Make it with New.
@@ -33,11 +35,15 @@ type Maintenance struct {
 	gauges    *gauges
 	assessing *loop.Asked
 	changed   func(id.UUID)
+	history   *history.Keeper // nil: off
 }
 
 // New returns maintenance that does nothing before Run.
 func New(c Config) *Maintenance {
-	return &Maintenance{db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(), changed: c.Changed}
+	return &Maintenance{
+		db: c.DB, log: c.Log, gauges: newGauges(c.Registry), assessing: loop.NewAsked(),
+		changed: c.Changed, history: c.History,
+	}
 }
 
 // sweepMost is how many deliveries end in one transaction.
@@ -67,6 +73,7 @@ func (m *Maintenance) jobs() []job {
 		{"reconcile the books", reconcileEvery, m.reconcile},
 		{"notices of quotas", quotasEvery, m.postQuotaNotices},
 		{"sweep test inboxes", time.Minute, m.sweepInboxes},
+		{"move history", historyEvery, m.moveHistory},
 		{"forget dead workers", time.Hour, m.forgetDeadWorkers},
 	}
 }

@@ -66,7 +66,10 @@ func (n *Notifier) Run(ctx context.Context) error {
 		{"overdue deliveries", sweepLook, n.overdue},
 		{"differences of the books", discrepanciesEvery, n.discrepancies},
 		{"relay notices", lookEvery, func(ctx context.Context) error {
-			return drain(ctx, func(ctx context.Context, most int32) (int, error) { return accounts.RelayNotices(ctx, n.DB, most) })
+			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
+				return accounts.RelayNotices(ctx,
+					n.DB, most)
+			})
 		}},
 		{"announce dead letters", lookEvery, func(ctx context.Context) error {
 			return drain(ctx, func(ctx context.Context, most int32) (int, error) {
@@ -132,7 +135,10 @@ func (n *Notifier) overdue(ctx context.Context) error {
 	_, err = n.DB.Sweep(ctx, endpoints.SweepOverdue, overdueEvery, func(tenant id.UUID, name string) error {
 		now, err := n.DB.ServerTime(ctx)
 		if err == nil {
-			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, endpoints.Promise{Tenant: tenant, Name: name, Bound: bound}, now)
+			err = endpoints.AlertOverdue(ctx, n.DB, n.Links, endpoints.Promise{
+				Tenant: tenant, Name: name,
+				Bound: bound,
+			}, now)
 		}
 		return n.survive(ctx, err, "overdue", tenant)
 	})
@@ -160,7 +166,10 @@ func (n *Notifier) survive(ctx context.Context, err error, what string, tenant i
 func (n *Notifier) tidy(ctx context.Context) error {
 	return n.DB.Worker(ctx, func(q *sql.Queries) error {
 		before := time.Now().Add(-keepNotices)
-		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{Before: db.FirstID(before), Most: tidyMost}); err != nil {
+		if _, err := q.DropOldNotices(ctx, sql.DropOldNoticesParams{
+			Before: db.FirstID(before),
+			Most:   tidyMost,
+		}); err != nil {
 			return err
 		}
 		_, err := q.DropOldDigests(ctx, before)

@@ -36,8 +36,10 @@ func boundedClient(dial func(ctx context.Context, network, address string) (net.
 	return &http.Client{
 		Timeout: clientTimeout,
 		Transport: &documents{&http.Transport{
-			Proxy: nil, DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: tlsTimeout,
-			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true, MaxIdleConns: 20, MaxIdleConnsPerHost: 2, IdleConnTimeout: 10 * time.Second,
+			Proxy: nil, DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+			TLSHandshakeTimeout:    tlsTimeout,
+			MaxResponseHeaderBytes: maxAnswerHead, DisableCompression: true, MaxIdleConns: 20, MaxIdleConnsPerHost: 2,
+			IdleConnTimeout: 10 * time.Second,
 		}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -101,7 +101,10 @@ func (n *nameServer) answer(query []byte) []byte {
 		case q.Type == dnsmessage.TypeA && a.Is4():
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
 		case q.Type == dnsmessage.TypeAAAA && a.Is6():
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{
+				Header: h,
+				Body:   &dnsmessage.AAAAResource{AAAA: a.As16()},
+			})
 		}
 	}
 	out, err := m.Pack()
@@ -231,8 +234,12 @@ func TestOnlyAddressesThatTheWholeAnswerClearsAreDialled(t *testing.T) {
 	names.aliases["two.test.example."] = "loopback.test.example."
 	names.aliases["three.test.example."] = "fine.test.example."
 	names.mu.Unlock()
-	for name, want := range map[string]delivery.Failure{"one.test.example": delivery.FailBlocked, "three.test.example": delivery.FailNone, "unknown.test.example": delivery.FailDNS} {
-		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(name, port)), someMessage(`{}`)); r.Failure != want {
+	for name, want := range map[string]delivery.Failure{
+		"one.test.example": delivery.FailBlocked, "three.test.example": delivery.FailNone,
+		"unknown.test.example": delivery.FailDNS,
+	} {
+		if r, a := s.Deliver(t.Context(), someDestination(t, "http://"+net.JoinHostPort(name, port)),
+			someMessage(`{}`)); r.Failure != want {
 			t.Errorf("%s: %s %q, want %s", name, r.Failure, a.Error, want)
 		}
 	}
@@ -383,9 +390,11 @@ func certificate(t testing.TB, change func(*x509.Certificate)) tls.Certificate {
 		t.Fatal(err)
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"tls.test.example"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if change != nil {
 		change(c)
@@ -425,11 +434,23 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 		text    string
 	}{
 		{"trusted", withTLS(&tls.Config{Certificates: []tls.Certificate{good}}), []tls.Certificate{good}, delivery.FailNone, ""},
-		{"HTTP/2 on offer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, NextProtos: []string{"h2", "http/1.1"}}), []tls.Certificate{good}, delivery.FailNone, ""},
+		{
+			"HTTP/2 on offer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, NextProtos: []string{"h2", "http/1.1"}}),
+			[]tls.Certificate{good},
+			delivery.FailNone, "",
+		},
 		{"unknown issuer", withTLS(&tls.Config{Certificates: []tls.Certificate{good}}), nil, delivery.FailTLS, "invalid certificate"},
-		{"expired", withTLS(&tls.Config{Certificates: []tls.Certificate{expired}}), []tls.Certificate{expired}, delivery.FailTLS, "expired"},
+		{
+			"expired", withTLS(&tls.Config{Certificates: []tls.Certificate{expired}}),
+			[]tls.Certificate{expired},
+			delivery.FailTLS,
+			"expired",
+		},
 		{"another name", withTLS(&tls.Config{Certificates: []tls.Certificate{other}}), []tls.Certificate{other}, delivery.FailTLS, "other.test.example"},
-		{"TLS 1.1", withTLS(&tls.Config{Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}), []tls.Certificate{good}, delivery.FailTLS, "handshake failed"},
+		{"TLS 1.1", withTLS(&tls.Config{
+			Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10,
+			MaxVersion: tls.VersionTLS11,
+		}), []tls.Certificate{good}, delivery.FailTLS, "handshake failed"},
 		{"plain HTTP", func(c net.Conn) {
 			_, _ = c.Read(make([]byte, 1000))
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad request\r\nContent-Length: 0\r\n\r\n")
@@ -473,7 +494,8 @@ func TestTLSErrorsAreNamed(t *testing.T) {
 			destination.timeout = 1500 * time.Millisecond
 			began := time.Now()
 			r, a := s.Deliver(t.Context(), destination, someMessage(`{}`))
-			if r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.failure == delivery.FailNone && (r.Status != 200 || a.TLS == 0) {
+			if r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.failure == delivery.FailNone &&
+				(r.Status != 200 || a.TLS == 0) {
 				t.Errorf("%s (status %d): %q; want %s: %q", r.Failure, r.Status, a.Error, tt.failure, tt.text)
 			}
 			if took := time.Since(began); took > 3*time.Second {

@@ -38,11 +38,15 @@ type httpTransport struct {
 
 func newHTTPTransport(g *guard) *httpTransport {
 	stock := &http.Transport{
-		Proxy:                  nil,
-		DialContext:            g.dial,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, ClientSessionCache: tls.NewLRUClientSessionCache(1024)},
-		TLSHandshakeTimeout:    tlsTimeout,
-		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{}, // HTTP/1.1 alone: HTTP/2 resends by itself after GOAWAY
+		Proxy:       nil,
+		DialContext: g.dial,
+		TLSClientConfig: &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			ClientSessionCache: tls.NewLRUClientSessionCache(1024),
+		},
+		TLSHandshakeTimeout: tlsTimeout,
+		// HTTP/1.1 alone: HTTP/2 resends by itself after GOAWAY
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
 		MaxResponseHeaderBytes: maxAnswerHead,
 		DisableCompression:     true,
 		MaxIdleConns:           maxIdle,
@@ -113,7 +117,10 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 		r, answer, done = h.small.exchange(ctx, t, p, a)
 	}
 	if !done {
-		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request { return post(ctx, t, p.body, p.headers) }, a)
+		r, answer = h.exchange(ctx, t, func(ctx context.Context) *http.Request {
+			return post(ctx, t, p.body,
+				p.headers)
+		}, a)
 	}
 	if answer != nil {
 		r.RetryAfter = delivery.ParseRetryAfter(answer.Get("Retry-After"), a.StartedAt)
@@ -123,11 +130,14 @@ func (h *httpTransport) deliver(ctx context.Context, t *Destination, p *request,
 }
 
 // exchange writes a request and reads its response, within the endpoint's timeout.
-func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request, a *queue.Attempt) (delivery.Result, http.Header) {
+func (h *httpTransport) exchange(ctx context.Context, t *Destination, request func(context.Context) *http.Request,
+	a *queue.Attempt,
+) (delivery.Result, http.Header) {
 	p := &phases{began: time.Now(), plain: t.to.(*httpAddress).plain}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, phasesKey{}, p), t.timeout)
 	defer cancel()
-	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace()))) //nolint:bodyclose // readExcerpt closes it
+	//nolint:bodyclose // readExcerpt closes it
+	answer, err := h.transport.RoundTrip(request(httptrace.WithClientTrace(ctx, p.trace())))
 	var r delivery.Result
 	if err == nil {
 		r.Status = answer.StatusCode
@@ -246,7 +256,8 @@ func classify(err error, p *phases) (delivery.Failure, string) {
 		return delivery.FailTLS, tlsText(err, timedOut)
 	case timedOut:
 		return delivery.FailTimeout, "no response in time"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF),
 		errors.Is(err, net.ErrClosed), strings.Contains(err.Error(), "server closed idle connection"):
 		return delivery.FailReset, "the connection was closed before a response arrived"
 	}

@@ -14,7 +14,9 @@ import (
 )
 
 // verify sends the challenge in the endpoint's mode and checks the response.
-func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string, verified bool) {
+func (h *httpTransport) verify(ctx context.Context, t *Destination, p *request, c challenge) (status int, detail string,
+	verified bool,
+) {
 	a := &queue.Attempt{}
 	r, _ := h.exchange(ctx, t, func(ctx context.Context) *http.Request {
 		if c.mode == "challenge_get" {

@@ -27,7 +27,8 @@ type said struct {
 
 // final reports whether waiting can't fix a failed connection.
 func (s said) final() bool {
-	return s.result.Failure == delivery.FailBlocked || s.result.Failure == delivery.FailTLS || s.result.Status == 401 || s.result.Status == 403
+	return s.result.Failure == delivery.FailBlocked || s.result.Failure == delivery.FailTLS || s.result.Status == 401 ||
+		s.result.Status == 403
 }
 
 // acknowledged is what a record came to that all replicas in sync have.
@@ -60,7 +61,8 @@ func saidOf(err error) said {
 			result: delivery.OfKafka(broker.Message), text: "the broker returned " + broker.Message,
 			excerpt: excerpt(map[string]string{"error": broker.Message, "description": broker.Description}),
 		}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries),
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries),
 		errors.As(err, &network) && network.Timeout():
 		s := fail(delivery.FailTimeout, "no acknowledgment in time")
 		s.vague = true
@@ -72,7 +74,8 @@ func saidOf(err error) said {
 	switch {
 	case errors.As(err, &first):
 		return fail(delivery.FailReset, "the broker closed the connection at the first request: it probably requires TLS or SASL")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return fail(delivery.FailReset, "the broker closed the connection before an acknowledgment arrived")
 	}
 	return fail(delivery.FailProtocol, "the server does not use Kafka's protocol, or uses an unsupported version")

@@ -10,7 +10,8 @@ import (
 
 // The bounds of the producers that are kept open.
 const (
-	maxIdleProducers = 128 // beyond, the one that was used longest ago is closed; each holds some connections and about 100 KB
+	// beyond, the one that was used longest ago is closed; each holds some connections and about 100 KB
+	maxIdleProducers = 128
 	producerIdle     = time.Minute
 )
 

@@ -94,9 +94,11 @@ func (p *producer) newClient(buffered int) (*kgo.Client, error) {
 		kgo.Dialer(p.dial), kgo.WithHooks(p),
 		kgo.ConnIdleTimeout(kafkaIdle), kgo.BrokerMaxReadBytes(kafkaMaxAnswer), kgo.FetchMaxBytes(kafkaMaxAnswer),
 		kgo.RequestTimeoutOverhead(kafkaRead),
-		kgo.RequestRetries(len(p.to.Servers) + 1), kgo.RetryBackoffFn(kafkaBackoff), kgo.MetadataMinAge(kafkaMetadataMin),
+		kgo.RequestRetries(len(p.to.Servers) + 1), kgo.RetryBackoffFn(kafkaBackoff),
+		kgo.MetadataMinAge(kafkaMetadataMin),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.AllowIdempotentProduceCancellation(), kgo.ProducerLinger(0),
-		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(kafkaMaxRecord), kgo.MaxBufferedRecords(buffered),
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(kafkaMaxRecord),
+		kgo.MaxBufferedRecords(buffered),
 		kgo.UnknownTopicRetries(2), kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 	}
 	if s := p.to.SASL; s != nil {
@@ -146,9 +148,13 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 	}
 	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
 	defer cancel()
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots, ClientSessionCache: p.transport.sessions}
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: p.roots,
+		ClientSessionCache: p.transport.sessions,
+	}
 	if p.to.CA != "" {
-		config.ClientSessionCache = nil // a session says nothing of who vouched for it, and others go by other authorities
+		// a session says nothing of who vouched for it, and others go by other authorities
+		config.ClientSessionCache = nil
 	}
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
@@ -159,7 +165,10 @@ func (p *producer) secure(ctx context.Context, conn net.Conn, address string) (n
 }
 
 func (p *producer) remember(ph *phases) {
-	d := dialled{at: time.Now(), spent: spent{dns: int32(ph.dns.Load()), tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load())}}
+	d := dialled{at: time.Now(), spent: spent{
+		dns: int32(ph.dns.Load()),
+		tls: int32(ph.tlsDone.Load() - ph.tlsBegun.Load()),
+	}}
 	d.spent.connect = int32(ph.connected.Load()) - d.spent.dns
 	p.mu.Lock()
 	defer p.mu.Unlock()

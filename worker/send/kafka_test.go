@@ -51,7 +51,8 @@ func kafkaOf(s *Sender) *kafkaTransport { return s.transports[endpoint.Kafka].(*
 // consume reads so many records from the beginning of a topic.
 func consume(t testing.TB, to *endpoint.KafkaConnection, n int) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(to.Servers...), kgo.ConsumeTopics(to.Topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(to.Servers...), kgo.ConsumeTopics(to.Topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,8 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 	key := "customer-7"
 	m.Event.Key = &key
 	r, a := s.Deliver(t.Context(), destination, m)
-	if r != (delivery.Result{Status: 200}) || a.Error != "" || a.Total == 0 || a.Connect == 0 || a.TLS != 0 || a.Signature == "" || !strings.HasPrefix(a.URL, "kafka://127.0.0.1:") {
+	if r != (delivery.Result{Status: 200}) || a.Error != "" || a.Total == 0 || a.Connect == 0 || a.TLS != 0 ||
+		a.Signature == "" || !strings.HasPrefix(a.URL, "kafka://127.0.0.1:") {
 		t.Fatalf("%+v %+v", r, a)
 	}
 	if string(a.ResponseExcerpt) != `{"offset":0,"partition":0,"topic":"orders"}` {
@@ -97,7 +99,8 @@ func TestARecordIsWhatAReceiverWouldHaveGot(t *testing.T) {
 		t.Errorf("key %q, headers %s", got.Key, got.Headers)
 	}
 	secret := signature.NewSecret([32]byte{1})
-	if err := (signature.Wire{Format: signature.Standard}).Verify(header, got.Value, []string{secret}, time.Now(), time.Minute); err != nil {
+	if err := (signature.Wire{Format: signature.Standard}).Verify(header, got.Value, []string{secret}, time.Now(),
+		time.Minute); err != nil {
 		t.Errorf("the record does not verify: %v\n%s", err, got.Value)
 	}
 	// The next attempt finds everything open.
@@ -135,9 +138,11 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 		}
 	}
 	limited := append([]kfake.Opt{kfake.EnableACLs(), kfake.EnableSASL(), kfake.User("SCRAM-SHA-512", "anna", "right", kfake.ACL{
-		Resource: kmsg.ACLResourceTypeTopic, Name: "orders", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true,
+		Resource: kmsg.ACLResourceTypeTopic, Name: "orders", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationDescribe, Allow: true,
 	}, kfake.ACL{
-		Resource: kmsg.ACLResourceTypeCluster, Name: "kafka-cluster", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationIdempotentWrite, Allow: true,
+		Resource: kmsg.ACLResourceTypeCluster, Name: "kafka-cluster", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+		Operation: kmsg.ACLOperationIdempotentWrite, Allow: true,
 	})}, kfake.Superuser("PLAIN", "root", "root"))
 	ok, refused := delivery.OfKafka(""), func(name string) outcome { return outcome{delivery.OfKafka(name), name} }
 	for name, c := range map[string]struct {
@@ -147,15 +152,21 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 		trust   bool
 		want    outcome
 	}{
-		"PLAIN":                {options: users, change: as("PLAIN", "right"), want: outcome{result: ok}},
-		"SCRAM-SHA-256":        {options: users, change: as("SCRAM-SHA-256", "right"), want: outcome{result: ok}},
-		"SCRAM-SHA-512":        {options: users, change: as("SCRAM-SHA-512", "right"), want: outcome{result: ok}},
-		"a wrong password":     {options: users, change: as("SCRAM-SHA-512", "wrong"), answers: map[int16]int16{36: kerr.SaslAuthenticationFailed.Code}, want: refused("SASL_AUTHENTICATION_FAILED")},
-		"a mechanism too many": {options: users, change: as("SCRAM-SHA-512", "right"), answers: map[int16]int16{17: kerr.UnsupportedSaslMechanism.Code}, want: refused("UNSUPPORTED_SASL_MECHANISM")},
-		"a closed door":        {options: users, change: as("SCRAM-SHA-512", "wrong"), want: outcome{delivery.Result{Failure: delivery.FailReset}, "closed the connection"}},
-		"no credentials":       {options: users, want: outcome{delivery.Result{Failure: delivery.FailReset}, "probably requires TLS or SASL"}},
-		"not permitted":        {options: limited, change: as("SCRAM-SHA-512", "right"), want: refused("TOPIC_AUTHORIZATION_FAILED")},
-		"no such topic":        {change: func(to *endpoint.KafkaConnection) { to.Topic = "refunds" }, want: refused("UNKNOWN_TOPIC_OR_PARTITION")},
+		"PLAIN":         {options: users, change: as("PLAIN", "right"), want: outcome{result: ok}},
+		"SCRAM-SHA-256": {options: users, change: as("SCRAM-SHA-256", "right"), want: outcome{result: ok}},
+		"SCRAM-SHA-512": {options: users, change: as("SCRAM-SHA-512", "right"), want: outcome{result: ok}},
+		"a wrong password": {
+			options: users, change: as("SCRAM-SHA-512", "wrong"), answers: map[int16]int16{36: kerr.SaslAuthenticationFailed.Code},
+			want: refused("SASL_AUTHENTICATION_FAILED"),
+		},
+		"a mechanism too many": {
+			options: users, change: as("SCRAM-SHA-512", "right"), answers: map[int16]int16{17: kerr.UnsupportedSaslMechanism.Code},
+			want: refused("UNSUPPORTED_SASL_MECHANISM"),
+		},
+		"a closed door":  {options: users, change: as("SCRAM-SHA-512", "wrong"), want: outcome{delivery.Result{Failure: delivery.FailReset}, "closed the connection"}},
+		"no credentials": {options: users, want: outcome{delivery.Result{Failure: delivery.FailReset}, "probably requires TLS or SASL"}},
+		"not permitted":  {options: limited, change: as("SCRAM-SHA-512", "right"), want: refused("TOPIC_AUTHORIZATION_FAILED")},
+		"no such topic":  {change: func(to *endpoint.KafkaConnection) { to.Topic = "refunds" }, want: refused("UNKNOWN_TOPIC_OR_PARTITION")},
 		"TLS": {
 			options: []kfake.Opt{kfake.TLS(&tls.Config{Certificates: []tls.Certificate{good}})}, trust: true,
 			change: func(to *endpoint.KafkaConnection) { to.TLS = true }, want: outcome{result: ok},
@@ -209,8 +220,10 @@ func TestWhatKeepsARecordOutIsNamed(t *testing.T) {
 				return
 			}
 			destination.Endpoint = "ep_verified" // through another producer
-			status, detail, verified := s.transports[endpoint.Kafka].verify(t.Context(), destination, &request{body: []byte(`{}`)}, challenge{})
-			if verified != (c.want.result.Status == 200) || status != c.want.result.Status || !verified && !strings.Contains(detail, c.want.text) {
+			status, detail, verified := s.transports[endpoint.Kafka].verify(t.Context(), destination,
+				&request{body: []byte(`{}`)}, challenge{})
+			if verified != (c.want.result.Status == 200) || status != c.want.result.Status || !verified &&
+				!strings.Contains(detail, c.want.text) {
 				t.Errorf("verification: %d %q %v", status, detail, verified)
 			}
 		})
@@ -342,7 +355,10 @@ func TestAnswersOfTheBrokerAreOutcomes(t *testing.T) {
 	c, to := fakeCluster(t)
 	s := newTestSender(t)
 	destination := topicDestination(t, to)
-	for _, e := range []*kerr.Error{kerr.InvalidRecord, kerr.PolicyViolation, kerr.TopicAuthorizationFailed, kerr.InvalidTimestamp, kerr.UnknownServerError} {
+	for _, e := range []*kerr.Error{
+		kerr.InvalidRecord, kerr.PolicyViolation, kerr.TopicAuthorizationFailed,
+		kerr.InvalidTimestamp, kerr.UnknownServerError,
+	} {
 		c.ControlKey(0, func(req kmsg.Request) (kmsg.Response, error, bool) {
 			return refusal(req.(*kmsg.ProduceRequest), e.Code), nil, true
 		})
@@ -434,13 +450,20 @@ func TestProducersAreKeptWithinBoundsAndChangeWithTheirEndpoint(t *testing.T) {
 // A hostile broker can't keep a core busy before it has proved anything.
 func TestEndlessIterationsAreRefused(t *testing.T) {
 	t.Parallel()
-	_, _, err := mechanism(endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "a", Password: "b"}).Authenticate(t.Context(), "")
+	_, _, err := mechanism(endpoint.SASL{
+		Mechanism: endpoint.SASLSHA512, Username: "a",
+		Password: "b",
+	}).Authenticate(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, _, _ := mechanism(endpoint.SASL{Mechanism: endpoint.SASLSHA512, Username: "a", Password: "b"}).Authenticate(t.Context(), "")
+	session, _, _ := mechanism(endpoint.SASL{
+		Mechanism: endpoint.SASLSHA512, Username: "a",
+		Password: "b",
+	}).Authenticate(t.Context(), "")
 	for _, iterations := range []string{"100001", "2147483647", "99999999999999999999", "x"} {
-		if _, _, err := session.Challenge([]byte("r=abc,s=c2FsdA==,i=" + iterations)); err == nil || saidOf(err).result.Failure != delivery.FailProtocol {
+		if _, _, err := session.Challenge([]byte("r=abc,s=c2FsdA==,i=" + iterations)); err == nil ||
+			saidOf(err).result.Failure != delivery.FailProtocol {
 			t.Errorf("%s iterations: %v", iterations, err)
 		}
 	}
@@ -482,7 +505,8 @@ func TestWhatSpeaksNoKafkaIsNamed(t *testing.T) {
 			destination := topicDestination(t, &endpoint.KafkaConnection{Servers: []string{l.Addr().String()}, Topic: "orders"})
 			destination.timeout = 3 * time.Second
 			began := time.Now()
-			if r, a := newTestSender(t).Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != c.want || a.Error == "" {
+			if r, a := newTestSender(t).Deliver(t.Context(), destination, someMessage(`{}`)); r.Failure != c.want ||
+				a.Error == "" {
 				t.Errorf("%+v %q, want %s", r, a.Error, c.want)
 			}
 			if took := time.Since(began); took > 3500*time.Millisecond {

@@ -141,8 +141,14 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 		}, "", 200, delivery.FailNone, "timed out", 2 * time.Second},
 		{"resets", func(c net.Conn, _ int) { resetConn(c) }, "", 0, delivery.FailReset, "connection was closed", time.Second},
 		{"closes", func(c net.Conn, _ int) { _ = c.Close() }, "", 0, delivery.FailReset, "connection was closed", time.Second},
-		{"resets in the head", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: b\r\n"); resetConn(c) }, "", 0, delivery.FailReset, "connection was closed", time.Second},
-		{"is no HTTP", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "220 mail.example.com ESMTP\r\n"); _ = c.Close() }, "", 0, delivery.FailProtocol, "not valid HTTP", time.Second},
+		{
+			"resets in the head", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: b\r\n"); resetConn(c) }, "", 0, delivery.FailReset, "connection was closed",
+			time.Second,
+		},
+		{
+			"is no HTTP", func(c net.Conn, _ int) { _, _ = io.WriteString(c, "220 mail.example.com ESMTP\r\n"); _ = c.Close() }, "", 0, delivery.FailProtocol, "not valid HTTP",
+			time.Second,
+		},
 		{"head without end", func(c net.Conn, _ int) {
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n")
 			for i := 0; ; i++ {
@@ -191,7 +197,8 @@ func TestAnAnswerThatFailsIsNamedByItsPhase(t *testing.T) {
 			if took := time.Since(began); took > tt.within+time.Second {
 				t.Errorf("ended after %v", took)
 			}
-			if r.Status != tt.status || r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.text == "" && a.Error != "" {
+			if r.Status != tt.status || r.Failure != tt.failure || !strings.Contains(a.Error, tt.text) || tt.text == "" &&
+				a.Error != "" {
 				t.Errorf("status %d, %s: %q; want status %d, %s: %q", r.Status, r.Failure, a.Error, tt.status, tt.failure, tt.text)
 			}
 			if strings.Contains(a.Error, "127.0.0.1") {
@@ -335,7 +342,8 @@ func TestAnAnswerIsKeptInPartAndAsText(t *testing.T) {
 	if len(a.ResponseExcerpt) != delivery.MaxExcerpt {
 		t.Errorf("%d bytes of the body are kept, want %d", len(a.ResponseExcerpt), delivery.MaxExcerpt)
 	}
-	if len(a.ResponseHeaders) > delivery.MaxHeaderText || strings.ContainsRune(a.ResponseHeaders, 0) || !strings.HasPrefix(a.ResponseHeaders, "Content-Length: 20000\n") {
+	if len(a.ResponseHeaders) > delivery.MaxHeaderText || strings.ContainsRune(a.ResponseHeaders, 0) ||
+		!strings.HasPrefix(a.ResponseHeaders, "Content-Length: 20000\n") {
 		t.Errorf("headers kept as %.60q, %d bytes", a.ResponseHeaders, len(a.ResponseHeaders))
 	}
 }
@@ -391,7 +399,10 @@ func TestAResetConnectionIsOneAttempt(t *testing.T) {
 			destination.headers = tt.headers
 			send := func() delivery.Result {
 				if tt.get {
-					status, _, _ := s.Verify(t.Context(), destination, "challenge_get", sql.PendingVerificationsRow{ID: db.NewID(), Challenge: "abc", Tries: 1})
+					status, _, _ := s.Verify(t.Context(), destination, "challenge_get", sql.PendingVerificationsRow{
+						ID:        db.NewID(),
+						Challenge: "abc", Tries: 1,
+					})
 					return delivery.Result{Status: status}
 				}
 				r, _ := s.Deliver(t.Context(), destination, someMessage(`{}`))

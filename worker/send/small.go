@@ -75,7 +75,9 @@ var messages = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &
 
 // exchange writes a request and reads its response. done is false where the request is none of those that it makes:
 // then nothing was done.
-func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request, a *queue.Attempt) (result delivery.Result, head http.Header, done bool) {
+func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request,
+	a *queue.Attempt,
+) (result delivery.Result, head http.Header, done bool) {
 	to := t.to.(*httpAddress)
 	if len(r.body) > maxSmall {
 		return result, nil, false
@@ -90,7 +92,8 @@ func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request
 	c, err := s.send(ctx, to, *message, p.began.Add(t.timeout), p)
 	var answer *http.Response
 	if err == nil {
-		answer, err = s.receive(ctx, c, p, a) //nolint:bodyclose // receive reads what is kept; closing would read the rest
+		//nolint:bodyclose // receive reads what is kept; closing would read the rest
+		answer, err = s.receive(ctx, c, p, a)
 	}
 	if answer != nil {
 		if result.Status, head = answer.StatusCode, answer.Header; err != nil {
@@ -108,7 +111,9 @@ func (s *smallRequests) exchange(ctx context.Context, t *Destination, r *request
 
 // send writes a request on a kept connection or a new one. A kept connection that takes no byte was closed by the other
 // side: the request goes on another. After the first byte it never does.
-func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time, p *phases) (*keptConn, error) {
+func (s *smallRequests) send(ctx context.Context, to *httpAddress, message []byte, until time.Time,
+	p *phases,
+) (*keptConn, error) {
 	for {
 		c := s.take(to.origin)
 		kept := c != nil
@@ -169,7 +174,9 @@ func (s *smallRequests) encrypt(ctx context.Context, conn net.Conn, host string,
 
 // receive reads a response and keeps the connection if it can be used again. The response is not nil once its head was
 // read; the error is then its body's.
-func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response, err error) {
+func (s *smallRequests) receive(ctx context.Context, c *keptConn, p *phases, a *queue.Attempt) (answer *http.Response,
+	err error,
+) {
 	// A stop ends what is under way.
 	rest := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	usable := false

@@ -65,7 +65,8 @@ func TestSmallRequestsAreThoseOfTheStandardTransport(t *testing.T) {
 		if !slices.Equal(lines[0], lines[1]) {
 			t.Errorf("%v: small\n%q\nand stock\n%q", headers, lines[0], lines[1])
 		}
-		if attempts[0].ResponseHeaders != attempts[1].ResponseHeaders || string(attempts[0].ResponseExcerpt) != "ok" || string(attempts[1].ResponseExcerpt) != "ok" {
+		if attempts[0].ResponseHeaders != attempts[1].ResponseHeaders || string(attempts[0].ResponseExcerpt) != "ok" ||
+			string(attempts[1].ResponseExcerpt) != "ok" {
 			t.Errorf("%v: on record are %+v and %+v", headers, attempts[0], attempts[1])
 		}
 	}
@@ -184,7 +185,11 @@ func TestKeptConnectionsAreBoundedInNumberAndTime(t *testing.T) {
 func TestAnEncryptedConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	var conns int
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request,
+	) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			conns++ // the server calls it from the goroutine that accepts

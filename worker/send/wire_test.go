@@ -38,8 +38,10 @@ func someDestination(t testing.TB, address string) *Destination {
 		t.Fatal(err)
 	}
 	return &Destination{
-		kind: endpoint.HTTP, to: &httpAddress{url: u, plain: u.Scheme == "http"}, Masked: egress.Mask(address), timeout: 5 * time.Second, Endpoint: "ep_test",
-		signing: signature.Signing{Format: signature.Standard, Prefix: "Webhook", Keys: []signature.Key{key}}, expires: []time.Time{{}},
+		kind: endpoint.HTTP, to: &httpAddress{url: u, plain: u.Scheme == "http"}, Masked: egress.Mask(address),
+		timeout: 5 * time.Second, Endpoint: "ep_test",
+		signing: signature.Signing{Format: signature.Standard, Prefix: "Webhook", Keys: []signature.Key{key}},
+		expires: []time.Time{{}},
 	}
 }
 
@@ -74,7 +76,8 @@ func TestEachKindOfEndpointHasWhatCarriesToIt(t *testing.T) {
 func TestAKindThatIsNotKnownIsNotServed(t *testing.T) {
 	t.Parallel()
 	e := sql.Endpoint{Kind: "pigeon", URL: "https://hooks.example.com"}
-	if _, err := newTestSender(t).NewDestination(queue.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"}, nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
+	if _, err := newTestSender(t).NewDestination(queue.Leased{Endpoint: e}, endpoint.Settings{Kind: "pigeon"},
+		nil); err == nil || !strings.Contains(err.Error(), "pigeon") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,87 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"posthorn/db/sql"
+	"posthorn/domain/egress"
+	"posthorn/domain/id"
+)
+
+// AuditRef is an object or an author in the audit log of a tenant.
+type AuditRef struct {
+	Tenant id.UUID
+	Kind   string // as the audit log has it: endpoint, member, ...
+	ID     string // as people see it
+}
+
+// auditKinds are the kinds whose names are known, by the word of the audit log.
+var auditKinds = map[string]id.Kind{
+	"endpoint": id.Endpoint, "event": id.Event, "delivery": id.Delivery, "bulk_job": id.Job, "key": id.Key, "member": id.Member,
+	"invitation": id.Invitation, "portal_link": id.PortalLink, "tenant": id.Tenant,
+}
+
+// AuditNames are what people call the objects and authors of audit log entries, by id: an endpoint's description or
+// URL, an event's type, a person's name and address. A bulk job's name is its kind. What is unknown is left out.
+func AuditNames(ctx context.Context, q *sql.Queries, refs []AuditRef) (map[string]string, error) {
+	names, texts := map[string]string{}, map[id.UUID]string{}
+	var named sql.AuditNamesParams
+	var typed sql.AuditEventTypesParams
+	for _, r := range refs {
+		kind, known := auditKinds[r.Kind]
+		if !known {
+			continue
+		}
+		u, err := kind.Parse(r.ID)
+		if err != nil || texts[u] != "" {
+			continue
+		}
+		texts[u] = r.ID
+		if kind != id.Event && kind != id.Delivery {
+			named.Tenants, named.Ids = append(named.Tenants, r.Tenant), append(named.Ids, u)
+			continue
+		}
+		at := u.Time()
+		typed.Tenants, typed.Ids, typed.Created = append(typed.Tenants, r.Tenant), append(typed.Ids, u),
+			append(typed.Created, at)
+		typed.First, typed.Last = earlier(typed.First, at), later(typed.Last, at)
+	}
+	if len(named.Ids) > 0 {
+		found, err := q.AuditNames(ctx, named)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			names[texts[r.ID]] = r.Name
+			if r.IsURL {
+				names[texts[r.ID]] = egress.Mask(r.Name)
+			}
+		}
+	}
+	if len(typed.Ids) == 0 {
+		return names, nil
+	}
+	if err := q.PlanByIndex(ctx); err != nil {
+		return nil, err
+	}
+	found, err := q.AuditEventTypes(ctx, typed)
+	for _, r := range found {
+		names[texts[r.ID]] = r.Type
+	}
+	return names, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

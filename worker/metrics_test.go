@@ -1,0 +1,18 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A tenant that invents event types must not fill the memory of whoever keeps the metrics.
+func TestEventTypesBeyondTheFirstShareALabel(t *testing.T) {
+	t.Parallel()
+	m, labels := newMetrics(nil), map[string]bool{}
+	for i := range 3 * maxTypes {
+		labels[m.typeLabel(fmt.Sprintf("order.%d", i))] = true
+	}
+	if len(labels) != maxTypes+1 || !labels["other"] || m.typeLabel("order.0") != "order.0" {
+		t.Errorf("%d labels", len(labels))
+	}
+}
